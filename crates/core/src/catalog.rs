@@ -1,0 +1,300 @@
+//! Spaces, and where their keys live.
+//!
+//! A space is cut into as many *partitions* as there are repositories, by a hash of the key or by
+//! ranges; partition `p` is held by the `replicas` repositories from `p` on, round the ring.
+//! Repositories have a home node each. All of it is one immutable value with an epoch, shared by
+//! the nodes that agree on it.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::bytes::SmallBytes;
+use crate::ids::{NodeId, REPOSITORIES_MAX, RepositoryId, SpaceId};
+
+/// How a space finds its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Index {
+    /// By hash only: point look-ups; scans are refused.
+    Hash,
+    /// By hash and in order: point look-ups as fast, scans allowed; inserts cost a tree's insert
+    /// and about 45 bytes more a key.
+    #[default]
+    Ordered,
+}
+
+/// How a space's keys are dealt to partitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// By a hash of the key that never changes (XXH3).
+    #[default]
+    Hash,
+    /// By ranges: partition `i` holds the keys from split `i - 1` (included) to split `i`
+    /// (excluded). Splits ascend, and there are fewer of them than repositories.
+    Range(Vec<SmallBytes>),
+}
+
+/// What a space is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpaceOptions {
+    /// Its index.
+    pub index: Index,
+    /// Its placement rule.
+    pub rule: Rule,
+}
+
+/// A space: a name and its options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Unique name.
+    pub name: String,
+    /// Index and placement.
+    pub options: SpaceOptions,
+}
+
+/// A configuration that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CatalogError {
+    /// Repositories out of range.
+    #[error("{0} repositories: there must be 1 to {REPOSITORIES_MAX}")]
+    Repositories(usize),
+    /// Replicas out of range.
+    #[error(
+        "{replicas} replicas of a key on {repositories} repositories: allowed are 1 to {repositories}"
+    )]
+    Replicas {
+        /// Asked for.
+        replicas: usize,
+        /// There are.
+        repositories: usize,
+    },
+    /// Range splits that do not ascend or are too many.
+    #[error(
+        "space `{space}`: {splits} range splits for {repositories} repositories: they must ascend and be fewer than repositories"
+    )]
+    Splits {
+        /// The space.
+        space: String,
+        /// How many splits.
+        splits: usize,
+        /// There are.
+        repositories: usize,
+    },
+    /// Two different definitions of one space.
+    #[error("space `{0}` exists already with other options")]
+    Exists(String),
+    /// Too many spaces.
+    #[error("there are {0} spaces already, which is the most")]
+    Spaces(usize),
+}
+
+/// The spaces and the placement of a database; immutable, and newer where the epoch is larger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    /// Grows with each change.
+    pub epoch: u64,
+    /// Home of each repository, by its number.
+    pub homes: Arc<[NodeId]>,
+    /// Nodes whose transactions hold old versions back.
+    pub coordinators: Arc<[NodeId]>,
+    /// How many repositories hold each key.
+    pub replicas: u16,
+    spaces: Vec<Space>,
+}
+
+impl Catalog {
+    /// No spaces yet; repositories at `homes`, each key on `replicas` of them.
+    ///
+    /// # Errors
+    /// Numbers out of range.
+    pub fn new(
+        homes: &[NodeId],
+        replicas: usize,
+        coordinators: &[NodeId],
+    ) -> Result<Catalog, CatalogError> {
+        let repositories = homes.len();
+        if !(1..=REPOSITORIES_MAX).contains(&repositories) {
+            return Err(CatalogError::Repositories(repositories));
+        }
+        if !(1..=repositories).contains(&replicas) {
+            return Err(CatalogError::Replicas { replicas, repositories });
+        }
+        Ok(Catalog {
+            epoch: 1,
+            homes: homes.into(),
+            coordinators: coordinators.into(),
+            replicas: replicas as u16,
+            spaces: Vec::new(),
+        })
+    }
+
+    /// This catalog with one more space, or as it is where the space is there already.
+    ///
+    /// # Errors
+    /// The space exists with other options, the splits do not fit, or there are too many spaces.
+    pub fn with_space(&self, name: &str, options: SpaceOptions) -> Result<Catalog, CatalogError> {
+        if let Rule::Range(splits) = &options.rule {
+            let ascending = splits.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascending || splits.len() >= self.repositories() {
+                return Err(CatalogError::Splits {
+                    space: name.to_owned(),
+                    splits: splits.len(),
+                    repositories: self.repositories(),
+                });
+            }
+        }
+        if let Some(space) = self.spaces.iter().find(|space| space.name == name) {
+            let same = space.options == options;
+            return same.then(|| self.clone()).ok_or(CatalogError::Exists(name.to_owned()));
+        }
+        if self.spaces.len() > usize::from(u16::MAX) {
+            return Err(CatalogError::Spaces(self.spaces.len()));
+        }
+        let mut next = self.clone();
+        next.epoch += 1;
+        next.spaces.push(Space { name: name.to_owned(), options });
+        Ok(next)
+    }
+
+    /// The number of the space called `name`.
+    pub fn space_named(&self, name: &str) -> Option<SpaceId> {
+        self.spaces.iter().position(|space| space.name == name).map(|at| SpaceId(at as u16))
+    }
+
+    /// The space with this number.
+    pub fn space(&self, id: SpaceId) -> Option<&Space> {
+        self.spaces.get(usize::from(id.0))
+    }
+
+    /// All spaces, by their numbers.
+    pub fn spaces(&self) -> &[Space] {
+        &self.spaces
+    }
+
+    /// How many repositories there are; as many partitions.
+    #[inline]
+    pub fn repositories(&self) -> usize {
+        self.homes.len()
+    }
+
+    /// Where a repository lives.
+    #[inline]
+    pub fn home(&self, repository: RepositoryId) -> NodeId {
+        self.homes[usize::from(repository.0)]
+    }
+
+    /// The partition that holds `key`.
+    #[inline]
+    pub fn partition(&self, space: SpaceId, key: &SmallBytes) -> u16 {
+        if self.repositories() == 1 {
+            return 0;
+        }
+        match &self.spaces[usize::from(space.0)].options.rule {
+            Rule::Hash => {
+                let hash = xxhash_rust::xxh3::xxh3_64(key.as_slice());
+                ((u128::from(hash) * self.repositories() as u128) >> 64) as u16
+            }
+            Rule::Range(splits) => splits.partition_point(|split| split <= key) as u16,
+        }
+    }
+
+    /// The repositories that hold a partition, its first one first.
+    #[inline]
+    pub fn replicas_of(&self, partition: u16) -> impl Iterator<Item = RepositoryId> + use<> {
+        let (count, total) = (self.replicas, self.repositories() as u16);
+        (0..count).map(move |step| {
+            let at = u32::from(partition) + u32::from(step);
+            RepositoryId((at % u32::from(total)) as u16)
+        })
+    }
+
+    /// Whether `repository` holds `partition`.
+    #[inline]
+    pub fn holds(&self, repository: RepositoryId, partition: u16) -> bool {
+        let total = self.repositories() as u32;
+        (u32::from(repository.0) + total - u32::from(partition)) % total < u32::from(self.replicas)
+    }
+
+    /// The partitions that can hold keys of `[lo, hi)`; `hi` `None` is open.
+    pub fn partitions_of_range(
+        &self,
+        space: SpaceId,
+        lo: &SmallBytes,
+        hi: Option<&SmallBytes>,
+    ) -> std::ops::Range<u16> {
+        match &self.spaces[usize::from(space.0)].options.rule {
+            Rule::Hash => 0..self.repositories() as u16,
+            Rule::Range(splits) => {
+                let first = splits.partition_point(|split| split <= lo) as u16;
+                let end = hi.map_or(splits.len(), |hi| splits.partition_point(|split| split < hi));
+                first..(end as u16 + 1).max(first)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn catalog(repositories: usize, replicas: usize) -> Catalog {
+        let homes: Vec<_> = (0..repositories as u32).map(NodeId).collect();
+        Catalog::new(&homes, replicas, &homes).unwrap()
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        assert_eq!(Catalog::new(&[], 1, &[]), Err(CatalogError::Repositories(0)));
+        let error = Catalog::new(&[NodeId(0)], 2, &[]).unwrap_err();
+        assert_eq!(error, CatalogError::Replicas { replicas: 2, repositories: 1 });
+        let splits = Rule::Range(vec!["b".into(), "a".into()]);
+        let options = SpaceOptions { rule: splits, ..SpaceOptions::default() };
+        assert!(catalog(4, 1).with_space("s", options).is_err());
+    }
+
+    #[test]
+    fn a_space_can_be_asked_for_twice_but_not_changed() {
+        let first = catalog(2, 1).with_space("s", SpaceOptions::default()).unwrap();
+        assert_eq!(first.with_space("s", SpaceOptions::default()).unwrap(), first);
+        let other = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
+        assert_eq!(first.with_space("s", other), Err(CatalogError::Exists("s".into())));
+    }
+
+    proptest! {
+        #[test]
+        fn every_partition_is_on_as_many_repositories_as_asked(n in 1usize..9, r in 1usize..9) {
+            prop_assume!(r <= n);
+            let catalog = catalog(n, r);
+            for partition in 0..n as u16 {
+                let listed: Vec<_> = catalog.replicas_of(partition).collect();
+                let held: Vec<_> =
+                    (0..n as u16).map(RepositoryId).filter(|&id| catalog.holds(id, partition)).collect();
+                prop_assert_eq!(listed.len(), r);
+                let mut sorted = listed.clone();
+                sorted.sort();
+                prop_assert_eq!(sorted, held);
+            }
+        }
+
+        #[test]
+        fn a_range_touches_the_partition_of_each_of_its_keys(
+            key in "[a-f]{0,3}", lo in "[a-f]{0,3}", hi in "[a-f]{0,3}", by_hash: bool,
+        ) {
+            let splits = vec!["b".into(), "cc".into(), "e".into()];
+            let rule = if by_hash { Rule::Hash } else { Rule::Range(splits) };
+            let options = SpaceOptions { rule, ..SpaceOptions::default() };
+            let catalog = catalog(4, 2).with_space("s", options).unwrap();
+            let (key, lo, hi): (SmallBytes, SmallBytes, SmallBytes) =
+                (key.as_str().into(), lo.as_str().into(), hi.as_str().into());
+            let partition = catalog.partition(SpaceId(0), &key);
+            prop_assert!(partition < 4);
+            if key >= lo && key < hi {
+                prop_assert!(catalog.partitions_of_range(SpaceId(0), &lo, Some(&hi)).contains(&partition));
+            }
+            if key >= lo {
+                prop_assert!(catalog.partitions_of_range(SpaceId(0), &lo, None).contains(&partition));
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The client's side of a driver: what the library's transactions call.
+//!
+//! A transaction's body is ordinary async code. While a driver polls it, the driver's engine is
+//! *here*, in a thread-local: an operation on data of this loop is then a function call whose
+//! answer is ready inside the poll. What must wait is named by an [`OpId`] and asked for again.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use crate::bytes::SmallBytes;
+use crate::contract::{Scan, Step};
+use crate::effects::{OpResult, Row};
+use crate::ids::{OpId, SpaceId, Txn};
+use crate::options::{Nanos, TxnOptions};
+use crate::outcome::{Committed, Failure};
+
+/// A task that a driver polls: a client, or a transaction body shipped to the data.
+pub type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// One node of a driver, as the client code polled on it sees it. Methods mirror
+/// [`Coordinator`](crate::contract::Coordinator).
+pub trait Engine {
+    /// The database this engine belongs to, unique in the process.
+    fn database(&self) -> u64;
+    /// Begins a transaction.
+    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure>;
+    /// Reads a key.
+    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Reads several keys.
+    fn get_many(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+    ) -> Step<Vec<Option<SmallBytes>>>;
+    /// Buffers a write; `None` deletes.
+    fn put(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Result<(), Failure>;
+    /// Reads a range.
+    fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>>;
+    /// Commits.
+    fn commit(&self, txn: Txn) -> Step<Committed>;
+    /// Rolls back.
+    fn rollback(&self, txn: Txn);
+    /// An operation that is answered after this long.
+    fn sleep(&self, duration: Nanos) -> OpId;
+    /// The answer to a waiting operation, if it has come; else `waker` is woken when it does.
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult>;
+    /// Nobody waits for this operation any more.
+    fn forget(&self, op: OpId);
+    /// The time.
+    fn now(&self) -> Nanos;
+    /// A random number; drawn from the seed in the simulator.
+    fn random(&self) -> u64;
+    /// Whether the task has run long enough and should let others run.
+    fn should_yield(&self) -> bool;
+    /// Runs a task on this node.
+    fn spawn(&self, task: Task);
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Rc<dyn Engine>>> = const { RefCell::new(None) };
+}
+
+/// While it lives, its engine is here on this thread; then the one before is again.
+pub struct Entered {
+    before: Option<Rc<dyn Engine>>,
+}
+
+/// Makes `engine` the one that is here.
+pub fn enter(engine: Rc<dyn Engine>) -> Entered {
+    Entered { before: HERE.with(|here| here.borrow_mut().replace(engine)) }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        HERE.with(|here| *here.borrow_mut() = self.before.take());
+    }
+}
+
+/// Calls `f` with the engine of `database` if it is here.
+#[inline]
+pub fn with<T>(database: u64, f: impl FnOnce(&dyn Engine) -> T) -> Option<T> {
+    HERE.with(|here| match &*here.borrow() {
+        Some(engine) if engine.database() == database => Some(f(&**engine)),
+        _ => None,
+    })
+}

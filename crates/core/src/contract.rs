@@ -1,0 +1,200 @@
+//! The contract between protocols and drivers.
+//!
+//! A protocol is two state machines: a [`Coordinator`] that runs transactions for clients, and a
+//! [`Participant`] per repository. Both are functions of their inputs: operations, messages,
+//! timers. What they want done they append to the [`Context`](crate::effects::Context)'s effects.
+//!
+//! A coordinator reaches the participants of its own node directly, through [`Here`]: where a
+//! transaction's whole footprint is there, its phases collapse into calls, and no message is made.
+//! The book's page on the contract shows how each family of protocols is expressed in it.
+
+use std::fmt::Debug;
+
+use crate::bytes::SmallBytes;
+use crate::effects::{Address, Context, Row};
+use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::options::{Settings, TxnOptions};
+use crate::outcome::{Committed, Failure};
+use crate::recorder::Recorder;
+
+/// What a protocol promises of the histories that it lets happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// All committed transactions have a serial order that keeps the order within sessions.
+    Serializable,
+    /// The same, and the order keeps real time.
+    StrictSerializable,
+    /// Updates are serializable, and every reader sees a consistent snapshot of them.
+    ExtendedUpdateSerializable,
+    /// No dirty and no unrepeatable reads.
+    RepeatableRead,
+}
+
+/// A transaction protocol: its messages, its records, and its two roles.
+pub trait Protocol: Sized + Clone + Debug + 'static {
+    /// As `--protocol` names it.
+    const NAME: &'static str;
+    /// What it promises.
+    const ISOLATION: Isolation;
+    /// What its roles say to each other.
+    type Message: Clone + Debug + Send + 'static;
+    /// What must survive a crash.
+    type Record: Clone + Debug + Send + 'static;
+    /// Switches of the protocol; the default is the protocol as it should be.
+    type Rules: Clone + Debug + Default + Send + Sync + 'static;
+    /// Runs transactions for clients.
+    type Coordinator: Coordinator<Self>;
+    /// Holds a part of the keys.
+    type Participant: Participant<Self>;
+    /// The size of a message on the wire, in bytes, for bandwidth and cost models.
+    fn wire_bytes(message: &Self::Message) -> usize;
+    /// The size of a record on disk, in bytes.
+    fn record_bytes(record: &Self::Record) -> usize;
+    /// The short name of a message's kind, for traces.
+    fn message_name(message: &Self::Message) -> &'static str;
+}
+
+/// The answer to an operation, or the name under which the answer will come as an
+/// [`Effect::Complete`](crate::effects::Effect::Complete).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step<T> {
+    /// Answered at once.
+    Done(Result<T, Failure>),
+    /// The answer comes later.
+    Wait(OpId),
+}
+
+/// A range scan: the keys of `[lo, hi)` in ascending order (or descending), at most `limit`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The space.
+    pub space: SpaceId,
+    /// First key of the range.
+    pub lo: SmallBytes,
+    /// First key after the range; `None` is open.
+    pub hi: Option<SmallBytes>,
+    /// From the end of the range backwards.
+    pub reverse: bool,
+    /// Most rows wanted.
+    pub limit: usize,
+}
+
+/// The participants that live on the coordinator's own node.
+pub struct Here<'a, P: Protocol> {
+    participants: &'a mut [(RepositoryId, P::Participant)],
+}
+
+impl<'a, P: Protocol> Here<'a, P> {
+    /// A view of a node's participants.
+    #[inline]
+    pub fn new(participants: &'a mut [(RepositoryId, P::Participant)]) -> Here<'a, P> {
+        Here { participants }
+    }
+
+    /// The participant of `repository`, if it lives here.
+    #[inline]
+    pub fn repository(&mut self, repository: RepositoryId) -> Option<&mut P::Participant> {
+        self.participants.iter_mut().find(|(id, _)| *id == repository).map(|(_, found)| found)
+    }
+
+    /// Whether `repository` lives here.
+    #[inline]
+    pub fn holds(&self, repository: RepositoryId) -> bool {
+        self.participants.iter().any(|(id, _)| *id == repository)
+    }
+
+    /// All participants here.
+    pub fn all(&self) -> impl Iterator<Item = &P::Participant> {
+        self.participants.iter().map(|(_, participant)| participant)
+    }
+}
+
+/// The state machine that runs transactions on behalf of clients.
+///
+/// Operations of one transaction may overlap (several gets in flight); commit and rollback come
+/// last. An operation on a transaction that has ended answers [`Failure::Ended`].
+pub trait Coordinator<P: Protocol>: Clone + Debug {
+    /// A coordinator at `node`, in its life number `incarnation`.
+    fn new(node: NodeId, incarnation: u32, rules: &P::Rules) -> Self;
+    /// Begins a transaction. Nothing is sent.
+    fn begin(
+        &mut self,
+        options: TxnOptions,
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Result<Txn, Failure>;
+    /// Reads a key.
+    fn get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Step<Option<SmallBytes>>;
+    /// Reads several keys, in parallel where they live elsewhere.
+    fn get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Step<Vec<Option<SmallBytes>>>;
+    /// Buffers a write; `None` deletes.
+    fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        cx: &mut Context<'_, P>,
+    ) -> Result<(), Failure>;
+    /// Reads a range.
+    fn scan(
+        &mut self,
+        txn: Txn,
+        scan: Scan,
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Step<Vec<Row>>;
+    /// Ends the transaction: all of its writes take effect, or none.
+    fn commit(&mut self, txn: Txn, here: Here<'_, P>, cx: &mut Context<'_, P>) -> Step<Committed>;
+    /// Ends the transaction without effect. Harmless where it has ended or its commit is under
+    /// way, which then goes on without anybody waiting.
+    fn rollback(&mut self, txn: Txn, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// A message for this coordinator.
+    fn receive(
+        &mut self,
+        from: Address,
+        message: P::Message,
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    );
+    /// A timer that this coordinator set.
+    fn timer(&mut self, timer: u32, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// Writes the transactions that have not ended into the history, when the node stops.
+    fn record_running(&self, recorder: &mut Recorder);
+    /// How many transactions have not ended: running, or committed and not yet known to be so
+    /// everywhere.
+    fn unfinished(&self) -> usize;
+}
+
+/// The state machine of a repository.
+pub trait Participant<P: Protocol>: Clone + Debug {
+    /// An empty repository.
+    fn new(id: RepositoryId, settings: &Settings, rules: &P::Rules) -> Self;
+    /// Called once, before anything else, and again after the last [`replay`](Self::replay): sets
+    /// the timers that the role lives by.
+    fn start(&mut self, cx: &mut Context<'_, P>);
+    /// A message for this repository.
+    fn receive(&mut self, from: Address, message: P::Message, cx: &mut Context<'_, P>);
+    /// A timer that this participant set.
+    fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>);
+    /// Applies a record of an earlier life, in log order. Nothing is sent.
+    fn replay(&mut self, record: P::Record, cx: &mut Context<'_, P>);
+    /// How many transactions are prepared and undecided here.
+    fn in_doubt(&self) -> usize;
+    /// The versions of every key, oldest first, as (space, key, versions), for histories.
+    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
+}

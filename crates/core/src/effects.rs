@@ -1,0 +1,237 @@
+//! What a node asks its driver to do, and what a protocol sees of the world while it does so.
+//!
+//! A node never does anything itself. It appends [`Effect`]s, in order, and the driver performs
+//! them: *log before speak* is kept here, by tagging every effect of a participant with the log
+//! position that must be stable before the effect may leave.
+
+use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
+use crate::contract::Protocol;
+use crate::ids::{NodeId, OpId, RepositoryId};
+use crate::options::{Nanos, Settings};
+use crate::outcome::{Committed, Failure};
+use crate::recorder::Recorder;
+
+/// Which state machine of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// The coordinator of the transactions begun there.
+    Coordinator,
+    /// The participant of a repository hosted there.
+    Repository(RepositoryId),
+}
+
+/// A state machine, by node and role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The node.
+    pub node: NodeId,
+    /// The role there.
+    pub role: Role,
+}
+
+impl Address {
+    /// The coordinator of `node`.
+    pub fn coordinator(node: NodeId) -> Address {
+        Address { node, role: Role::Coordinator }
+    }
+
+    /// The repository, when it lives on `node`.
+    pub fn repository(node: NodeId, repository: RepositoryId) -> Address {
+        Address { node, role: Role::Repository(repository) }
+    }
+}
+
+/// A message with its sender and its receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope<M> {
+    /// Who sent it.
+    pub from: Address,
+    /// Whom it is for.
+    pub to: Address,
+    /// What it says.
+    pub message: M,
+}
+
+/// How many records a node has logged. Position 0 is always stable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogPosition(pub u64);
+
+/// A row of a scan: key and value.
+pub type Row = (SmallBytes, SmallBytes);
+
+/// The answer to an operation that could not be answered at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpResult {
+    /// Of a get.
+    Value(Option<SmallBytes>),
+    /// Of a get of many, in the order asked.
+    Values(Vec<Option<SmallBytes>>),
+    /// Of a scan, in its order.
+    Rows(Vec<Row>),
+    /// Of a commit.
+    Committed(Committed),
+    /// Of a sleep.
+    Awake,
+    /// The operation failed.
+    Failed(Failure),
+}
+
+/// Something the driver must do. Effects leave in the order they were appended; a crash may come
+/// between any two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect<M, R> {
+    /// Send a message once the log is stable up to `after`.
+    Send {
+        /// The message.
+        envelope: Envelope<M>,
+        /// What must be stable first.
+        after: LogPosition,
+    },
+    /// Answer a client's operation once the log is stable up to `after`.
+    Complete {
+        /// The operation.
+        op: OpId,
+        /// Its answer.
+        result: OpResult,
+        /// What must be stable first.
+        after: LogPosition,
+    },
+    /// Append a record to the node's log; the first one makes position 1.
+    Log {
+        /// Whose record.
+        repository: RepositoryId,
+        /// What must survive.
+        record: R,
+    },
+    /// Call the role's `timer` after this long.
+    SetTimer {
+        /// Whose timer.
+        role: Role,
+        /// Which of its timers.
+        timer: u32,
+        /// How long from now.
+        after: Nanos,
+    },
+}
+
+/// What a node's processor was kept busy with, for cost models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Keys read.
+    pub reads: u64,
+    /// Keys locked and validated.
+    pub validated: u64,
+    /// Versions installed.
+    pub installed: u64,
+}
+
+/// The buffer that a driver hands to a node, with what the node may know of the moment.
+#[derive(Debug)]
+pub struct Effects<P: Protocol> {
+    /// The time of this turn, by the node's own clock. Promises never depend on it.
+    pub now: Nanos,
+    /// Where histories are recorded, if they are.
+    pub recorder: Option<Box<Recorder>>,
+    /// Work done since the driver last took it.
+    pub work: Work,
+    /// How many records this node has logged in its life.
+    pub logged: LogPosition,
+    /// The effects so far, in order.
+    pub list: Vec<Effect<P::Message, P::Record>>,
+}
+
+impl<P: Protocol> Default for Effects<P> {
+    fn default() -> Effects<P> {
+        Effects {
+            now: Nanos(0),
+            recorder: None,
+            work: Work::default(),
+            logged: LogPosition(0),
+            list: Vec::new(),
+        }
+    }
+}
+
+/// The world as one role of a node sees it during one step.
+pub struct Context<'a, P: Protocol> {
+    /// Who is running.
+    pub me: Address,
+    /// Spaces and placement.
+    pub catalog: &'a Catalog,
+    /// Settings of the node.
+    pub settings: &'a Settings,
+    /// Where effects go.
+    pub effects: &'a mut Effects<P>,
+}
+
+impl<P: Protocol> Context<'_, P> {
+    /// The time of this turn.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.effects.now
+    }
+
+    /// The same moment, as another role of the node sees it.
+    #[inline]
+    pub fn at(&mut self, role: Role) -> Context<'_, P> {
+        Context {
+            me: Address { node: self.me.node, role },
+            catalog: self.catalog,
+            settings: self.settings,
+            effects: self.effects,
+        }
+    }
+
+    /// What this role's effects must wait for: a participant speaks after all that was logged
+    /// before; a coordinator logs nothing, and waits for nothing unless it says so.
+    fn gate(&self) -> LogPosition {
+        match self.me.role {
+            Role::Coordinator => LogPosition(0),
+            Role::Repository(_) => self.effects.logged,
+        }
+    }
+
+    /// Sends `message`.
+    pub fn send(&mut self, to: Address, message: P::Message) {
+        let (envelope, after) = (Envelope { from: self.me, to, message }, self.gate());
+        self.effects.list.push(Effect::Send { envelope, after });
+    }
+
+    /// Sends `message` to wherever `repository` lives.
+    pub fn send_to_repository(&mut self, repository: RepositoryId, message: P::Message) {
+        self.send(Address::repository(self.catalog.home(repository), repository), message);
+    }
+
+    /// Answers a client's operation.
+    pub fn complete(&mut self, op: OpId, result: OpResult) {
+        let after = self.gate();
+        self.complete_after(op, result, after);
+    }
+
+    /// Answers a client's operation once the log is stable up to `after`.
+    pub fn complete_after(&mut self, op: OpId, result: OpResult, after: LogPosition) {
+        self.effects.list.push(Effect::Complete { op, result, after });
+    }
+
+    /// Logs what the closure makes, if records are logged at all.
+    ///
+    /// # Panics
+    /// If a coordinator calls it: only participants have something that must survive.
+    #[inline]
+    pub fn log(&mut self, record: impl FnOnce() -> P::Record) {
+        if !self.settings.logging {
+            return;
+        }
+        let Role::Repository(repository) = self.me.role else {
+            panic!("a coordinator logs nothing")
+        };
+        self.effects.logged.0 += 1;
+        self.effects.list.push(Effect::Log { repository, record: record() });
+    }
+
+    /// Asks for a call of this role's `timer` in a while.
+    pub fn set_timer(&mut self, timer: u32, after: Nanos) {
+        self.effects.list.push(Effect::SetTimer { role: self.me.role, timer, after });
+    }
+}

@@ -1,0 +1,30 @@
+//! Words, contract and shared parts of Muesli's transaction protocols.
+//!
+//! A protocol is a pair of deterministic state machines ([`contract`]); a [`node`] holds one
+//! coordinator and the participants of its repositories; a driver gives the node inputs and
+//! performs its [`effects`]. What several protocols need stands in [`parts`], each part knowing
+//! no protocol.
+
+pub mod bytes;
+pub mod catalog;
+pub mod client;
+pub mod contract;
+pub mod effects;
+pub mod ids;
+pub mod node;
+pub mod options;
+pub mod outcome;
+pub mod parts;
+pub mod recorder;
+
+pub use bytes::SmallBytes;
+pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
+pub use contract::{Coordinator, Here, Isolation, Participant, Protocol, Scan, Step};
+pub use effects::{
+    Address, Context, Effect, Effects, Envelope, LogPosition, OpResult, Role, Row, Work,
+};
+pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+pub use node::Node;
+pub use options::{Limits, Nanos, Settings, TxnOptions};
+pub use outcome::{Abort, Committed, Decision, Failure};
+pub use recorder::Recorder;

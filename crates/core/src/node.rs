@@ -1,0 +1,256 @@
+//! A node: one coordinator and the participants of the repositories that live there, behind one
+//! door that every driver uses.
+//!
+//! Messages between roles of one node never reach the driver: they are delivered here, in order,
+//! once what they wait for is stable; in memory that is at once.
+
+use std::sync::Arc;
+
+use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
+use crate::contract::{Coordinator, Here, Participant, Protocol, Scan, Step};
+use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
+use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::options::{Settings, TxnOptions};
+use crate::outcome::{Committed, Failure};
+use crate::recorder::Recorder;
+
+/// The state machines of one node under one protocol.
+#[derive(Clone, Debug)]
+pub struct Node<P: Protocol> {
+    id: NodeId,
+    catalog: Arc<Catalog>,
+    settings: Arc<Settings>,
+    coordinator: P::Coordinator,
+    participants: Vec<(RepositoryId, P::Participant)>,
+}
+
+/// Builds the context of a role from the node's parts, leaving the others free to be borrowed.
+macro_rules! context {
+    ($node:ident, $role:expr, $effects:ident) => {
+        Context {
+            me: Address { node: $node.id, role: $role },
+            catalog: &$node.catalog,
+            settings: &$node.settings,
+            effects: $effects,
+        }
+    };
+}
+
+/// Forwards an operation to the coordinator, then delivers what it said to its own node.
+macro_rules! operate {
+    ($node:ident, $effects:ident, $method:ident($($argument:expr),*)) => {{
+        let before = $effects.list.len();
+        let mut cx = context!($node, Role::Coordinator, $effects);
+        let here = Here::new(&mut $node.participants);
+        let answer = $node.coordinator.$method($($argument,)* here, &mut cx);
+        if $effects.list.len() > before {
+            $node.deliver_local($effects, before);
+        }
+        answer
+    }};
+}
+
+impl<P: Protocol> Node<P> {
+    /// A node with the repositories whose home it is, empty; [`start`](Self::start) it next.
+    pub fn new(
+        id: NodeId,
+        incarnation: u32,
+        catalog: Arc<Catalog>,
+        settings: Arc<Settings>,
+        rules: &P::Rules,
+    ) -> Node<P> {
+        let participants = (0..catalog.repositories() as u16)
+            .map(RepositoryId)
+            .filter(|&repository| catalog.home(repository) == id)
+            .map(|repository| (repository, P::Participant::new(repository, &settings, rules)))
+            .collect();
+        let coordinator = P::Coordinator::new(id, incarnation, rules);
+        Node { id, catalog, settings, coordinator, participants }
+    }
+
+    /// Who this is.
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Starts the participants' timers.
+    pub fn start(&mut self, effects: &mut Effects<P>) {
+        for (repository, participant) in &mut self.participants {
+            let mut cx = context!(self, Role::Repository(*repository), effects);
+            participant.start(&mut cx);
+        }
+        let before = effects.list.len();
+        let mut cx = context!(self, Role::Coordinator, effects);
+        let here = Here::new(&mut self.participants);
+        self.coordinator.timer(0, here, &mut cx);
+        self.deliver_local(effects, before);
+    }
+
+    /// Applies a record of an earlier life; call in log order, before [`start`](Self::start).
+    pub fn replay(
+        &mut self,
+        repository: RepositoryId,
+        record: P::Record,
+        effects: &mut Effects<P>,
+    ) {
+        let mut cx = context!(self, Role::Repository(repository), effects);
+        if let Some((_, participant)) =
+            self.participants.iter_mut().find(|(id, _)| *id == repository)
+        {
+            participant.replay(record, &mut cx);
+        }
+    }
+
+    /// A newer catalog.
+    pub fn reconfigure(&mut self, catalog: Arc<Catalog>) {
+        if catalog.epoch > self.catalog.epoch {
+            self.catalog = catalog;
+        }
+    }
+
+    /// The catalog this node goes by.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// See [`Coordinator::begin`].
+    pub fn begin(&mut self, options: TxnOptions, effects: &mut Effects<P>) -> Result<Txn, Failure> {
+        operate!(self, effects, begin(options))
+    }
+
+    /// See [`Coordinator::get`].
+    #[inline]
+    pub fn get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        effects: &mut Effects<P>,
+    ) -> Step<Option<SmallBytes>> {
+        operate!(self, effects, get(txn, space, key))
+    }
+
+    /// See [`Coordinator::get_many`].
+    pub fn get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        effects: &mut Effects<P>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        operate!(self, effects, get_many(txn, space, keys))
+    }
+
+    /// See [`Coordinator::put`].
+    #[inline]
+    pub fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        effects: &mut Effects<P>,
+    ) -> Result<(), Failure> {
+        let mut cx = context!(self, Role::Coordinator, effects);
+        self.coordinator.put(txn, space, key, value, &mut cx)
+    }
+
+    /// See [`Coordinator::scan`].
+    pub fn scan(&mut self, txn: Txn, scan: Scan, effects: &mut Effects<P>) -> Step<Vec<Row>> {
+        operate!(self, effects, scan(txn, scan))
+    }
+
+    /// See [`Coordinator::commit`].
+    #[inline]
+    pub fn commit(&mut self, txn: Txn, effects: &mut Effects<P>) -> Step<Committed> {
+        operate!(self, effects, commit(txn))
+    }
+
+    /// See [`Coordinator::rollback`].
+    pub fn rollback(&mut self, txn: Txn, effects: &mut Effects<P>) {
+        operate!(self, effects, rollback(txn))
+    }
+
+    /// A message from another node, or one of this node's own that waited for the log.
+    pub fn deliver(&mut self, envelope: Envelope<P::Message>, effects: &mut Effects<P>) {
+        let before = effects.list.len();
+        self.deliver_one(envelope, effects);
+        self.deliver_local(effects, before);
+    }
+
+    /// A timer that one of the roles set.
+    pub fn timer(&mut self, role: Role, timer: u32, effects: &mut Effects<P>) {
+        let before = effects.list.len();
+        let mut cx = context!(self, role, effects);
+        match role {
+            Role::Coordinator => {
+                self.coordinator.timer(timer, Here::new(&mut self.participants), &mut cx);
+            }
+            Role::Repository(repository) => {
+                let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
+                if let Some((_, participant)) = found {
+                    participant.timer(timer, &mut cx);
+                }
+            }
+        }
+        self.deliver_local(effects, before);
+    }
+
+    fn deliver_one(&mut self, envelope: Envelope<P::Message>, effects: &mut Effects<P>) {
+        let Envelope { from, to, message } = envelope;
+        let mut cx = context!(self, to.role, effects);
+        match to.role {
+            Role::Coordinator => {
+                let here = Here::new(&mut self.participants);
+                self.coordinator.receive(from, message, here, &mut cx);
+            }
+            Role::Repository(repository) => {
+                let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
+                if let Some((_, participant)) = found {
+                    participant.receive(from, message, &mut cx);
+                }
+            }
+        }
+    }
+
+    /// Delivers the messages that the effects from `start` on have for this node and that wait
+    /// for nothing, and what follows from them, in order.
+    fn deliver_local(&mut self, effects: &mut Effects<P>, start: usize) {
+        let mut at = start;
+        while at < effects.list.len() {
+            let local = matches!(&effects.list[at], Effect::Send { envelope, after }
+                if envelope.to.node == self.id && *after == LogPosition(0));
+            if !local {
+                at += 1;
+                continue;
+            }
+            let Effect::Send { envelope, .. } = effects.list.remove(at) else { unreachable!() };
+            self.deliver_one(envelope, effects);
+        }
+    }
+
+    /// Writes the transactions that have not ended into the history.
+    pub fn record_running(&self, recorder: &mut Recorder) {
+        self.coordinator.record_running(recorder);
+    }
+
+    /// Transactions whose end is not yet known everywhere: at the coordinator, and in doubt at
+    /// the participants.
+    pub fn unfinished(&self) -> (usize, usize) {
+        let in_doubt =
+            self.participants.iter().map(|(_, participant)| participant.in_doubt()).sum();
+        (self.coordinator.unfinished(), in_doubt)
+    }
+
+    /// The version chains of each repository here, for histories.
+    #[expect(clippy::type_complexity, reason = "one row a chain, read once by the history writer")]
+    pub fn chains(&self) -> Vec<(RepositoryId, Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>)> {
+        self.participants.iter().map(|(id, participant)| (*id, participant.chains())).collect()
+    }
+
+    /// The participants, for tests and explorers that look inside.
+    pub fn participants(&self) -> &[(RepositoryId, P::Participant)] {
+        &self.participants
+    }
+}

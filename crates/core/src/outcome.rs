@@ -1,0 +1,98 @@
+//! How transactions end, and what a client is told.
+
+use thiserror::Error;
+
+use crate::ids::Timestamp;
+
+/// Why a transaction was aborted. Every reason but [`Abort::Rollback`] and the limits is about
+/// concurrency or failures, and running the transaction again may succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum Abort {
+    /// A value that was read has been overwritten before the commit.
+    #[error("a value that was read has been overwritten by another transaction")]
+    StaleRead,
+    /// A scanned range changed before the commit.
+    #[error("a scanned range was changed by another transaction")]
+    Phantom,
+    /// A lock was not free within the bounded wait.
+    #[error("another transaction held a lock for longer than the bounded wait")]
+    Locked,
+    /// The snapshot is older than the oldest version still kept.
+    #[error("the snapshot is older than the versions still kept")]
+    SnapshotTooOld,
+    /// Whoever finished the transaction for a coordinator thought dead decided to abort it.
+    #[error("the transaction was taken for abandoned and finished by others")]
+    Abandoned,
+    /// The queues of a repository were full.
+    #[error("a repository was overloaded")]
+    Overloaded,
+    /// The client rolled back.
+    #[error("rolled back")]
+    Rollback,
+}
+
+/// The end of a transaction as its participants agree on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Decision {
+    /// Its writes take effect at this timestamp.
+    Commit(Timestamp),
+    /// It has no effect.
+    Abort(Abort),
+}
+
+/// What went wrong with an operation or a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// Aborted; nothing was changed. Run it again.
+    #[error("aborted: {0}; run the transaction again")]
+    Aborted(#[from] Abort),
+    /// No answer in time; nothing was changed.
+    #[error("no answer within {after_ms} ms; nothing was changed, try again later")]
+    Timeout {
+        /// How long was waited, in milliseconds.
+        after_ms: u64,
+    },
+    /// The commit was sent, and its answer never came: it may or may not have taken effect.
+    #[error("the outcome is unknown: the commit was sent and not answered within {after_ms} ms")]
+    Unknown {
+        /// How long was waited, in milliseconds.
+        after_ms: u64,
+    },
+    /// A key, a value or the transaction is larger than the limit.
+    #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
+    TooLarge {
+        /// Which thing: a key, a value, a transaction.
+        what: &'static str,
+        /// Its size in bytes.
+        size: usize,
+        /// The limit in bytes, from [`Limits`](crate::options::Limits).
+        limit: usize,
+    },
+    /// The transaction has already ended.
+    #[error("the transaction has already ended")]
+    Ended,
+    /// A read-only transaction was asked to write.
+    #[error("this transaction is read-only; begin it without `read_only` to write")]
+    ReadOnly,
+    /// The space is unknown, or cannot do what was asked.
+    #[error("{0}")]
+    Space(String),
+    /// The database was closed, or the node is gone.
+    #[error("the database is closed")]
+    Closed,
+}
+
+impl Failure {
+    /// Whether running the transaction again can help and cannot harm.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Failure::Aborted(reason) if *reason != Abort::Rollback)
+    }
+}
+
+/// What a committed transaction is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Its place in the serial order: the commit timestamp of an update, the snapshot of a
+    /// read-only transaction.
+    pub at: Timestamp,
+}

@@ -1,0 +1,172 @@
+//! The scalar clock of a repository: what it committed, what it promised not to go below, and
+//! what it has heard of.
+
+use crate::ids::{RepositoryId, Timestamp};
+
+/// How far apart the proposals of one repository stand at least. The room between them is for
+/// transactions that commit at one repository alone, and need not queue behind pending ones.
+pub const PROPOSAL_STEP: u64 = 64;
+
+/// Scalar clock. Invariant: `served <= promised`, `committed <= promised`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalarClock {
+    repository: RepositoryId,
+    committed: Timestamp,
+    served: Timestamp,
+    promised: Timestamp,
+    heard: Timestamp,
+}
+
+impl ScalarClock {
+    /// A clock at zero.
+    pub fn new(repository: RepositoryId) -> ScalarClock {
+        let zero = Timestamp::ZERO;
+        ScalarClock { repository, committed: zero, served: zero, promised: zero, heard: zero }
+    }
+
+    /// The timestamp of the last transaction applied here (SCORe: commitId).
+    #[inline]
+    pub fn committed(&self) -> Timestamp {
+        self.committed
+    }
+
+    /// The largest timestamp served, proposed or decided here (SCORe: nextId, less one).
+    #[inline]
+    pub fn promised(&self) -> Timestamp {
+        self.promised
+    }
+
+    /// The largest snapshot that was read here.
+    #[inline]
+    pub fn served(&self) -> Timestamp {
+        self.served
+    }
+
+    /// A read at `snapshot` is served: everything proposed from now on is later.
+    #[inline]
+    pub fn serve(&mut self, snapshot: Timestamp) {
+        self.served = self.served.max(snapshot);
+        self.promised = self.promised.max(snapshot);
+    }
+
+    /// A timestamp of this repository above everything served, proposed or decided here.
+    #[inline]
+    pub fn propose(&mut self) -> Timestamp {
+        self.promised = self.promised.after(PROPOSAL_STEP, self.repository);
+        self.promised
+    }
+
+    /// Everything proposed from now on is later than `at`.
+    #[inline]
+    pub fn promise(&mut self, at: Timestamp) {
+        self.promised = self.promised.max(at);
+    }
+
+    /// The smallest timestamp of this repository above all that was committed or served here, if
+    /// it is below `first`, the smallest one still queued.
+    ///
+    /// A transaction may commit there at once if it touched this repository alone and conflicts
+    /// with nothing queued: no snapshot already served can see it, every queued transaction will
+    /// be later, and those that were proposed later than it but committed nowhere yet do not mind
+    /// an order among transactions that share no key.
+    #[inline]
+    pub fn room_below(&mut self, first: Option<Timestamp>) -> Option<Timestamp> {
+        let at = self.committed.max(self.served).after(1, self.repository);
+        match first {
+            None => {
+                let at = self.promised.after(1, self.repository);
+                self.promised = at;
+                Some(at)
+            }
+            Some(first) if at < first => Some(at),
+            Some(_) => None,
+        }
+    }
+
+    /// The transaction at `at` was applied.
+    #[inline]
+    pub fn apply(&mut self, at: Timestamp) {
+        self.committed = self.committed.max(at);
+        self.promised = self.promised.max(at);
+    }
+
+    /// A timestamp committed or served elsewhere was heard of (SCORe: maxSeenId).
+    #[inline]
+    pub fn hear(&mut self, at: Timestamp) {
+        self.heard = self.heard.max(at);
+        self.promised = self.promised.max(at);
+    }
+
+    /// With nothing queued, what was heard of counts as committed: there is nothing here that
+    /// could still come before it.
+    #[inline]
+    pub fn catch_up(&mut self) {
+        self.committed = self.committed.max(self.heard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOME: RepositoryId = RepositoryId(3);
+
+    #[test]
+    fn proposals_pass_what_was_served() {
+        let mut clock = ScalarClock::new(HOME);
+        clock.serve(Timestamp::new(100, RepositoryId(9)));
+        let first = clock.propose();
+        assert!(first > Timestamp::new(100, RepositoryId(9)));
+        assert!(clock.propose() > first);
+    }
+
+    #[test]
+    fn room_is_above_served_and_committed_and_below_the_queue() {
+        let mut clock = ScalarClock::new(HOME);
+        let pending = clock.propose();
+        let local = clock.room_below(Some(pending)).unwrap();
+        assert!(local < pending);
+        clock.apply(local);
+        assert!(clock.room_below(Some(pending)).unwrap() > local);
+        clock.serve(pending);
+        assert_eq!(clock.room_below(Some(pending)), None);
+        assert!(clock.room_below(None).unwrap() > pending);
+    }
+
+    #[test]
+    fn catching_up_takes_what_was_heard() {
+        let mut clock = ScalarClock::new(HOME);
+        clock.hear(Timestamp(70_000));
+        assert_eq!(clock.committed(), Timestamp::ZERO);
+        clock.catch_up();
+        assert_eq!(clock.committed(), Timestamp(70_000));
+        assert!(clock.propose() > Timestamp(70_000));
+    }
+
+    proptest! {
+        #[test]
+        fn never_proposes_at_or_below_anything_known(steps in prop::collection::vec((0u8..5, 0u64..1_000_000), 1..60)) {
+            let mut clock = ScalarClock::new(HOME);
+            let mut largest = Timestamp::ZERO;
+            for (what, number) in steps {
+                let at = Timestamp(number);
+                match what {
+                    0 => clock.serve(at),
+                    1 => clock.promise(at),
+                    2 => clock.hear(at),
+                    3 => clock.apply(at),
+                    _ => {
+                        let proposed = clock.propose();
+                        prop_assert!(proposed > largest);
+                        prop_assert_eq!(proposed.repository(), HOME);
+                        largest = proposed;
+                        continue;
+                    }
+                }
+                largest = largest.max(at);
+                prop_assert!(clock.committed() <= clock.promised() && clock.served() <= clock.promised());
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Locks on keys and on ranges.
+//!
+//! A key's lock is a word inside its store entry, so that looking costs nothing beyond the entry
+//! that is being read anyway. The word tells who holds it exclusively, or how many share it; which
+//! transactions share it is known to the transactions, each of which releases what it took.
+//! Ranges are locked for sharing only, by scans; they are few, and kept in a list.
+
+use std::fmt;
+
+use crate::bytes::SmallBytes;
+use crate::ids::SpaceId;
+
+/// A transaction as lock owner: its slot among the prepared ones of a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(pub u32);
+
+/// The lock of one key: free, shared by a number of owners, or held exclusively by one.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct LockWord(u32);
+
+impl LockWord {
+    const EXCLUSIVE: u32 = 1 << 31;
+
+    /// Whether nobody holds it.
+    #[inline]
+    pub fn is_free(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether somebody holds it exclusively.
+    #[inline]
+    pub fn is_exclusive(self) -> bool {
+        self.0 & Self::EXCLUSIVE != 0
+    }
+
+    /// Who holds it exclusively.
+    pub fn exclusive_owner(self) -> Option<Owner> {
+        self.is_exclusive().then_some(Owner(self.0 & !Self::EXCLUSIVE))
+    }
+
+    /// How many share it.
+    pub fn sharers(self) -> u32 {
+        if self.is_exclusive() { 0 } else { self.0 }
+    }
+
+    /// Takes it exclusively if it is free; false leaves it as it is.
+    #[inline]
+    pub fn try_exclusive(&mut self, owner: Owner) -> bool {
+        assert!(owner.0 < Self::EXCLUSIVE, "owner out of range");
+        let free = self.is_free();
+        if free {
+            self.0 = Self::EXCLUSIVE | owner.0;
+        }
+        free
+    }
+
+    /// Shares it unless somebody holds it exclusively; false leaves it as it is.
+    #[inline]
+    pub fn try_shared(&mut self) -> bool {
+        let open = !self.is_exclusive();
+        if open {
+            self.0 += 1;
+        }
+        open
+    }
+
+    /// Gives back an exclusive hold.
+    ///
+    /// # Panics
+    /// If `owner` does not hold it.
+    #[inline]
+    pub fn release_exclusive(&mut self, owner: Owner) {
+        assert_eq!(self.exclusive_owner(), Some(owner), "released by another than its owner");
+        self.0 = 0;
+    }
+
+    /// Gives back one share.
+    ///
+    /// # Panics
+    /// If nobody shares it.
+    #[inline]
+    pub fn release_shared(&mut self) {
+        assert!(self.sharers() > 0, "released a share that nobody holds");
+        self.0 -= 1;
+    }
+}
+
+impl fmt::Debug for LockWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.exclusive_owner() {
+            Some(owner) => write!(f, "X{}", owner.0),
+            None => write!(f, "S{}", self.sharers()),
+        }
+    }
+}
+
+/// A range `[lo, hi)` of a space; `hi` `None` is open.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyRange {
+    /// The space.
+    pub space: SpaceId,
+    /// First key inside.
+    pub lo: SmallBytes,
+    /// First key after it.
+    pub hi: Option<SmallBytes>,
+}
+
+impl KeyRange {
+    /// Whether the range holds `key` of `space`.
+    pub fn contains(&self, space: SpaceId, key: &SmallBytes) -> bool {
+        self.space == space && *key >= self.lo && self.hi.as_ref().is_none_or(|hi| key < hi)
+    }
+}
+
+/// Ranges locked for sharing.
+#[derive(Clone, Debug, Default)]
+pub struct RangeLocks {
+    held: Vec<(Owner, KeyRange)>,
+}
+
+impl RangeLocks {
+    /// Whether no range is locked.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Locks a range; ranges are shared, so this never fails.
+    pub fn lock(&mut self, owner: Owner, range: KeyRange) {
+        self.held.push((owner, range));
+    }
+
+    /// Gives back all ranges of `owner`.
+    pub fn release(&mut self, owner: Owner) {
+        self.held.retain(|(holder, _)| *holder != owner);
+    }
+
+    /// Whether somebody else than `owner` has locked a range with this key.
+    #[inline]
+    pub fn blocks(&self, owner: Option<Owner>, space: SpaceId, key: &SmallBytes) -> bool {
+        self.held.iter().any(|(holder, range)| Some(*holder) != owner && range.contains(space, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_and_exclusive_exclude_each_other() {
+        let mut lock = LockWord::default();
+        assert!(lock.try_shared() && lock.try_shared());
+        assert!(!lock.try_exclusive(Owner(1)));
+        lock.release_shared();
+        lock.release_shared();
+        assert!(lock.try_exclusive(Owner(1)));
+        assert!(!lock.try_shared());
+        assert!(!lock.try_exclusive(Owner(2)));
+        assert_eq!(lock.exclusive_owner(), Some(Owner(1)));
+        lock.release_exclusive(Owner(1));
+        assert!(lock.is_free());
+    }
+
+    #[test]
+    #[should_panic(expected = "another than its owner")]
+    fn a_lock_is_released_by_its_owner_only() {
+        let mut lock = LockWord::default();
+        assert!(lock.try_exclusive(Owner(1)));
+        lock.release_exclusive(Owner(2));
+    }
+
+    #[test]
+    fn ranges_block_writers_inside_but_not_their_own_owner() {
+        let mut ranges = RangeLocks::default();
+        let range = KeyRange { space: SpaceId(1), lo: "b".into(), hi: Some("d".into()) };
+        ranges.lock(Owner(1), range);
+        let blocks = |ranges: &RangeLocks, owner, space, key: &str| {
+            ranges.blocks(Some(Owner(owner)), SpaceId(space), &key.into())
+        };
+        assert!(blocks(&ranges, 2, 1, "b") && blocks(&ranges, 2, 1, "cz"));
+        assert!(!blocks(&ranges, 2, 1, "d") && !blocks(&ranges, 2, 1, "a"));
+        assert!(!blocks(&ranges, 2, 0, "b") && !blocks(&ranges, 1, 1, "b"));
+        ranges.release(Owner(1));
+        assert!(ranges.is_empty());
+    }
+}

@@ -1,0 +1,17 @@
+//! Parts shared by protocols; each knows none of them.
+//!
+//! * [`versions`]: the multi-version store of one space in one repository.
+//! * [`locks`]: lock words kept inside store entries, range locks, and owners.
+//! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
+//! * [`clock`]: the scalar clock of a repository.
+//! * [`votes`]: votes gathered from a known set, merged, decided once.
+//! * [`transaction`]: read set, write set and scans of a running transaction.
+//! * [`watermark`]: the oldest snapshot that may still be read.
+
+pub mod clock;
+pub mod commit_queue;
+pub mod locks;
+pub mod transaction;
+pub mod versions;
+pub mod votes;
+pub mod watermark;

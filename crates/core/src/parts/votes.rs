@@ -1,0 +1,77 @@
+//! Votes: gathered from a known set of voters, merged by a rule of the protocol's own, complete
+//! once.
+
+/// Votes `V` of the voters `K`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Votes<K, V> {
+    votes: Vec<(K, Option<V>)>,
+    missing: usize,
+}
+
+/// What a vote did to the gathering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// It counts, and others are missing.
+    Waiting,
+    /// It was the last one.
+    Complete,
+    /// The voter had voted already, or is not among those asked: nothing changed.
+    Ignored,
+}
+
+impl<K: Copy + PartialEq, V: Clone> Votes<K, V> {
+    /// Waits for `voters`, each once.
+    pub fn from_voters(voters: impl IntoIterator<Item = K>) -> Votes<K, V> {
+        let votes: Vec<_> = voters.into_iter().map(|voter| (voter, None)).collect();
+        Votes { missing: votes.len(), votes }
+    }
+
+    /// Counts a vote.
+    pub fn count(&mut self, voter: K, vote: V) -> Counted {
+        let found = self.votes.iter_mut().find(|(known, _)| *known == voter);
+        let Some((_, empty @ None)) = found else { return Counted::Ignored };
+        *empty = Some(vote);
+        self.missing -= 1;
+        if self.missing == 0 { Counted::Complete } else { Counted::Waiting }
+    }
+
+    /// Whether all have voted.
+    pub fn is_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// Those who have not voted.
+    pub fn missing(&self) -> impl Iterator<Item = K> {
+        self.votes.iter().filter(|(_, vote)| vote.is_none()).map(|(voter, _)| *voter)
+    }
+
+    /// The votes so far.
+    pub fn so_far(&self) -> impl Iterator<Item = &V> {
+        self.votes.iter().filter_map(|(_, vote)| vote.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn completes_once_whatever_comes_twice(voters in 1u8..6, order in prop::collection::vec(0u8..8, 0..40)) {
+            let mut votes = Votes::from_voters(0..voters);
+            let mut seen = std::collections::BTreeSet::new();
+            for voter in order {
+                let counted = votes.count(voter, voter);
+                let expected = match (voter < voters && seen.insert(voter), seen.len()) {
+                    (false, _) => { if voter >= voters { seen.remove(&voter); } Counted::Ignored }
+                    (true, n) if n == usize::from(voters) => Counted::Complete,
+                    (true, _) => Counted::Waiting,
+                };
+                prop_assert_eq!(counted, expected);
+                prop_assert_eq!(votes.is_complete(), seen.len() == usize::from(voters));
+                prop_assert_eq!(votes.missing().count() + votes.so_far().count(), usize::from(voters));
+            }
+        }
+    }
+}
