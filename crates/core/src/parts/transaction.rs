@@ -1,1 +1,288 @@
+//! The transaction context: what a running transaction has read, scanned and is going to write.
+//!
+//! Sets are plain vectors, searched from the end while they are small and through an index once
+//! they are not; the vectors are reused from one transaction to the next.
 
+use std::collections::BTreeMap;
+
+use super::locks::KeyRange;
+use super::versions::Handle;
+use crate::bytes::SmallBytes;
+use crate::effects::Row;
+use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::options::Limits;
+use crate::outcome::Failure;
+use crate::recorder::{Operation, value_hash};
+
+/// A key that was read, and what a validation needs to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadEntry {
+    /// The space.
+    pub space: SpaceId,
+    /// The repository that answered.
+    pub repository: RepositoryId,
+    /// Its entry there, good only where the repository lives on the coordinator's node.
+    pub handle: Handle,
+    /// The key.
+    pub key: SmallBytes,
+    /// The version read.
+    pub version: Timestamp,
+}
+
+/// A key that is to be written at commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteEntry {
+    /// The space.
+    pub space: SpaceId,
+    /// The entry that a read of the key found, in `repository`.
+    pub handle: Handle,
+    /// The key.
+    pub key: SmallBytes,
+    /// The value; `None` deletes.
+    pub value: Option<SmallBytes>,
+}
+
+/// Sets longer than this are searched through an index.
+const SEARCHED_LINEARLY: usize = 16;
+
+/// Read set, write set and scans of a transaction.
+#[derive(Clone, Debug, Default)]
+pub struct TransactionSets {
+    /// Keys read, in order.
+    pub reads: Vec<ReadEntry>,
+    /// Keys to write, in the order of their first write.
+    pub writes: Vec<WriteEntry>,
+    /// Ranges scanned, as far as they were seen.
+    pub scans: Vec<KeyRange>,
+    /// For the history, if one is recorded.
+    pub operations: Vec<Operation>,
+    write_index: BTreeMap<(SpaceId, SmallBytes), usize>,
+    written_bytes: usize,
+}
+
+impl TransactionSets {
+    /// Empties the sets and keeps their memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.scans.clear();
+        self.operations.clear();
+        if !self.write_index.is_empty() {
+            self.write_index.clear();
+        }
+        self.written_bytes = 0;
+    }
+
+    /// The transaction's own write of a key: `Some(None)` where it deleted it.
+    #[inline]
+    pub fn own(&self, space: SpaceId, key: &SmallBytes) -> Option<&Option<SmallBytes>> {
+        if self.writes.is_empty() {
+            return None;
+        }
+        self.own_place(space, key).map(|place| &self.writes[place].value)
+    }
+
+    fn own_place(&self, space: SpaceId, key: &SmallBytes) -> Option<usize> {
+        if self.writes.len() <= SEARCHED_LINEARLY {
+            return self.writes.iter().rposition(|write| write.key == *key && write.space == space);
+        }
+        self.write_index.get(&(space, key.clone())).copied()
+    }
+
+    /// Buffers a write.
+    ///
+    /// # Errors
+    /// The key, the value or the whole transaction is too large; then nothing is buffered.
+    #[inline]
+    pub fn write(
+        &mut self,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        limits: &Limits,
+    ) -> Result<(), Failure> {
+        let size = key.len() + value.as_ref().map_or(0, SmallBytes::len);
+        check_size("a key", key.len(), limits.key_bytes)?;
+        check_size("a value", size - key.len(), limits.value_bytes)?;
+        let place = self.own_place(space, &key);
+        let replaced = place.map_or(0, |place| {
+            let write = &self.writes[place];
+            write.key.len() + write.value.as_ref().map_or(0, SmallBytes::len)
+        });
+        let total = self.written_bytes - replaced + size;
+        check_size("a transaction", total, limits.transaction_bytes)?;
+        self.written_bytes = total;
+        match place {
+            Some(place) => self.writes[place].value = value,
+            None => self.push_write(space, key, value),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_write(&mut self, space: SpaceId, key: SmallBytes, value: Option<SmallBytes>) {
+        let recent = self.reads.iter().rev().take(SEARCHED_LINEARLY);
+        let read = recent.into_iter().find(|read| read.key == key && read.space == space);
+        let handle = read.map_or(Handle::NONE, |read| read.handle);
+        if self.writes.len() >= SEARCHED_LINEARLY {
+            if self.write_index.is_empty() {
+                let places = self.writes.iter().enumerate();
+                self.write_index = places.map(|(i, w)| ((w.space, w.key.clone()), i)).collect();
+            }
+            self.write_index.insert((space, key.clone()), self.writes.len());
+        }
+        self.writes.push(WriteEntry { space, handle, key, value });
+    }
+
+    /// How many deletes of the write set lie in a range.
+    pub fn deletes_in(&self, range: &KeyRange) -> usize {
+        let inside = |write: &&WriteEntry| range.contains(write.space, &write.key);
+        self.writes.iter().filter(inside).filter(|write| write.value.is_none()).count()
+    }
+
+    /// Lays the transaction's own writes over the rows of a scan. `rows` ascend and are those of
+    /// `range`, or a prefix (a suffix if `reverse`) of them that holds at least `limit` rows more
+    /// than the range has own deletes. The result is in the order of the scan.
+    pub fn overlay(
+        &self,
+        range: &KeyRange,
+        rows: Vec<Row>,
+        reverse: bool,
+        limit: usize,
+        complete: bool,
+    ) -> Vec<Row> {
+        let edge = (!complete)
+            .then(|| if reverse { rows.first() } else { rows.last() }.map(|row| row.0.clone()))
+            .flatten();
+        let seen = |key: &SmallBytes| match &edge {
+            Some(edge) if reverse => key >= edge,
+            Some(edge) => key <= edge,
+            None => true,
+        };
+        let mut merged: BTreeMap<SmallBytes, SmallBytes> = rows.into_iter().collect();
+        for write in &self.writes {
+            if !range.contains(write.space, &write.key) || !seen(&write.key) {
+                continue;
+            }
+            match &write.value {
+                Some(value) => merged.insert(write.key.clone(), value.clone()),
+                None => merged.remove(&write.key),
+            };
+        }
+        if reverse {
+            merged.into_iter().rev().take(limit).collect()
+        } else {
+            merged.into_iter().take(limit).collect()
+        }
+    }
+
+    /// Notes a read for the history.
+    pub fn note_read(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+        version: Timestamp,
+        value: Option<&SmallBytes>,
+    ) {
+        let (key, hash) = (key.clone(), value.map(value_hash));
+        self.operations.push(Operation::Read { space, key, version, hash });
+    }
+
+    /// Notes a read of the transaction's own write for the history.
+    pub fn note_read_own(&mut self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
+        let (key, hash) = (key.clone(), value.map(value_hash));
+        self.operations.push(Operation::ReadOwn { space, key, hash });
+    }
+
+    /// Notes a write for the history.
+    pub fn note_write(&mut self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
+        let (key, hash) = (key.clone(), value.map(value_hash));
+        self.operations.push(Operation::Write { space, key, hash });
+    }
+}
+
+/// Refuses what is larger than a limit.
+///
+/// # Errors
+/// [`Failure::TooLarge`], naming the thing, its size and the limit.
+#[inline]
+pub fn check_size(what: &'static str, size: usize, limit: usize) -> Result<(), Failure> {
+    if size > limit { Err(Failure::TooLarge { what, size, limit }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPACE: SpaceId = SpaceId(1);
+
+    fn sets(writes: &[(u8, Option<u8>)]) -> TransactionSets {
+        let mut sets = TransactionSets::default();
+        for (key, value) in writes {
+            let value = value.map(|value| SmallBytes::new(&[value]));
+            sets.write(SPACE, SmallBytes::new(&[*key]), value, &Limits::default()).unwrap();
+        }
+        sets
+    }
+
+    #[test]
+    fn limits_refuse_before_anything_is_buffered() {
+        let limits = Limits { key_bytes: 2, value_bytes: 3, transaction_bytes: 8 };
+        let mut sets = TransactionSets::default();
+        let mut write = |key: &str, value: &str| {
+            sets.write(SPACE, key.into(), Some(value.into()), &limits)
+        };
+        assert!(matches!(write("kkk", "v"), Err(Failure::TooLarge { what: "a key", size: 3, limit: 2 })));
+        assert!(matches!(write("k", "vvvv"), Err(Failure::TooLarge { what: "a value", .. })));
+        assert!(write("k1", "vvv").is_ok());
+        assert!(matches!(write("k2", "vv"), Err(Failure::TooLarge { what: "a transaction", size: 9, .. })));
+        assert!(write("k1", "v").is_ok(), "a replaced write no longer counts");
+        assert!(write("k2", "vvv").is_ok());
+        assert_eq!(sets.writes.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn own_writes_are_read_back(writes in prop::collection::vec((0u8..40, prop::option::of(any::<u8>())), 0..80)) {
+            let sets = sets(&writes);
+            let mut model = BTreeMap::new();
+            for (key, value) in &writes {
+                model.insert(*key, *value);
+            }
+            prop_assert_eq!(sets.writes.len(), model.len());
+            for key in 0..40u8 {
+                let own = sets.own(SPACE, &SmallBytes::new(&[key]));
+                let own = own.map(|value| value.as_ref().map(|value| value.as_slice()[0]));
+                prop_assert_eq!(own, model.get(&key).copied());
+                prop_assert!(sets.own(SpaceId(9), &SmallBytes::new(&[key])).is_none());
+            }
+        }
+
+        #[test]
+        fn a_scan_over_own_writes_is_what_the_commit_would_leave(
+            stored in prop::collection::btree_map(0u8..30, any::<u8>(), 0..20),
+            writes in prop::collection::vec((0u8..30, prop::option::of(any::<u8>())), 0..12),
+            lo in 0u8..30, hi in 0u8..32, reverse: bool, limit in 0usize..12,
+        ) {
+            let sets = sets(&writes);
+            let key = |key: u8| SmallBytes::new(&[key]);
+            let range = KeyRange { space: SPACE, lo: key(lo), hi: Some(key(hi)) };
+            let mut after = stored.clone();
+            for (written, value) in &writes {
+                match value { Some(v) => after.insert(*written, *v), None => after.remove(written) };
+            }
+            let inside: Vec<_> = stored.iter().filter(|(k, _)| lo <= **k && **k < hi).map(|(k, v)| (key(*k), key(*v))).collect();
+            let wanted_rows = limit + sets.deletes_in(&range);
+            let complete = inside.len() <= wanted_rows;
+            let skip = if reverse { inside.len().saturating_sub(wanted_rows) } else { 0 };
+            let rows: Vec<_> = inside.into_iter().skip(skip).take(wanted_rows).collect();
+            let got = sets.overlay(&range, rows, reverse, limit, complete);
+            let mut wanted: Vec<_> = after.into_iter().filter(|(k, _)| lo <= *k && *k < hi).map(|(k, v)| (key(k), key(v))).collect();
+            if reverse { wanted.reverse(); }
+            wanted.truncate(limit);
+            prop_assert_eq!(got, wanted);
+        }
+    }
+}

@@ -1,1 +1,373 @@
+//! The multi-version store of one space in one repository.
+//!
+//! A key has an entry: its newest version inline, its lock word, and a chain of older versions in
+//! a slab beside. Entries live in a slab too and are found by hash, or in key order where the
+//! space is ordered. A [`Handle`] names an entry without another look-up; entries are removed and
+//! their slots reused, so a handle carries the slot's generation.
+//!
+//! A superseded version is needed until every snapshot is at or above the version that replaced
+//! it. So each replacement stands in a queue, in order of time, and garbage collection takes from
+//! its front what the watermark has passed: its cost follows the writes, not the keys.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::locks::LockWord;
+use crate::bytes::SmallBytes;
+use crate::ids::Timestamp;
+
+/// An entry of the store; stale once the entry was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle {
+    slot: u32,
+    generation: u32,
+}
+
+impl Handle {
+    /// A handle that is always stale: of a key that had no entry.
+    pub const NONE: Handle = Handle { slot: u32::MAX, generation: u32::MAX };
+}
+
+/// A version as a read sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version<'a> {
+    /// Who wrote it, by commit timestamp; zero where the key was never written.
+    pub at: Timestamp,
+    /// The value; `None` where the key is absent or deleted.
+    pub value: Option<&'a SmallBytes>,
+    /// Whether it is the newest version.
+    pub newest: bool,
+}
+
+impl Version<'_> {
+    /// What a key without an entry reads as.
+    pub const ABSENT: Version<'static> =
+        Version { at: Timestamp::ZERO, value: None, newest: true };
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    key: SmallBytes,
+    value: Option<SmallBytes>,
+    at: Timestamp,
+    lock: LockWord,
+    older: u32,
+    generation: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Older {
+    value: Option<SmallBytes>,
+    at: Timestamp,
+    older: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Replaced {
+    at: Timestamp,
+    handle: Handle,
+}
+
+const NIL: u32 = u32::MAX;
+
+/// Keys with their versions and locks.
+#[derive(Clone, Debug)]
+pub struct Versions {
+    hasher: FixedState,
+    index: HashTable<u32>,
+    order: Option<BTreeMap<SmallBytes, u32>>,
+    entries: Vec<Entry>,
+    free_entries: Vec<u32>,
+    older: Vec<Older>,
+    free_older: Vec<u32>,
+    replaced: VecDeque<Replaced>,
+}
+
+impl Versions {
+    /// An empty store; `ordered` ones can be scanned. `seed` is that of the hash.
+    pub fn new(ordered: bool, seed: u64) -> Versions {
+        Versions {
+            hasher: FixedState::with_seed(seed),
+            index: HashTable::new(),
+            order: ordered.then(BTreeMap::new),
+            entries: Vec::new(),
+            free_entries: Vec::new(),
+            older: Vec::new(),
+            free_older: Vec::new(),
+            replaced: VecDeque::new(),
+        }
+    }
+
+    /// The entry of `key`.
+    #[inline]
+    pub fn find(&self, key: &SmallBytes) -> Option<Handle> {
+        let hash = self.hasher.hash_one(key);
+        let slot = *self.index.find(hash, |&slot| self.entries[slot as usize].key == *key)?;
+        Some(Handle { slot, generation: self.entries[slot as usize].generation })
+    }
+
+    /// The entry of `key`, by an earlier handle if that is still good.
+    #[inline]
+    pub fn find_again(&self, handle: Handle, key: &SmallBytes) -> Option<Handle> {
+        match self.entries.get(handle.slot as usize) {
+            Some(entry) if entry.generation == handle.generation => Some(handle),
+            _ => self.find(key),
+        }
+    }
+
+    /// The entry of `key`, made if there is none: a key that was never written, ready to be
+    /// locked.
+    pub fn find_or_create(&mut self, handle: Handle, key: &SmallBytes) -> Handle {
+        if let Some(handle) = self.find_again(handle, key) {
+            return handle;
+        }
+        let slot = self.new_entry(key);
+        let entries = &self.entries;
+        let hasher = &self.hasher;
+        let rehash = |&slot: &u32| hasher.hash_one(&entries[slot as usize].key);
+        self.index.insert_unique(hasher.hash_one(key), slot, rehash);
+        if let Some(order) = &mut self.order {
+            order.insert(key.clone(), slot);
+        }
+        Handle { slot, generation: self.entries[slot as usize].generation }
+    }
+
+    fn new_entry(&mut self, key: &SmallBytes) -> u32 {
+        let entry = Entry {
+            key: key.clone(),
+            value: None,
+            at: Timestamp::ZERO,
+            lock: LockWord::default(),
+            older: NIL,
+            generation: 0,
+        };
+        match self.free_entries.pop() {
+            Some(slot) => {
+                let place = &mut self.entries[slot as usize];
+                *place = Entry { generation: place.generation, ..entry };
+                slot
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+        }
+    }
+
+    /// The newest version.
+    #[inline]
+    pub fn newest(&self, handle: Handle) -> Version<'_> {
+        let entry = self.entry(handle);
+        Version { at: entry.at, value: entry.value.as_ref(), newest: true }
+    }
+
+    /// The newest version at or below `snapshot`, which must not be below the watermark that
+    /// [`collect`](Self::collect) was given.
+    #[inline]
+    pub fn at(&self, handle: Handle, snapshot: Timestamp) -> Version<'_> {
+        let entry = self.entry(handle);
+        if entry.at <= snapshot {
+            return Version { at: entry.at, value: entry.value.as_ref(), newest: true };
+        }
+        let mut next = entry.older;
+        while let Some(older) = self.older.get(next as usize) {
+            if older.at <= snapshot {
+                return Version { at: older.at, value: older.value.as_ref(), newest: false };
+            }
+            next = older.older;
+        }
+        Version { newest: false, ..Version::ABSENT }
+    }
+
+    /// The lock of an entry.
+    #[inline]
+    pub fn lock(&self, handle: Handle) -> LockWord {
+        self.entry(handle).lock
+    }
+
+    /// The lock of an entry, to take or give back.
+    #[inline]
+    pub fn lock_mut(&mut self, handle: Handle) -> &mut LockWord {
+        &mut self.entry_mut(handle).lock
+    }
+
+    /// The key of an entry.
+    pub fn key(&self, handle: Handle) -> &SmallBytes {
+        &self.entry(handle).key
+    }
+
+    /// Makes `value` the newest version; `None` deletes.
+    ///
+    /// # Panics
+    /// If `at` is not above the newest version's.
+    #[inline]
+    pub fn install(&mut self, handle: Handle, value: Option<SmallBytes>, at: Timestamp) {
+        let entry = self.entry_mut(handle);
+        assert!(at > entry.at, "versions are installed in order");
+        let deleted = value.is_none();
+        let before = std::mem::replace(&mut entry.value, value);
+        let before_at = std::mem::replace(&mut entry.at, at);
+        if before_at != Timestamp::ZERO {
+            let older = Older { value: before, at: before_at, older: entry.older };
+            let place = self.keep(older);
+            self.entry_mut(handle).older = place;
+            self.replaced.push_back(Replaced { at, handle });
+        } else if deleted {
+            self.replaced.push_back(Replaced { at, handle });
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, older: Older) -> u32 {
+        match self.free_older.pop() {
+            Some(place) => {
+                self.older[place as usize] = older;
+                place
+            }
+            None => {
+                self.older.push(older);
+                (self.older.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Drops up to `budget` replaced versions that no snapshot at or above `low` can read, and
+    /// keys whose newest version is such a tombstone, unless tombstones are to be kept.
+    pub fn collect(&mut self, low: Timestamp, keep_tombstones: bool, budget: usize) {
+        for _ in 0..budget {
+            let Some(replaced) = self.replaced.pop_front_if(|replaced| replaced.at <= low) else {
+                return;
+            };
+            let Replaced { handle, .. } = replaced;
+            if self.entries[handle.slot as usize].generation != handle.generation {
+                continue;
+            }
+            self.cut_below(handle, low);
+            let entry = self.entry(handle);
+            let dead = entry.value.is_none() && entry.at <= low && !keep_tombstones;
+            if dead && entry.lock.is_free() {
+                self.remove(handle);
+            } else if dead {
+                self.replaced.push_back(replaced); // Locked: look again when its turn comes.
+            }
+        }
+    }
+
+    /// Frees every version older than the one that a snapshot at `low` reads.
+    fn cut_below(&mut self, handle: Handle, low: Timestamp) {
+        let entry = self.entry_mut(handle);
+        let mut rest = if entry.at <= low {
+            std::mem::replace(&mut entry.older, NIL)
+        } else {
+            let mut place = entry.older;
+            while place != NIL && self.older[place as usize].at > low {
+                place = self.older[place as usize].older;
+            }
+            match self.older.get_mut(place as usize) {
+                Some(visible) => std::mem::replace(&mut visible.older, NIL),
+                None => NIL,
+            }
+        };
+        while rest != NIL {
+            let older = &mut self.older[rest as usize];
+            older.value = None;
+            self.free_older.push(rest);
+            rest = std::mem::replace(&mut older.older, NIL);
+        }
+    }
+
+    /// Removes an entry that was made only to be locked, if nobody holds its lock any more.
+    pub fn remove_if_unused(&mut self, handle: Handle) {
+        let entry = self.entry(handle);
+        if entry.at == Timestamp::ZERO && entry.lock.is_free() {
+            self.remove(handle);
+        }
+    }
+
+    fn remove(&mut self, handle: Handle) {
+        let entry = self.entry_mut(handle);
+        entry.generation = entry.generation.wrapping_add(1);
+        let key = std::mem::replace(&mut entry.key, SmallBytes::EMPTY);
+        entry.value = None;
+        assert_eq!(entry.older, NIL, "removed with versions left");
+        let hash = self.hasher.hash_one(&key);
+        let found = self.index.find_entry(hash, |&slot| slot == handle.slot);
+        found.expect("every entry is in the index").remove();
+        if let Some(order) = &mut self.order {
+            order.remove(&key);
+        }
+        self.free_entries.push(handle.slot);
+    }
+
+    /// Whether keys are kept in order.
+    pub fn is_ordered(&self) -> bool {
+        self.order.is_some()
+    }
+
+    /// The entries of `[lo, hi)` in key order; `hi` `None` is open. Nothing where keys are not
+    /// kept in order.
+    pub fn range<'a>(
+        &'a self,
+        lo: &'a SmallBytes,
+        hi: Option<&'a SmallBytes>,
+    ) -> impl DoubleEndedIterator<Item = (&'a SmallBytes, Handle)> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let empty = hi.is_some_and(|hi| hi <= lo);
+        let end = hi.map_or(Unbounded, Excluded);
+        let order = self.order.as_ref().filter(|_| !empty);
+        order.into_iter().flat_map(move |order| order.range::<SmallBytes, _>((Included(lo), end))).map(
+            |(key, &slot)| (key, Handle { slot, generation: self.entries[slot as usize].generation }),
+        )
+    }
+
+    /// All keys with the timestamps of their versions, oldest first; in no meaningful order.
+    pub fn chains(&self) -> impl Iterator<Item = (&SmallBytes, Vec<Timestamp>)> {
+        self.index.iter().map(|&slot| {
+            let entry = &self.entries[slot as usize];
+            let mut chain = vec![entry.at];
+            let mut next = entry.older;
+            while let Some(older) = self.older.get(next as usize) {
+                chain.push(older.at);
+                next = older.older;
+            }
+            chain.reverse();
+            (&entry.key, chain)
+        })
+    }
+
+    /// How many keys have an entry.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no key has an entry.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// How many versions are kept besides the newest ones.
+    pub fn older_versions(&self) -> usize {
+        self.older.len() - self.free_older.len()
+    }
+
+    #[inline]
+    fn entry(&self, handle: Handle) -> &Entry {
+        let entry = &self.entries[handle.slot as usize];
+        assert_eq!(entry.generation, handle.generation, "a stale handle");
+        entry
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, handle: Handle) -> &mut Entry {
+        let entry = &mut self.entries[handle.slot as usize];
+        assert_eq!(entry.generation, handle.generation, "a stale handle");
+        entry
+    }
+}
+
+#[cfg(test)]
+#[path = "versions_tests.rs"]
+mod tests;
