@@ -103,6 +103,17 @@ impl<'a, P: Protocol> Here<'a, P> {
         self.participants.iter().any(|(id, _)| *id == repository)
     }
 
+    /// All participants here, to be changed.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (RepositoryId, &mut P::Participant)> {
+        self.participants.iter_mut().map(|(id, participant)| (*id, participant))
+    }
+
+    /// The same view, for a while.
+    #[inline]
+    pub fn reborrow(&mut self) -> Here<'_, P> {
+        Here { participants: self.participants }
+    }
+
     /// All participants here.
     pub fn all(&self) -> impl Iterator<Item = &P::Participant> {
         self.participants.iter().map(|(_, participant)| participant)

@@ -137,6 +137,8 @@ pub struct Effects<P: Protocol> {
     pub work: Work,
     /// How many records this node has logged in its life.
     pub logged: LogPosition,
+    /// The last of them that participants' effects wait for.
+    pub gate: LogPosition,
     /// The effects so far, in order.
     pub list: Vec<Effect<P::Message, P::Record>>,
 }
@@ -148,6 +150,7 @@ impl<P: Protocol> Default for Effects<P> {
             recorder: None,
             work: Work::default(),
             logged: LogPosition(0),
+            gate: LogPosition(0),
             list: Vec::new(),
         }
     }
@@ -188,7 +191,7 @@ impl<P: Protocol> Context<'_, P> {
     fn gate(&self) -> LogPosition {
         match self.me.role {
             Role::Coordinator => LogPosition(0),
-            Role::Repository(_) => self.effects.logged,
+            Role::Repository(_) => self.effects.gate,
         }
     }
 
@@ -214,12 +217,31 @@ impl<P: Protocol> Context<'_, P> {
         self.effects.list.push(Effect::Complete { op, result, after });
     }
 
-    /// Logs what the closure makes, if records are logged at all.
+    /// Sends `message` once everything logged so far is stable, lazily logged records included.
+    pub fn send_when_logged(&mut self, to: Address, message: P::Message) {
+        let (envelope, after) = (Envelope { from: self.me, to, message }, self.effects.logged);
+        self.effects.list.push(Effect::Send { envelope, after });
+    }
+
+    /// Logs what the closure makes, if records are logged at all; whatever this node's
+    /// participants say from now on waits for it.
     ///
     /// # Panics
     /// If a coordinator calls it: only participants have something that must survive.
     #[inline]
     pub fn log(&mut self, record: impl FnOnce() -> P::Record) {
+        if self.settings.logging {
+            self.log_lazily(record);
+            self.effects.gate = self.effects.logged;
+        }
+    }
+
+    /// Logs what the closure makes, if records are logged at all; nothing waits for it but what is
+    /// sent by [`send_when_logged`](Self::send_when_logged).
+    ///
+    /// # Panics
+    /// If a coordinator calls it.
+    pub fn log_lazily(&mut self, record: impl FnOnce() -> P::Record) {
         if !self.settings.logging {
             return;
         }

@@ -231,13 +231,18 @@ mod tests {
     fn limits_refuse_before_anything_is_buffered() {
         let limits = Limits { key_bytes: 2, value_bytes: 3, transaction_bytes: 8 };
         let mut sets = TransactionSets::default();
-        let mut write = |key: &str, value: &str| {
-            sets.write(SPACE, key.into(), Some(value.into()), &limits)
-        };
-        assert!(matches!(write("kkk", "v"), Err(Failure::TooLarge { what: "a key", size: 3, limit: 2 })));
+        let mut write =
+            |key: &str, value: &str| sets.write(SPACE, key.into(), Some(value.into()), &limits);
+        assert!(matches!(
+            write("kkk", "v"),
+            Err(Failure::TooLarge { what: "a key", size: 3, limit: 2 })
+        ));
         assert!(matches!(write("k", "vvvv"), Err(Failure::TooLarge { what: "a value", .. })));
         assert!(write("k1", "vvv").is_ok());
-        assert!(matches!(write("k2", "vv"), Err(Failure::TooLarge { what: "a transaction", size: 9, .. })));
+        assert!(matches!(
+            write("k2", "vv"),
+            Err(Failure::TooLarge { what: "a transaction", size: 9, .. })
+        ));
         assert!(write("k1", "v").is_ok(), "a replaced write no longer counts");
         assert!(write("k2", "vvv").is_ok());
         assert_eq!(sets.writes.len(), 2);

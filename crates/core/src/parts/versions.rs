@@ -44,8 +44,7 @@ pub struct Version<'a> {
 
 impl Version<'_> {
     /// What a key without an entry reads as.
-    pub const ABSENT: Version<'static> =
-        Version { at: Timestamp::ZERO, value: None, newest: true };
+    pub const ABSENT: Version<'static> = Version { at: Timestamp::ZERO, value: None, newest: true };
 }
 
 #[derive(Clone, Debug)]
@@ -318,9 +317,12 @@ impl Versions {
         let empty = hi.is_some_and(|hi| hi <= lo);
         let end = hi.map_or(Unbounded, Excluded);
         let order = self.order.as_ref().filter(|_| !empty);
-        order.into_iter().flat_map(move |order| order.range::<SmallBytes, _>((Included(lo), end))).map(
-            |(key, &slot)| (key, Handle { slot, generation: self.entries[slot as usize].generation }),
-        )
+        order
+            .into_iter()
+            .flat_map(move |order| order.range::<SmallBytes, _>((Included(lo), end)))
+            .map(|(key, &slot)| {
+                (key, Handle { slot, generation: self.entries[slot as usize].generation })
+            })
     }
 
     /// All keys with the timestamps of their versions, oldest first; in no meaningful order.

@@ -1,0 +1,382 @@
+//! The coordinator: runs transactions for the clients of its node.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::parts::watermark::Watermark;
+use muesli_core::recorder::Status;
+use muesli_core::{
+    Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Recorder,
+    Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+};
+
+use super::commit::Committing;
+use super::message::Message;
+use super::operations::{Operation, Request};
+use super::{Rules, Score};
+
+pub(super) type Context<'a> = muesli_core::Context<'a, Score>;
+
+/// Tells the bound of this node's snapshots.
+pub(super) const GOSSIP_TIMER: u32 = 0;
+/// Looks after requests and commits that were not answered.
+const SWEEP_TIMER: u32 = 1;
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    pub(super) id: NodeId,
+    incarnation: u32,
+    sequence: u64,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    next_op: u64,
+    /// Operations that wait for answers.
+    pub(super) operations: BTreeMap<OpId, Operation>,
+    /// Requests that wait for answers, or for the snapshot to be known.
+    pub(super) requests: BTreeMap<u64, Request>,
+    pub(super) next_request: u64,
+    /// Commits under way, by sequence number; they stay until everybody has acknowledged.
+    pub(super) committing: BTreeMap<u64, Committing>,
+    sweep_timer_set: bool,
+    /// The largest timestamp heard of.
+    pub(super) heard: Timestamp,
+    /// No transaction of this node reads below it: told to others, so it never falls.
+    pub(super) bound: Timestamp,
+    pub(super) watermark: Watermark,
+    pub(super) started: Nanos,
+    pub(super) told_all: Nanos,
+    pub(super) ended_since_told: u32,
+    pub(super) begun_since_gossip: bool,
+    pub(super) idle_factor: u64,
+}
+
+/// A transaction's place; reused, with its memory, by the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    generation: u32,
+    pub running: bool,
+    /// Its commit is under way: no further operations.
+    pub committing: Option<u64>,
+    pub options: TxnOptions,
+    /// The least snapshot it may get.
+    pub base: Timestamp,
+    /// Fixed by the first read.
+    pub snapshot: Option<Timestamp>,
+    /// A first read is under way elsewhere; other requests wait for it.
+    pub fixing: bool,
+    /// Requests that wait for the snapshot.
+    pub held: Vec<u64>,
+    /// What must be stable before the client may hear of what it read here.
+    pub gate: LogPosition,
+    begun: Nanos,
+    pub sets: TransactionSets,
+}
+
+impl Coordinator {
+    /// The running transactions.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.running)
+    }
+
+    /// The slot of a transaction that takes operations.
+    #[inline]
+    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot, Failure> {
+        match self.slots.get_mut(txn.slot as usize) {
+            Some(slot)
+                if slot.running
+                    && slot.generation == txn.generation
+                    && slot.committing.is_none() =>
+            {
+                Ok(slot)
+            }
+            _ => Err(Failure::Ended),
+        }
+    }
+
+    /// The slot of a transaction that has not ended, its commit perhaps under way.
+    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(txn.slot as usize)?;
+        (slot.running && slot.generation == txn.generation).then_some(slot)
+    }
+
+    pub(super) fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    #[inline]
+    pub(super) fn next_txn_id(&mut self) -> TxnId {
+        self.sequence += 1;
+        TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+    }
+
+    /// All commits with smaller numbers are settled everywhere.
+    pub(super) fn settled_below(&self) -> u64 {
+        self.committing.keys().next().copied().unwrap_or(self.sequence)
+    }
+
+    /// Ends a transaction: into the history, and its slot is free.
+    #[inline]
+    pub(super) fn end(
+        &mut self,
+        txn: Txn,
+        id: Option<TxnId>,
+        status: Status,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_>,
+    ) {
+        if let Some(recorder) = &mut cx.effects.recorder {
+            let id = id.unwrap_or_else(|| {
+                self.sequence += 1;
+                TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+            });
+            let slot = &mut self.slots[txn.slot as usize];
+            let (options, begun) = (slot.options, slot.begun);
+            let end = (status != Status::Unknown).then_some(cx.effects.now);
+            let operations = &mut slot.sets.operations;
+            let (session, read_only) = (options.session, options.read_only);
+            recorder.transaction(id, session, read_only, begun, end, status, at, operations);
+        }
+        let slot = &mut self.slots[txn.slot as usize];
+        slot.running = false;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.sets.clear();
+        self.free.push(txn.slot);
+    }
+
+    /// Ends a transaction that failed before its commit, and everything that waits for it.
+    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_>) {
+        if self.slot(txn).is_none() {
+            return;
+        }
+        self.end(txn, None, Status::Aborted, None, cx);
+        if self.operations.is_empty() {
+            return;
+        }
+        let waiting: Vec<_> = self
+            .operations
+            .iter()
+            .filter(|(_, operation)| operation.txn == txn)
+            .map(|(op, _)| *op)
+            .collect();
+        for op in waiting {
+            self.operations.remove(&op);
+            self.requests.retain(|_, request| request.op != op);
+            cx.complete(op, OpResult::Failed(failure.clone()));
+        }
+    }
+
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, here: Here<'_, Score>, cx: &mut Context<'_>) {
+        self.sweep_timer_set = false;
+        self.retry_requests(here, cx);
+        self.retry_commits(cx);
+        if !self.requests.is_empty() || !self.committing.is_empty() {
+            self.set_sweep_timer(cx);
+        }
+    }
+}
+
+impl muesli_core::Coordinator<Score> for Coordinator {
+    fn new(node: NodeId, incarnation: u32, _rules: &Rules) -> Coordinator {
+        Coordinator {
+            id: node,
+            incarnation,
+            sequence: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            next_op: 0,
+            operations: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            // An answer to an earlier life's request must not be taken for one of this life's.
+            next_request: u64::from(incarnation) << 40,
+            committing: BTreeMap::new(),
+            sweep_timer_set: false,
+            heard: Timestamp::ZERO,
+            bound: Timestamp::ZERO,
+            watermark: Watermark::default(),
+            started: Nanos(0),
+            told_all: Nanos(0),
+            ended_since_told: 0,
+            begun_since_gossip: false,
+            idle_factor: 1,
+        }
+    }
+
+    #[inline]
+    fn begin(
+        &mut self,
+        options: TxnOptions,
+        _here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+    ) -> Result<Txn, Failure> {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                self.slots.push(Slot::default());
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let base = options.floor.max(self.bound);
+        let slot = &mut self.slots[place as usize];
+        slot.running = true;
+        slot.committing = None;
+        slot.options = options;
+        slot.base = base;
+        slot.snapshot = None;
+        slot.fixing = false;
+        slot.held.clear();
+        slot.gate = LogPosition(0);
+        slot.begun = cx.effects.now;
+        self.begun_since_gossip = true;
+        Ok(Txn { slot: place, generation: slot.generation })
+    }
+
+    #[inline]
+    fn get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+    ) -> Step<Option<SmallBytes>> {
+        self.on_get(txn, space, key, here, cx)
+    }
+
+    fn get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        self.on_get_many(txn, space, keys, here, cx)
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Failure> {
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        if cx.effects.recorder.is_some() {
+            check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
+            let (noted_key, noted) = (key.clone(), value.clone());
+            slot.sets.write(space, key, value, &cx.settings.limits)?;
+            slot.sets.note_write(space, &noted_key, noted.as_ref());
+            return Ok(());
+        }
+        slot.sets.write(space, key, value, &cx.settings.limits)
+    }
+
+    fn scan(
+        &mut self,
+        txn: Txn,
+        scan: Scan,
+        here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+    ) -> Step<Vec<Row>> {
+        self.on_client_scan(txn, scan, here, cx)
+    }
+
+    #[inline]
+    fn commit(
+        &mut self,
+        txn: Txn,
+        mut here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+    ) -> Step<Committed> {
+        let step = self.on_commit(txn, here.reborrow(), cx);
+        self.count_ended(&mut here, cx);
+        step
+    }
+
+    fn rollback(&mut self, txn: Txn, _here: Here<'_, Score>, cx: &mut Context<'_>) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
+        }
+    }
+
+    fn receive(
+        &mut self,
+        from: Address,
+        message: Message,
+        mut here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+    ) {
+        match message {
+            Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
+            Message::ScanReply(reply) => self.on_scan_reply(reply, here, cx),
+            Message::Vote { txn, repository, vote } => {
+                if txn.incarnation == self.incarnation {
+                    self.on_vote(txn, repository, vote, cx);
+                }
+            }
+            Message::Acknowledge { repository, txns } => {
+                for txn in txns {
+                    self.on_acknowledge(txn, repository);
+                }
+            }
+            Message::Bound { bound, newest } => {
+                self.on_bound(from.node, bound, newest, &mut here, cx);
+            }
+            Message::Watermark { low, newest } => self.on_watermark(low, newest, &mut here, cx),
+            Message::Read(_)
+            | Message::Scan(_)
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
+        }
+    }
+
+    fn timer(&mut self, timer: u32, mut here: Here<'_, Score>, cx: &mut Context<'_>) {
+        match timer {
+            GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
+            SWEEP_TIMER => self.on_sweep_timeout(here, cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
+            let (sequence, status) = match slot.committing {
+                Some(sequence) => (sequence, Status::Unknown),
+                None => (u64::MAX - place as u64, Status::Running),
+            };
+            let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+            let (session, read_only) = (slot.options.session, slot.options.read_only);
+            let mut operations = slot.sets.operations.clone();
+            let (begun, none) = (slot.begun, None);
+            recorder.transaction(
+                id,
+                session,
+                read_only,
+                begun,
+                None,
+                status,
+                none,
+                &mut operations,
+            );
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        self.running().count() + self.committing.len()
+    }
+}

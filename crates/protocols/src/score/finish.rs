@@ -1,0 +1,104 @@
+//! Finishing transactions whose coordinator died.
+//!
+//! The outcome of a transaction is a function of its stable votes: everyone's yes commits it, at
+//! the largest proposal; anyone's no aborts it. So a participant that has waited too long asks the
+//! others how they voted, and whoever has not voted votes no, stably, before answering. Then all
+//! the votes are known, and they are the same for everyone who asks, the coordinator included if
+//! it was merely slow.
+
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::{Abort, Address, Decision, RepositoryId, Timestamp, TxnId};
+
+use super::message::{Message, Vote};
+use super::participant::{Context, Participant};
+
+/// The votes that a participant in doubt has gathered.
+#[derive(Clone, Debug)]
+pub(super) struct Finishing {
+    votes: Votes<RepositoryId, Timestamp>,
+}
+
+/// What a set of votes with everyone's yes decides.
+pub(super) fn final_timestamp(votes: &Votes<RepositoryId, Timestamp>) -> Timestamp {
+    votes.so_far().copied().max().unwrap_or(Timestamp::ZERO)
+}
+
+impl Participant {
+    /// Asks about every transaction that has been in doubt for too long.
+    pub(super) fn ask_about_doubtful(&mut self, cx: &mut Context<'_>) {
+        let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
+        let doubtful: Vec<TxnId> = self
+            .table
+            .in_doubt()
+            .filter(|(_, prepared)| prepared.since + patience <= now)
+            .map(|(_, prepared)| prepared.prepare.txn)
+            .collect();
+        for txn in doubtful {
+            self.ask_about(txn, cx);
+        }
+    }
+
+    fn ask_about(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+        let Some(owner) = self.table.owner(txn) else { return };
+        let prepared = self.table.get(owner);
+        let (participants, own) = (prepared.prepare.participants.clone(), prepared.proposed);
+        let id = self.id;
+        let finishing = self.finishing.entry(txn).or_insert_with(|| {
+            let mut votes = Votes::from_voters(participants.iter().copied());
+            votes.count(id, own);
+            Finishing { votes }
+        });
+        if finishing.votes.is_complete() {
+            let at = final_timestamp(&finishing.votes);
+            self.finish_as(txn, Decision::Commit(at), cx);
+            return;
+        }
+        for repository in finishing.votes.missing() {
+            cx.send_to_repository(repository, Message::Ask { txn });
+        }
+    }
+
+    /// Another participant wants to finish `txn`: whatever was not voted yet becomes a no.
+    pub(super) fn on_ask(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_>) {
+        if let Some(vote) = self.table.standing(txn) {
+            self.vote(from, txn, vote, cx);
+            return;
+        }
+        if self.table.is_settled(txn) {
+            return; // Whoever asked has been told since.
+        }
+        self.forget_waiting(txn);
+        self.refuse(txn, Abort::Abandoned, cx);
+        self.vote(from, txn, Vote::No(Abort::Abandoned), cx);
+    }
+
+    /// The answer to an [`Ask`](Message::Ask).
+    pub(super) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        repository: RepositoryId,
+        vote: Vote,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(finishing) = self.finishing.get_mut(&txn) else { return };
+        let decision = match vote {
+            Vote::Decided(decision) => decision,
+            Vote::No(_) => Decision::Abort(Abort::Abandoned),
+            Vote::Yes(at) => match finishing.votes.count(repository, at) {
+                Counted::Complete => Decision::Commit(final_timestamp(&finishing.votes)),
+                Counted::Waiting | Counted::Ignored => return,
+            },
+        };
+        self.finish_as(txn, decision, cx);
+    }
+
+    /// Applies a decision reached from the votes, and tells the others.
+    fn finish_as(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_>) {
+        let Some(owner) = self.table.owner(txn) else { return };
+        let participants = self.table.get(owner).prepare.participants.clone();
+        self.on_decide(txn, decision, cx);
+        for &repository in participants.iter().filter(|&&other| other != self.id) {
+            cx.send_to_repository(repository, Message::Decide { txn, decision });
+        }
+    }
+}

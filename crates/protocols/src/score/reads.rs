@@ -1,0 +1,211 @@
+//! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
+
+use super::message::{Found, Message, ReadReply, ReadRequest, Record, ScanReply, ScanRequest};
+use super::participant::{Context, Participant};
+
+/// A ceiling is raised by so many steps at once, so that it is seldom logged.
+const CEILING_STEPS: u64 = 1 << 20;
+
+/// A read that waits for a lock.
+#[derive(Clone, Debug)]
+pub(super) enum WaitingRead {
+    Keys(ReadRequest),
+    Range(ScanRequest),
+}
+
+/// How a key of this node was read.
+pub(super) struct ReadHere<'a> {
+    pub snapshot: Timestamp,
+    pub handle: Handle,
+    pub version: Version<'a>,
+}
+
+/// Why a read was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotServed {
+    /// A lock holder may come to lie inside the snapshot: wait.
+    Blocked,
+    /// The versions that the snapshot needs may be gone.
+    TooOld,
+}
+
+impl Participant {
+    /// Fixes the snapshot of a first read, and makes sure that everything proposed from now on is
+    /// later. This comes before any lock is looked at, and in one step with it.
+    #[inline]
+    pub(super) fn serve_at(
+        &mut self,
+        snapshot: Timestamp,
+        first: bool,
+        cx: &mut Context<'_>,
+    ) -> Result<Timestamp, NotServed> {
+        let at = if first { snapshot.max(self.clock.committed()) } else { snapshot };
+        if at < self.low {
+            return Err(NotServed::TooOld);
+        }
+        if self.rules.reads_raise {
+            self.clock.serve(at);
+            if at > self.clock.committed() {
+                self.clock.hear(at);
+                if self.queue.is_empty() || !self.rules.catch_up_when_idle {
+                    self.clock.catch_up();
+                }
+            }
+            if cx.settings.logging && at > self.ceiling {
+                self.raise_ceiling(at, cx);
+            }
+        }
+        Ok(at)
+    }
+
+    fn raise_ceiling(&mut self, at: Timestamp, cx: &mut Context<'_>) {
+        self.ceiling = at.after(CEILING_STEPS, self.id);
+        let at = self.ceiling;
+        cx.log(|| Record::Ceiling { at });
+    }
+
+    /// Whether a read of an entry at `snapshot` must wait: it is locked by a writer that was
+    /// proposed a timestamp inside the snapshot. One proposed a later timestamp ends up later.
+    #[inline]
+    fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: Timestamp) -> bool {
+        let versions = self.versions(space).expect("the space has this handle");
+        match versions.lock(handle).exclusive_owner() {
+            Some(owner) => self.rules.reads_wait && self.table.get(owner).proposed <= snapshot,
+            None => false,
+        }
+    }
+
+    /// Reads a key for a coordinator on the same node.
+    #[inline]
+    pub(super) fn read_here(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+        snapshot: Timestamp,
+        first: bool,
+        cx: &mut Context<'_>,
+    ) -> Result<ReadHere<'_>, NotServed> {
+        let snapshot = self.serve_at(snapshot, first, cx)?;
+        cx.effects.work.reads += 1;
+        let Some(handle) = self.space(space, cx).find(key) else {
+            return Ok(ReadHere { snapshot, handle: Handle::NONE, version: Version::ABSENT });
+        };
+        if self.must_wait(space, handle, snapshot) {
+            return Err(NotServed::Blocked);
+        }
+        let version = self.versions(space).expect("just found").at(handle, snapshot);
+        Ok(ReadHere { snapshot, handle, version })
+    }
+
+    pub(super) fn on_read(&mut self, from: Address, request: ReadRequest, cx: &mut Context<'_>) {
+        match self.serve_keys(&request, cx) {
+            Ok(reply) => cx.send(from, Message::ReadReply(reply)),
+            Err(NotServed::TooOld) => {
+                let request = request.request;
+                let reply = ReadReply { request, snapshot: None, found: Vec::new() };
+                cx.send(from, Message::ReadReply(reply));
+            }
+            Err(NotServed::Blocked) => {
+                let key = (from, request.request);
+                self.waiting_reads.insert(key, WaitingRead::Keys(request));
+            }
+        }
+    }
+
+    fn serve_keys(
+        &mut self,
+        request: &ReadRequest,
+        cx: &mut Context<'_>,
+    ) -> Result<ReadReply, NotServed> {
+        let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
+        let mut found = Vec::with_capacity(request.keys.len());
+        for (space, key) in &request.keys {
+            let read = self.read_here(*space, key, snapshot, false, cx)?;
+            found.push(Found::from(read.version));
+        }
+        Ok(ReadReply { request: request.request, snapshot: Some(snapshot), found })
+    }
+
+    pub(super) fn on_scan(&mut self, from: Address, request: ScanRequest, cx: &mut Context<'_>) {
+        match self.serve_range(&request, cx) {
+            Ok(reply) => cx.send(from, Message::ScanReply(reply)),
+            Err(NotServed::TooOld) => {
+                let request = request.request;
+                let (rows, complete) = (Vec::new(), true);
+                let reply = ScanReply { request, snapshot: None, rows, complete };
+                cx.send(from, Message::ScanReply(reply));
+            }
+            Err(NotServed::Blocked) => {
+                let key = (from, request.request);
+                self.waiting_reads.insert(key, WaitingRead::Range(request));
+            }
+        }
+    }
+
+    fn serve_range(
+        &mut self,
+        request: &ScanRequest,
+        cx: &mut Context<'_>,
+    ) -> Result<ScanReply, NotServed> {
+        let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
+        let space = request.range.space;
+        self.space(space, cx);
+        let (rows, complete) = self.rows_at(request, snapshot, cx)?;
+        cx.effects.work.reads += rows.len() as u64;
+        Ok(ScanReply { request: request.request, snapshot: Some(snapshot), rows, complete })
+    }
+
+    /// The rows that a scan sees, deleted ones without a value, and whether it saw the range to
+    /// its end.
+    fn rows_at(
+        &self,
+        request: &ScanRequest,
+        snapshot: Timestamp,
+        cx: &Context<'_>,
+    ) -> Result<(Vec<(SmallBytes, Found)>, bool), NotServed> {
+        let KeyRange { space, lo, hi } = &request.range;
+        let versions = self.versions(*space).expect("made before");
+        let (mut rows, mut live) = (Vec::new(), 0);
+        let mut entries = versions.range(lo, hi.as_ref());
+        loop {
+            let next = if request.reverse { entries.next_back() } else { entries.next() };
+            let Some((key, handle)) = next else { return Ok((rows, true)) };
+            let wanted = request.partitions.len() == cx.catalog.repositories()
+                || request.partitions.contains(&cx.catalog.partition(*space, key));
+            if !wanted {
+                continue;
+            }
+            if live == request.limit {
+                return Ok((rows, false));
+            }
+            if self.must_wait(*space, handle, snapshot) {
+                return Err(NotServed::Blocked);
+            }
+            let version = versions.at(handle, snapshot);
+            live += usize::from(version.value.is_some());
+            if version.at != Timestamp::ZERO {
+                rows.push((key.clone(), Found::from(version)));
+            }
+        }
+    }
+
+    /// Reads that waited look again, in the order of who asked.
+    pub(super) fn retry_waiting_reads(&mut self, cx: &mut Context<'_>) {
+        for ((from, _), read) in std::mem::take(&mut self.waiting_reads) {
+            match read {
+                WaitingRead::Keys(request) => self.on_read(from, request, cx),
+                WaitingRead::Range(request) => self.on_scan(from, request, cx),
+            }
+        }
+    }
+}
+
+impl From<Version<'_>> for Found {
+    fn from(version: Version<'_>) -> Found {
+        Found { version: version.at, value: version.value.cloned(), newest: version.newest }
+    }
+}

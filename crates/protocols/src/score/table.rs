@@ -1,0 +1,147 @@
+//! The transactions that a repository has prepared and not yet applied, and how it stands to
+//! those that are over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muesli_core::parts::locks::Owner;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Decision, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::message::{Prepare, Vote};
+
+/// A key that a prepared transaction will write, exclusively locked.
+#[derive(Clone, Debug)]
+pub(super) struct LockedWrite {
+    pub space: SpaceId,
+    pub handle: Handle,
+    pub value: Option<SmallBytes>,
+}
+
+/// A prepared transaction: it voted yes, its locks are held, it stands in the queue.
+#[derive(Clone, Debug)]
+pub(super) struct Prepared {
+    /// What was asked; says who else takes part.
+    pub prepare: Arc<Prepare>,
+    /// The timestamp proposed.
+    pub proposed: Timestamp,
+    /// Whether it was decided to commit, and waits for its turn in the queue.
+    pub decided: bool,
+    /// Since when it waits for a decision.
+    pub since: Nanos,
+    pub writes: Vec<LockedWrite>,
+    /// Keys locked for reading.
+    pub shared: Vec<(SpaceId, Handle)>,
+}
+
+/// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Option<Prepared>>,
+    free: Vec<u32>,
+    by_txn: BTreeMap<TxnId, Owner>,
+    /// No, or decided: remembered until the coordinator says that it is settled everywhere.
+    over: BTreeMap<TxnId, Vote>,
+    /// Per coordinator, its newest life and the number below which everything is settled.
+    settled: BTreeMap<NodeId, (u32, u64)>,
+}
+
+impl Table {
+    /// Takes note of a coordinator's life and of what it has settled; false if `txn` is of an
+    /// earlier life or settled already, so that whatever was said of it comes too late.
+    pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
+        let known = self.settled.entry(txn.node).or_insert((txn.incarnation, 0));
+        if txn.incarnation > known.0 {
+            *known = (txn.incarnation, 0);
+        }
+        if txn.incarnation < known.0 || txn.sequence < known.1 {
+            return false;
+        }
+        if settled_below > known.1 {
+            known.1 = settled_below;
+            self.forget_settled(txn.node, txn.incarnation, settled_below);
+        }
+        true
+    }
+
+    fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
+        let first = TxnId { node, incarnation, sequence: 0 };
+        let end = TxnId { node, incarnation, sequence: below };
+        while let Some((&txn, _)) = self.over.range(first..end).next() {
+            self.over.remove(&txn);
+        }
+    }
+
+    /// Whether the coordinator said that `txn` is settled everywhere.
+    pub fn is_settled(&self, txn: TxnId) -> bool {
+        let known = self.settled.get(&txn.node);
+        known.is_some_and(|known| txn.incarnation == known.0 && txn.sequence < known.1)
+    }
+
+    /// How this repository stands to `txn`, if it has voted.
+    pub fn standing(&self, txn: TxnId) -> Option<Vote> {
+        match self.owner(txn) {
+            Some(owner) => Some(Vote::Yes(self.get(owner).proposed)),
+            None => self.over.get(&txn).copied(),
+        }
+    }
+
+    /// The owner that the next insertion will have.
+    pub fn next_owner(&self) -> Owner {
+        Owner(self.free.last().copied().unwrap_or(self.slots.len() as u32))
+    }
+
+    pub fn insert(&mut self, prepared: Prepared) -> Owner {
+        let owner = self.next_owner();
+        self.by_txn.insert(prepared.prepare.txn, owner);
+        match self.free.pop() {
+            Some(slot) => self.slots[slot as usize] = Some(prepared),
+            None => self.slots.push(Some(prepared)),
+        }
+        owner
+    }
+
+    /// # Panics
+    /// If there is no such owner.
+    pub fn get(&self, owner: Owner) -> &Prepared {
+        self.slots[owner.0 as usize].as_ref().expect("a known owner")
+    }
+
+    /// # Panics
+    /// If there is no such owner.
+    pub fn get_mut(&mut self, owner: Owner) -> &mut Prepared {
+        self.slots[owner.0 as usize].as_mut().expect("a known owner")
+    }
+
+    pub fn owner(&self, txn: TxnId) -> Option<Owner> {
+        self.by_txn.get(&txn).copied()
+    }
+
+    /// Takes out a transaction that is over here and remembers how it ended.
+    pub fn finish(&mut self, owner: Owner, decision: Decision) -> Prepared {
+        let prepared = self.slots[owner.0 as usize].take().expect("a known owner");
+        self.free.push(owner.0);
+        let txn = prepared.prepare.txn;
+        self.by_txn.remove(&txn);
+        self.remember(txn, Vote::Decided(decision));
+        prepared
+    }
+
+    /// Remembers a vote of no or a decision, unless nobody can ask for it any more.
+    pub fn remember(&mut self, txn: TxnId, vote: Vote) {
+        if !self.is_settled(txn) {
+            self.over.insert(txn, vote);
+        }
+    }
+
+    /// The transactions that voted yes and do not know their end, oldest id first.
+    pub fn in_doubt(&self) -> impl Iterator<Item = (Owner, &Prepared)> {
+        let all = self.by_txn.values().map(|&owner| (owner, self.get(owner)));
+        all.filter(|(_, prepared)| !prepared.decided)
+    }
+
+    /// How many votes and decisions are remembered.
+    pub fn remembered(&self) -> usize {
+        self.over.len()
+    }
+}
