@@ -183,13 +183,18 @@ impl Catalog {
         self.homes[usize::from(repository.0)]
     }
 
+    /// The placement rule of a space; of one that is not known here yet, the default.
+    fn rule(&self, space: SpaceId) -> &Rule {
+        self.spaces.get(usize::from(space.0)).map_or(&Rule::Hash, |space| &space.options.rule)
+    }
+
     /// The partition that holds `key`.
     #[inline]
     pub fn partition(&self, space: SpaceId, key: &SmallBytes) -> u16 {
         if self.repositories() == 1 {
             return 0;
         }
-        match &self.spaces[usize::from(space.0)].options.rule {
+        match self.rule(space) {
             Rule::Hash => {
                 let hash = xxhash_rust::xxh3::xxh3_64(key.as_slice());
                 ((u128::from(hash) * self.repositories() as u128) >> 64) as u16
@@ -222,7 +227,7 @@ impl Catalog {
         lo: &SmallBytes,
         hi: Option<&SmallBytes>,
     ) -> std::ops::Range<u16> {
-        match &self.spaces[usize::from(space.0)].options.rule {
+        match self.rule(space) {
             Rule::Hash => 0..self.repositories() as u16,
             Rule::Range(splits) => {
                 let first = splits.partition_point(|split| split <= lo) as u16;

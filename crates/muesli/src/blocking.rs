@@ -1,0 +1,65 @@
+//! The same calls for threads that are no executor: they block until the answer is there.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::db::{Db, Transaction};
+use crate::error::Error;
+use crate::transaction::Tx;
+
+/// A database handle whose calls block. Not for tasks on the database's own loops.
+#[derive(Clone, Debug)]
+pub struct Blocking {
+    db: Db,
+}
+
+impl Blocking {
+    pub(crate) fn new(db: Db) -> Blocking {
+        Blocking { db }
+    }
+
+    /// See [`Db::transact`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    where
+        F: Fn(Tx) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Send + 'static,
+    {
+        block_on(self.db.transact(body))
+    }
+
+    /// See [`Db::begin`]; the transaction's own calls are waited for by [`block_on`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin(&self) -> Result<Transaction, Error> {
+        block_on(self.db.begin())
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future to its end on this thread, sleeping while it waits.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

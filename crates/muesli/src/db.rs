@@ -1,0 +1,441 @@
+//! The database handle: transactions, sessions, spaces.
+
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::task::{Context, Poll};
+
+use muesli_core::client::{self, Task};
+use muesli_core::{Abort, Catalog, Nanos, SpaceOptions, Timestamp, TxnOptions};
+
+use crate::embedded::Report;
+use crate::error::Error;
+use crate::oneshot;
+use crate::options::{Options, Retry};
+use crate::space::Space;
+use crate::transaction::{Tx, wait};
+
+/// A database, in one session: what this handle commits it reads afterwards, and what it has
+/// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) inner: Arc<Inner>,
+    session: Arc<Session>,
+    options: TxnOptions,
+}
+
+pub(crate) struct Inner {
+    pub database: u64,
+    pub catalog: RwLock<Arc<Catalog>>,
+    pub retry: Retry,
+    sessions: AtomicU64,
+    turn: AtomicUsize,
+    conflicts: [AtomicU64; REASONS.len()],
+    pub away: Option<Box<dyn Away>>,
+}
+
+/// The way into the loops of an embedded database from other threads.
+pub(crate) trait Away: Send + Sync {
+    /// How many loops there are.
+    fn loops(&self) -> usize;
+    /// Hands a job to a loop; back if that has stopped.
+    fn submit(&self, home: usize, job: Job) -> Result<(), Job>;
+    /// Tells every loop of a newer catalog.
+    fn reconfigure(&self, catalog: &Arc<Catalog>);
+    /// Stops the loops; what they leave behind.
+    fn close(&self) -> Vec<Report>;
+}
+
+/// Work for a loop: makes the task that does it.
+pub(crate) type Job = Box<dyn FnOnce() -> Task + Send>;
+
+struct Session {
+    id: u64,
+    seen: AtomicU64,
+}
+
+static DATABASES: AtomicU64 = AtomicU64::new(1);
+
+/// A number for a database, unique in the process.
+pub(crate) fn next_database() -> u64 {
+    DATABASES.fetch_add(1, Ordering::Relaxed)
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Db").field("session", &self.session.id).finish_non_exhaustive()
+    }
+}
+
+impl Db {
+    /// Opens an embedded database: in memory, in this process.
+    ///
+    /// # Errors
+    /// [`Error::Options`] where the options cannot be.
+    pub fn open(options: Options) -> Result<Db, Error> {
+        crate::embedded::open(options)
+    }
+
+    pub(crate) fn new(
+        database: u64,
+        catalog: Arc<Catalog>,
+        retry: Retry,
+        away: Option<Box<dyn Away>>,
+    ) -> Db {
+        let (sessions, turn) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let catalog = RwLock::new(catalog);
+        let conflicts = Default::default();
+        let inner = Arc::new(Inner { database, catalog, retry, sessions, turn, conflicts, away });
+        Db::in_new_session(inner, TxnOptions::default())
+    }
+
+    /// A handle for client tasks that a driver of its own polls, such as the simulator: its
+    /// operations work only there.
+    pub fn for_driver(database: u64, catalog: Arc<Catalog>, retry: Retry) -> Db {
+        Db::new(database, catalog, retry, None)
+    }
+
+    fn in_new_session(inner: Arc<Inner>, options: TxnOptions) -> Db {
+        let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let session = Arc::new(Session { id, seen: AtomicU64::new(0) });
+        Db { inner, session, options }
+    }
+
+    /// The same database in a new session.
+    pub fn session(&self) -> Db {
+        Db::in_new_session(self.inner.clone(), self.options)
+    }
+
+    /// The same session, whose transactions only read: they never abort and never validate.
+    pub fn read_only(&self) -> Db {
+        Db { options: TxnOptions { read_only: true, ..self.options }, ..self.clone() }
+    }
+
+    /// The same session, with strictly serializable transactions: those that only read are
+    /// validated as updates are, and see everything that was committed before they began.
+    pub fn strict(&self) -> Db {
+        Db { options: TxnOptions { strict: true, ..self.options }, ..self.clone() }
+    }
+
+    /// The space called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where there is none, naming those that there are.
+    pub fn space(&self, name: &str) -> Result<Space, Error> {
+        let catalog = self.catalog();
+        catalog.space_named(name).map(|id| Space { id }).ok_or_else(|| {
+            let names: Vec<_> = catalog.spaces().iter().map(|space| space.name.as_str()).collect();
+            Error::Space(format!("there is no space `{name}`; there are: {}", names.join(", ")))
+        })
+    }
+
+    /// The space called `name`, made if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Options`] where it exists with other options, or they cannot be.
+    pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
+        let mut catalog = self.inner.catalog.write().unwrap_or_else(|broken| broken.into_inner());
+        let next = catalog.with_space(name, options)?;
+        let id = next.space_named(name).expect("it was just made");
+        if next.epoch != catalog.epoch {
+            *catalog = Arc::new(next);
+            match &self.inner.away {
+                Some(away) => away.reconfigure(&catalog),
+                None => return Err(Error::Options("spaces are made before the run".to_owned())),
+            }
+        }
+        Ok(Space { id })
+    }
+
+    /// Spaces and placement as they are now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.read().unwrap_or_else(|broken| broken.into_inner()).clone()
+    }
+
+    fn txn_options(&self) -> TxnOptions {
+        let floor = Timestamp(self.session.seen.load(Ordering::Relaxed));
+        TxnOptions { floor, session: self.session.id, ..self.options }
+    }
+
+    fn see(&self, at: Timestamp) {
+        if at.0 > self.session.seen.load(Ordering::Relaxed) {
+            self.session.seen.fetch_max(at.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs `body` in a transaction and commits it; conflicts are retried with growing random
+    /// pauses. The body may run several times, so it should have no other effects.
+    ///
+    /// Called from a task on one of the database's loops, the body runs there; from any other
+    /// thread or executor, it is shipped to a loop.
+    ///
+    /// # Errors
+    /// What the body returned, or [`Error::Conflict`] after the last attempt, or why the commit
+    /// failed. Nothing was changed, except perhaps after [`Error::Unknown`].
+    pub async fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    where
+        F: Fn(Tx) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Send + 'static,
+    {
+        if self.is_here() {
+            return self.transact_here(body).await;
+        }
+        let db = self.clone();
+        self.run_on(self.next_loop(), async move || db.transact_here(body).await).await?
+    }
+
+    /// As [`transact`](Self::transact), for tasks on one of the database's loops only: the body
+    /// need not be `Send`.
+    ///
+    /// # Errors
+    /// As [`transact`](Self::transact); [`Error::Closed`] on any other thread.
+    pub async fn transact_here<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    where
+        F: Fn(Tx) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let reason = match self.attempt(&body).await {
+                Err(Error::Conflict { reason, .. }) => reason,
+                done => return done,
+            };
+            self.inner.count_conflict(reason);
+            if attempts >= self.inner.retry.attempts {
+                return Err(Error::Conflict { reason, attempts });
+            }
+            self.pause(attempts).await?;
+        }
+    }
+
+    async fn attempt<T, F, Fut>(&self, body: &F) -> Result<T, Error>
+    where
+        F: Fn(Tx) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        let database = self.inner.database;
+        let (options, mut yields) = (self.txn_options(), false);
+        let begun = client::with(database, |engine| {
+            yields = engine.should_yield();
+            engine.begin(options)
+        });
+        let txn = begun.ok_or(Error::Closed)??;
+        let open = Open { tx: Tx { database, txn, away: None } };
+        if yields {
+            yield_now().await;
+        }
+        let answer = body(open.tx.clone()).await?;
+        let committed = open.tx.commit_here().await;
+        std::mem::forget(open);
+        self.see(committed?.at);
+        Ok(answer)
+    }
+
+    async fn pause(&self, attempts: u32) -> Result<(), Error> {
+        let retry = &self.inner.retry;
+        let most = retry.pause.saturating_mul(1 << attempts.min(20)).min(retry.pause_max);
+        let database = self.inner.database;
+        let op = client::with(database, |engine| {
+            let nanos = engine.random() % (most.as_nanos() as u64).max(1);
+            engine.sleep(Nanos(nanos))
+        });
+        wait(database, op.ok_or(Error::Closed)?).await.map(|_| ())
+    }
+
+    /// Begins a transaction that is committed or rolled back by hand. Conflicts are reported, not
+    /// retried. Dropped, it is rolled back.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn begin(&self) -> Result<Transaction, Error> {
+        let (database, options) = (self.inner.database, self.txn_options());
+        let begin = move || client::with(database, |engine| engine.begin(options));
+        let (txn, away) = if self.is_here() {
+            (begin().ok_or(Error::Closed)??, None)
+        } else {
+            let home = self.next_loop();
+            let begun = self.run_on(home, async move || begin()).await?;
+            (begun.ok_or(Error::Closed)??, Some((self.clone(), home)))
+        };
+        Ok(Transaction { tx: Tx { database, txn, away }, db: self.clone(), ended: false })
+    }
+
+    /// Runs a task on one of the database's loops, there where its transactions cost function
+    /// calls instead of wake-ups.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn run_on<T, F>(&self, home: usize, f: F) -> Result<T, Error>
+    where
+        F: AsyncFnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let away = self.inner.away.as_ref().ok_or(Error::Closed)?;
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move || {
+            Box::pin(async move {
+                sender.send(f().await);
+            })
+        });
+        away.submit(home % away.loops(), job).map_err(|_| Error::Closed)?;
+        receiver.await.ok_or(Error::Closed)
+    }
+
+    /// Stops the database: running transactions are dropped, later calls answer
+    /// [`Error::Closed`]. Returns what its loops leave behind. Not from a task on a loop.
+    pub fn close(&self) -> Vec<Report> {
+        self.inner.away.as_ref().map_or_else(Vec::new, |away| away.close())
+    }
+
+    /// How many loops the database runs on; 1 where a driver of its own runs it.
+    pub fn loops(&self) -> usize {
+        self.inner.away.as_ref().map_or(1, |away| away.loops())
+    }
+
+    /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.
+    pub fn conflicts(&self) -> Vec<(Abort, u64)> {
+        let counts = self.inner.conflicts.iter().map(|count| count.load(Ordering::Relaxed));
+        REASONS.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The same calls for threads that are no executor.
+    pub fn blocking(&self) -> crate::blocking::Blocking {
+        crate::blocking::Blocking::new(self.clone())
+    }
+
+    fn is_here(&self) -> bool {
+        client::with(self.inner.database, |_| ()).is_some()
+    }
+
+    fn next_loop(&self) -> usize {
+        match self.loops() {
+            1 => 0,
+            loops => self.inner.turn.fetch_add(1, Ordering::Relaxed) % loops,
+        }
+    }
+}
+
+/// Rolls back the transaction of a body that did not get to its commit.
+struct Open {
+    tx: Tx,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.tx.rollback_here();
+    }
+}
+
+/// A transaction that is committed or rolled back by hand.
+#[derive(Debug)]
+pub struct Transaction {
+    tx: Tx,
+    db: Db,
+    ended: bool,
+}
+
+impl Transaction {
+    /// Commits: all writes take effect, or none.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]: run it again. [`Error::Unknown`]: it may have taken effect.
+    pub async fn commit(mut self) -> Result<(), Error> {
+        self.ended = true;
+        let committed = match &self.tx.away {
+            None => self.tx.commit_here().await,
+            Some((db, home)) => {
+                let tx = self.tx.at_home();
+                db.run_on(*home, async move || tx.commit_here().await).await?
+            }
+        };
+        self.db.see(committed?.at);
+        Ok(())
+    }
+
+    /// Rolls back; the same as dropping it, but waits until it is done.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn rollback(mut self) -> Result<(), Error> {
+        self.ended = true;
+        match &self.tx.away {
+            None => self.tx.rollback_here(),
+            Some((db, home)) => {
+                let tx = self.tx.at_home();
+                db.run_on(*home, async move || tx.rollback_here()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Deref for Transaction {
+    type Target = Tx;
+
+    fn deref(&self) -> &Tx {
+        &self.tx
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        match &self.tx.away {
+            None => self.tx.rollback_here(),
+            Some((db, home)) => {
+                let (tx, home) = (self.tx.at_home(), *home);
+                if let Some(away) = &db.inner.away {
+                    let job: Job = Box::new(move || Box::pin(async move { tx.rollback_here() }));
+                    let _ = away.submit(home, job); // A stopped loop has forgotten it anyway.
+                }
+            }
+        }
+    }
+}
+
+/// Lets other tasks run.
+pub(crate) fn yield_now() -> impl Future<Output = ()> {
+    Yield { yielded: false }
+}
+
+struct Yield {
+    yielded: bool,
+}
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// The reasons of conflicts.
+const REASONS: [Abort; 7] = [
+    Abort::StaleRead,
+    Abort::Phantom,
+    Abort::Locked,
+    Abort::SnapshotTooOld,
+    Abort::Abandoned,
+    Abort::Overloaded,
+    Abort::Rollback,
+];
+
+impl Inner {
+    fn count_conflict(&self, reason: Abort) {
+        let place = REASONS.iter().position(|known| *known == reason);
+        let place = place.expect("every reason is listed");
+        self.conflicts[place].fetch_add(1, Ordering::Relaxed);
+    }
+}

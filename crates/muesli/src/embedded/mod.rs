@@ -1,0 +1,175 @@
+//! The embedded driver: loops in this process, one thread each.
+//!
+//! A loop is a node: it has a coordinator and the repositories dealt to it, and nothing of it is
+//! shared. Loops talk through bounded rings, one per direction and pair. A turn takes what came
+//! in, polls the tasks that are ready, and publishes what goes out; a loop without work looks
+//! around for a moment and then sleeps until it is woken.
+//!
+//! Tasks are clients, and transaction bodies shipped from other threads. While the loop polls
+//! one, its engine is *here*, and an operation on data of this loop is a function call.
+
+mod executor;
+mod report;
+mod ring;
+mod signal;
+mod state;
+mod turn;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use crossbeam_queue::ArrayQueue;
+use muesli_core::{Catalog, NodeId, Protocol, Settings};
+use muesli_protocols::score::Score;
+
+pub use report::Report;
+
+use crate::db::{Away, Db, Job, next_database};
+use crate::error::Error;
+use crate::options::Options;
+use signal::Signal;
+use turn::{Loop, Plan};
+
+/// So many jobs from other threads may wait for a loop; further ones wait to be handed over.
+const JOBS_MAX: usize = 1 << 16;
+
+/// What other threads see of a loop.
+struct Door {
+    jobs: ArrayQueue<Job>,
+    catalog: Mutex<Option<Arc<Catalog>>>,
+    signal: Arc<Signal>,
+}
+
+/// The loops of a database, from outside.
+struct Loops {
+    doors: Arc<[Door]>,
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<Report>>>,
+}
+
+/// Opens an embedded database.
+///
+/// # Errors
+/// Options that cannot be.
+pub(crate) fn open(options: Options) -> Result<Db, Error> {
+    if !(1..=1024).contains(&options.loops) {
+        return Err(Error::Options(format!("{} loops: there must be 1 to 1024", options.loops)));
+    }
+    let loops = options.loops.min(options.repositories.max(1));
+    let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
+    let nodes: Vec<_> = (0..loops as u32).map(NodeId).collect();
+    let mut catalog = Catalog::new(&homes, options.replicas, &nodes)?;
+    for (name, space) in &options.spaces {
+        catalog = catalog.with_space(name, space.clone())?;
+    }
+    match options.protocol.as_str() {
+        "score" => Ok(start::<Score>(&options, loops, Arc::new(catalog))),
+        other => Err(Error::Options(format!(
+            "there is no protocol `{other}`; there are: {}",
+            muesli_protocols::NAMES.join(", ")
+        ))),
+    }
+}
+
+fn start<P: Protocol>(options: &Options, loops: usize, catalog: Arc<Catalog>) -> Db {
+    let database = next_database();
+    let settings = Settings {
+        limits: options.limits,
+        hash_seed: fastrand::u64(..),
+        keep_tombstones: options.history,
+        ..Settings::default()
+    };
+    let doors: Arc<[Door]> = (0..loops)
+        .map(|_| Door {
+            jobs: ArrayQueue::new(JOBS_MAX),
+            catalog: Mutex::new(None),
+            signal: Arc::new(Signal::default()),
+        })
+        .collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let links = ring::all_pairs(loops);
+    let clock = quanta::Clock::new();
+    let origin = clock.raw();
+    let mut threads = Vec::new();
+    for (at, links) in links.into_iter().enumerate() {
+        let plan = Plan {
+            database,
+            at,
+            catalog: catalog.clone(),
+            settings: Arc::new(settings.clone()),
+            links,
+            doors: doors.clone(),
+            stop: stop.clone(),
+            clock: clock.clone(),
+            origin,
+            history: options.history,
+            spin: options.spin,
+        };
+        let name = format!("muesli-loop-{at}");
+        let run = move || Loop::<P>::new(plan).run();
+        let thread = std::thread::Builder::new().name(name).spawn(run);
+        threads.push(thread.expect("the system has a thread for each loop"));
+    }
+    let away = Loops { doors, stop, threads: Mutex::new(threads) };
+    Db::new(database, catalog, options.retry, Some(Box::new(away)))
+}
+
+impl Loops {
+    /// Stops the loops and waits for them; what they recorded.
+    fn stop(&self) -> Vec<Report> {
+        self.stop.store(true, Ordering::Release);
+        for door in self.doors.iter() {
+            door.signal.wake();
+        }
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(|broken| broken.into_inner()));
+        let me = std::thread::current().id();
+        threads
+            .into_iter()
+            .filter(|thread| thread.thread().id() != me)
+            .filter_map(|thread| thread.join().ok())
+            .collect()
+    }
+}
+
+impl Away for Loops {
+    fn loops(&self) -> usize {
+        self.doors.len()
+    }
+
+    fn submit(&self, home: usize, mut job: Job) -> Result<(), Job> {
+        let door = &self.doors[home];
+        loop {
+            if self.stop.load(Ordering::Acquire) {
+                return Err(job);
+            }
+            match door.jobs.push(job) {
+                Ok(()) => break,
+                Err(back) => job = back,
+            }
+            door.signal.wake();
+            std::thread::yield_now(); // Back-pressure: the loop has more work than it can hold.
+        }
+        door.signal.wake();
+        Ok(())
+    }
+
+    fn reconfigure(&self, catalog: &Arc<Catalog>) {
+        for door in self.doors.iter() {
+            *door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()) =
+                Some(catalog.clone());
+            door.signal.raise_attention();
+        }
+    }
+
+    fn close(&self) -> Vec<Report> {
+        self.stop()
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,57 @@
+//! Waking a sleeping loop, at no cost while it is awake.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// Whether a loop sleeps, and its thread.
+#[derive(Default)]
+pub(super) struct Signal {
+    sleeping: AtomicBool,
+    attention: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Signal {
+    /// This thread is the loop's.
+    pub fn adopt(&self) {
+        let _ = self.thread.set(thread::current());
+    }
+
+    /// Wakes the loop if it sleeps. Call after publishing what it is to find.
+    pub fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.sleeping.load(Ordering::Relaxed)
+            && self.sleeping.swap(false, Ordering::AcqRel)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Asks the loop to look at what changes seldom.
+    pub fn raise_attention(&self) {
+        self.attention.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether somebody asked since the last call.
+    pub fn take_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::AcqRel)
+    }
+
+    /// Sleeps until woken or `at_most` has passed, unless `has_work` says there is some. Whoever
+    /// publishes work and then calls [`wake`](Self::wake) is seen by one or the other.
+    pub fn sleep(&self, at_most: Option<Duration>, has_work: impl Fn() -> bool) {
+        self.sleeping.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !has_work() && !self.attention.load(Ordering::Relaxed) {
+            match at_most {
+                Some(duration) => thread::park_timeout(duration),
+                None => thread::park(),
+            }
+        }
+        self.sleeping.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,209 @@
+//! The turn of a loop: take in, step, poll, publish, and sleep when there is nothing to do.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use muesli_core::client::{self, Engine};
+use muesli_core::{Catalog, Effects, Nanos, Node, NodeId, Protocol, Recorder, Settings};
+
+use super::Door;
+use super::executor::Executor;
+use super::report::Report;
+use super::ring::Links;
+use super::state::{Machine, State};
+
+/// So many messages from one loop are taken in one turn.
+const MESSAGES_PER_TURN: usize = 256;
+/// So many jobs from other threads are taken in one turn.
+const JOBS_PER_TURN: usize = 256;
+/// With so many messages waiting for a full ring, no new work is taken on.
+const BACKLOG_MAX: usize = 4096;
+
+/// What a loop is made from.
+pub(super) struct Plan<P: Protocol> {
+    pub database: u64,
+    pub at: usize,
+    pub catalog: Arc<Catalog>,
+    pub settings: Arc<Settings>,
+    pub links: Links<P>,
+    pub doors: Arc<[Door]>,
+    pub stop: Arc<AtomicBool>,
+    pub clock: quanta::Clock,
+    pub origin: u64,
+    pub history: bool,
+    pub spin: Duration,
+}
+
+/// A loop, on its own thread.
+pub(super) struct Loop<P: Protocol> {
+    state: Rc<State<P>>,
+    executor: Executor,
+    links: Links<P>,
+    doors: Arc<[Door]>,
+    at: usize,
+    stop: Arc<AtomicBool>,
+    history: bool,
+    spin: Nanos,
+}
+
+impl<P: Protocol> Loop<P> {
+    pub fn new(plan: Plan<P>) -> Loop<P> {
+        let door = &plan.doors[plan.at];
+        door.signal.adopt();
+        let executor = Executor::new(door.signal.clone());
+        let rules = P::Rules::default();
+        let id = NodeId(plan.at as u32);
+        let node = Node::new(id, 1, plan.catalog, plan.settings, &rules);
+        let recorder = plan.history.then(|| Box::new(Recorder::new()));
+        let effects = Effects { recorder, ..Effects::default() };
+        let machine = Machine::new(node, effects, plan.doors.len());
+        let Plan { database, clock, origin, history, .. } = plan;
+        Loop {
+            state: Rc::new(State::new(database, machine, clock, origin, history)),
+            executor,
+            links: plan.links,
+            doors: plan.doors,
+            at: plan.at,
+            stop: plan.stop,
+            history,
+            spin: Nanos(plan.spin.as_nanos() as u64),
+        }
+    }
+
+    /// Runs until the database is closed.
+    pub fn run(mut self) -> Report {
+        let engine: Rc<dyn Engine> = self.state.clone();
+        let entered = client::enter(engine);
+        {
+            let machine = &mut *self.state.machine.borrow_mut();
+            machine.node.start(&mut machine.effects);
+            machine.perform();
+        }
+        let mut idle_since = None;
+        while !self.stop.load(Ordering::Relaxed) {
+            if self.turn() {
+                idle_since = None;
+                continue;
+            }
+            let now = self.state.read_clock();
+            let since = *idle_since.get_or_insert(now);
+            if now - since < self.spin {
+                std::hint::spin_loop();
+            } else {
+                self.sleep(now);
+            }
+        }
+        let report = self.report();
+        drop(self.executor); // Its tasks roll back what they had open while the engine is here.
+        drop(entered);
+        report
+    }
+
+    /// One turn; whether anything was done.
+    fn turn(&mut self) -> bool {
+        self.state.begins.set(0);
+        let now = self.state.read_clock();
+        let mut busy = self.take_messages(now);
+        busy |= self.state.machine.borrow_mut().ring_alarms();
+        if self.backlog() < BACKLOG_MAX {
+            busy |= self.take_jobs();
+            busy |= self.executor.poll_ready();
+            for task in self.state.spawned.take() {
+                self.executor.spawn(task);
+            }
+        }
+        busy | self.publish()
+    }
+
+    fn take_messages(&mut self, now: Nanos) -> bool {
+        let machine = &mut *self.state.machine.borrow_mut();
+        machine.effects.now = now;
+        if self.doors[self.at].signal.take_attention() {
+            let door = &self.doors[self.at];
+            let catalog = door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
+            if let Some(catalog) = catalog {
+                machine.node.reconfigure(catalog);
+            }
+        }
+        let mut busy = false;
+        for link in self.links.from.iter_mut().flatten() {
+            for _ in 0..MESSAGES_PER_TURN {
+                let Ok(envelope) = link.pop() else { break };
+                busy = true;
+                machine.node.deliver(envelope, &mut machine.effects);
+                machine.perform();
+            }
+        }
+        busy
+    }
+
+    fn take_jobs(&mut self) -> bool {
+        let mut busy = false;
+        for _ in 0..JOBS_PER_TURN {
+            let Some(job) = self.doors[self.at].jobs.pop() else { break };
+            busy = true;
+            self.executor.spawn(job());
+        }
+        busy
+    }
+
+    fn backlog(&self) -> usize {
+        self.state.machine.borrow().out.iter().map(|out| out.len()).max().unwrap_or(0)
+    }
+
+    /// Hands over what goes to other loops, and wakes those that sleep; true if something went.
+    fn publish(&mut self) -> bool {
+        let machine = &mut *self.state.machine.borrow_mut();
+        let mut any = false;
+        for (to, out) in machine.out.iter_mut().enumerate() {
+            let Some(link) = &mut self.links.to[to] else {
+                // To itself: a message that another role of this node held back.
+                while let Some(envelope) = out.pop_front() {
+                    machine.node.deliver(envelope, &mut machine.effects);
+                    any = true;
+                }
+                continue;
+            };
+            let mut sent = false;
+            while let Some(envelope) = out.pop_front() {
+                if let Err(rtrb::PushError::Full(envelope)) = link.push(envelope) {
+                    out.push_front(envelope);
+                    break;
+                }
+                sent = true;
+            }
+            if sent {
+                any = true;
+                self.doors[to].signal.wake();
+            }
+        }
+        any
+    }
+
+    fn sleep(&mut self, now: Nanos) {
+        let next = self.state.machine.borrow().next_alarm();
+        let at_most = next.map(|at| Duration::from_nanos((at - now).0));
+        let (door, links, executor) = (&self.doors[self.at], &self.links, &self.executor);
+        let (stop, backlog) = (&self.stop, self.backlog() > 0);
+        door.signal.sleep(at_most, || {
+            backlog
+                || stop.load(Ordering::Relaxed)
+                || !door.jobs.is_empty()
+                || executor.has_ready()
+                || links.from.iter().flatten().any(|link| !link.is_empty())
+        });
+    }
+
+    fn report(&mut self) -> Report {
+        let machine = &mut *self.state.machine.borrow_mut();
+        let mut recorder = machine.effects.recorder.take().map_or_else(Recorder::new, |r| *r);
+        let mut chains = Vec::new();
+        if self.history {
+            machine.node.record_running(&mut recorder);
+            chains = machine.node.chains();
+        }
+        Report { node: self.at as u32, recorder, chains, messages: machine.messages }
+    }
+}

@@ -1,0 +1,100 @@
+//! What can go wrong, said so that one knows what to do.
+
+use muesli_core::catalog::CatalogError;
+use muesli_core::{Abort, Failure};
+use thiserror::Error;
+
+/// The error of an operation or a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Other transactions were in the way; nothing was changed. [`transact`](crate::Db::transact)
+    /// has retried by itself already.
+    #[error("conflict after {attempts} attempts: {reason}; nothing was changed, try again later")]
+    Conflict {
+        /// What stood in the way of the last attempt.
+        reason: Abort,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// No answer in time; nothing was changed.
+    #[error("no answer within {after_ms} ms; nothing was changed, try again later")]
+    Timeout {
+        /// How long was waited, in milliseconds.
+        after_ms: u64,
+    },
+    /// The commit was sent and not answered: it may or may not have taken effect. Read what it
+    /// wrote before trying again.
+    #[error(
+        "the outcome is unknown: the commit was not answered within {after_ms} ms; \
+         read what it wrote before trying again"
+    )]
+    Unknown {
+        /// How long was waited, in milliseconds.
+        after_ms: u64,
+    },
+    /// Larger than a limit; nothing was sent.
+    #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
+    TooLarge {
+        /// A key, a value or the transaction.
+        what: &'static str,
+        /// Its size in bytes.
+        size: usize,
+        /// The limit in bytes; see [`Limits`](crate::Limits).
+        limit: usize,
+    },
+    /// The transaction has already ended.
+    #[error("the transaction has already ended")]
+    Ended,
+    /// A write in a read-only transaction.
+    #[error("this transaction is read-only; begin it without `read_only` to write")]
+    ReadOnly,
+    /// The space does not exist, or cannot do this.
+    #[error("{0}")]
+    Space(String),
+    /// The database was closed.
+    #[error("the database is closed")]
+    Closed,
+    /// The body gave up, with this reason; nothing was changed.
+    #[error("rolled back: {0}")]
+    Rollback(String),
+    /// Stored bytes are not what the type expects.
+    #[error("stored bytes cannot be decoded: {0}")]
+    Codec(String),
+    /// Options that cannot be.
+    #[error("{0}")]
+    Options(String),
+}
+
+impl Error {
+    /// An error by which a body gives up: its transaction is rolled back and not tried again.
+    pub fn rollback(reason: impl Into<String>) -> Error {
+        Error::Rollback(reason.into())
+    }
+
+    /// Whether running the transaction again may help and cannot harm.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Conflict { .. })
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        match failure {
+            Failure::Aborted(reason) => Error::Conflict { reason, attempts: 1 },
+            Failure::Timeout { after_ms } => Error::Timeout { after_ms },
+            Failure::Unknown { after_ms } => Error::Unknown { after_ms },
+            Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },
+            Failure::Ended => Error::Ended,
+            Failure::ReadOnly => Error::ReadOnly,
+            Failure::Space(reason) => Error::Space(reason),
+            Failure::Closed => Error::Closed,
+        }
+    }
+}
+
+impl From<CatalogError> for Error {
+    fn from(error: CatalogError) -> Error {
+        Error::Options(error.to_string())
+    }
+}

@@ -1,0 +1,39 @@
+//! Muesli: serializable transactions over any keys.
+//!
+//! ```
+//! use muesli::{Db, Error, Options, SpaceOptions};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let db = Db::open(Options::default().space("accounts", SpaceOptions::default()))?;
+//! let accounts = db.space("accounts")?.typed::<u64, i64>();
+//! let total = db.blocking().transact(move |tx| async move {
+//!     accounts.put(&tx, &1, &100).await?;
+//!     accounts.put(&tx, &2, &50).await?;
+//!     let first = accounts.get(&tx, &1).await?.unwrap_or(0);
+//!     let second = accounts.get(&tx, &2).await?.unwrap_or(0);
+//!     Ok(first + second)
+//! })?;
+//! assert_eq!(total, 150);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod blocking;
+mod db;
+mod embedded;
+mod error;
+pub mod key;
+mod oneshot;
+mod options;
+mod space;
+mod transaction;
+
+pub use db::{Db, Transaction};
+pub use embedded::Report;
+pub use error::Error;
+pub use key::Key;
+pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
+pub use muesli_core::{Abort, Limits, SmallBytes};
+pub use options::{Options, Retry};
+pub use space::{Space, TypedSpace};
+pub use transaction::{Range, Tx};

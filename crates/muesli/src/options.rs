@@ -1,0 +1,75 @@
+//! Options of a database.
+
+use std::time::Duration;
+
+use muesli_core::{Limits, SpaceOptions};
+
+/// How a database is opened. The default is one repository on one loop, under SCORe.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many repositories hold the keys.
+    pub repositories: usize,
+    /// How many repositories hold each key.
+    pub replicas: usize,
+    /// How many loops (threads) run them; repositories are dealt to loops in turn.
+    pub loops: usize,
+    /// The protocol, by name; `muesli_protocols::NAMES` lists them.
+    pub protocol: String,
+    /// Spaces to be there from the start.
+    pub spaces: Vec<(String, SpaceOptions)>,
+    /// Size limits.
+    pub limits: Limits,
+    /// How conflicts are retried.
+    pub retry: Retry,
+    /// Whether what transactions do is recorded, to be checked; see
+    /// [`Db::close`](crate::Db::close).
+    pub history: bool,
+    /// How long an idle loop looks for work before it sleeps. Zero sleeps at once: best where
+    /// threads outnumber cores.
+    pub spin: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            repositories: 1,
+            replicas: 1,
+            loops: 1,
+            protocol: "score".to_owned(),
+            spaces: Vec::new(),
+            limits: Limits::default(),
+            retry: Retry::default(),
+            history: false,
+            spin: Duration::from_micros(20),
+        }
+    }
+}
+
+impl Options {
+    /// Adds a space.
+    pub fn space(mut self, name: &str, options: SpaceOptions) -> Options {
+        self.spaces.push((name.to_owned(), options));
+        self
+    }
+}
+
+/// How often and how fast a transaction that met a conflict is run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// At most so many attempts in all.
+    pub attempts: u32,
+    /// The pause before the second attempt is random up to this; it doubles with every attempt.
+    pub pause: Duration,
+    /// And is never longer than this.
+    pub pause_max: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Retry {
+        Retry {
+            attempts: 100,
+            pause: Duration::from_micros(20),
+            pause_max: Duration::from_millis(10),
+        }
+    }
+}

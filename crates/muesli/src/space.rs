@@ -1,0 +1,108 @@
+//! Spaces: named sets of keys, raw or typed.
+
+use std::marker::PhantomData;
+
+use muesli_core::{SmallBytes, SpaceId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+use crate::key::Key;
+use crate::transaction::{Range, Tx};
+
+/// A space of raw byte strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Space {
+    pub(crate) id: SpaceId,
+}
+
+impl Space {
+    /// Its number in the catalog.
+    pub fn id(self) -> SpaceId {
+        self.id
+    }
+
+    /// The same space, with keys and values of these types.
+    pub fn typed<K: Key, V: Serialize + DeserializeOwned>(self) -> TypedSpace<K, V> {
+        TypedSpace { space: self, types: PhantomData }
+    }
+}
+
+/// A space whose keys are encoded so that their order is kept ([`Key`]), and whose values by
+/// serde (the postcard format).
+#[derive(Debug)]
+pub struct TypedSpace<K, V> {
+    space: Space,
+    types: PhantomData<fn(K) -> V>,
+}
+
+impl<K, V> Clone for TypedSpace<K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for TypedSpace<K, V> {}
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
+    /// The space of raw bytes underneath.
+    pub fn raw(&self) -> Space {
+        self.space
+    }
+
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// As [`Tx::get`], and [`Error::Codec`].
+    pub async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
+        let value = tx.get(self.space, key.encoded()).await?;
+        value.map(|value| decode(&value)).transpose()
+    }
+
+    /// Reads several keys at once.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_many(&self, tx: &Tx, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
+        let values = tx.get_many(self.space, keys.iter().map(Key::encoded)).await?;
+        values.into_iter().map(|value| value.map(|value| decode(&value)).transpose()).collect()
+    }
+
+    /// Writes a key.
+    ///
+    /// # Errors
+    /// As [`Tx::put`], and [`Error::Codec`] where the value cannot be serialized.
+    pub async fn put(&self, tx: &Tx, key: &K, value: &V) -> Result<(), Error> {
+        let bytes = postcard::to_stdvec(value).map_err(|error| Error::Codec(error.to_string()))?;
+        tx.put(self.space, key.encoded(), bytes).await
+    }
+
+    /// Deletes a key.
+    ///
+    /// # Errors
+    /// As [`Tx::delete`].
+    pub async fn delete(&self, tx: &Tx, key: &K) -> Result<(), Error> {
+        tx.delete(self.space, key.encoded()).await
+    }
+
+    /// Reads the keys from `from` (included) to `to` (excluded) in order.
+    ///
+    /// # Errors
+    /// As [`Tx::scan`], and [`Error::Codec`].
+    pub async fn range(&self, tx: &Tx, from: &K, to: &K) -> Result<Vec<(K, V)>, Error> {
+        self.scan(tx, Range::of(from.encoded()..to.encoded())).await
+    }
+
+    /// Reads a range given in encoded keys.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    pub async fn scan(&self, tx: &Tx, range: Range) -> Result<Vec<(K, V)>, Error> {
+        let rows = tx.scan(self.space, range).await?;
+        rows.iter().map(|(key, value)| Ok((K::decoded(key.as_slice())?, decode(value)?))).collect()
+    }
+}
+
+fn decode<V: DeserializeOwned>(value: &SmallBytes) -> Result<V, Error> {
+    postcard::from_bytes(value.as_slice()).map_err(|error| Error::Codec(error.to_string()))
+}
