@@ -103,11 +103,24 @@ impl SmallBytes {
     }
 }
 
+/// The array as three words, the last of which shares a byte with the second: comparing and
+/// hashing words costs no call.
+#[inline]
+fn words(array: &[u8; INLINE_MAX]) -> [u64; 3] {
+    let word = |at: usize| {
+        u64::from_le_bytes(array[at..at + 8].try_into().expect("eight bytes of the array"))
+    };
+    [word(0), word(8), word(15)]
+}
+
 impl PartialEq for SmallBytes {
     #[inline]
     fn eq(&self, other: &SmallBytes) -> bool {
         match (&self.0, &other.0) {
-            (Repr::Inline(a, x), Repr::Inline(b, y)) => a == b && x == y,
+            (Repr::Inline(a, x), Repr::Inline(b, y)) => {
+                let (x, y) = (words(x), words(y));
+                *a as u8 == *b as u8 && x[0] == y[0] && x[1] == y[1] && x[2] == y[2]
+            }
             (Repr::Shared(x), Repr::Shared(y)) => x == y,
             _ => false,
         }
@@ -122,22 +135,10 @@ impl Hash for SmallBytes {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
             Repr::Inline(length, a) => {
-                state.write_u64(u64::from_le_bytes([
-                    a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
-                ]));
-                state.write_u64(u64::from_le_bytes([
-                    a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15],
-                ]));
-                state.write_u64(u64::from_le_bytes([
-                    a[16],
-                    a[17],
-                    a[18],
-                    a[19],
-                    a[20],
-                    a[21],
-                    a[22],
-                    *length as u8,
-                ]));
+                let [first, second, third] = words(a);
+                state.write_u64(first);
+                state.write_u64(second);
+                state.write_u64(third ^ u64::from(*length as u8));
             }
             Repr::Shared(shared) => state.write(shared),
         }

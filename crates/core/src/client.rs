@@ -50,6 +50,11 @@ pub trait Engine {
     fn commit(&self, txn: Txn) -> Step<Committed>;
     /// Rolls back.
     fn rollback(&self, txn: Txn);
+    /// Lets `run` work on the node itself, in one step, without the way through this trait for
+    /// each operation. A driver that counts every operation need not offer it.
+    fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
+        let _ = run;
+    }
     /// An operation that is answered after this long.
     fn sleep(&self, duration: Nanos) -> OpId;
     /// The answer to a waiting operation, if it has come; else `waker` is woken when it does.
@@ -64,6 +69,28 @@ pub trait Engine {
     fn should_yield(&self) -> bool;
     /// Runs a task on this node.
     fn spawn(&self, task: Task);
+}
+
+/// A node for the length of one step; methods mirror [`Engine`]'s.
+pub trait Direct {
+    /// Begins a transaction.
+    fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure>;
+    /// Reads a key.
+    fn get(&mut self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Buffers a write; `None` deletes.
+    fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Result<(), Failure>;
+    /// Commits.
+    fn commit(&mut self, txn: Txn) -> Step<Committed>;
+    /// Rolls back.
+    fn rollback(&mut self, txn: Txn);
+    /// Nobody waits for this operation any more.
+    fn forget(&mut self, op: OpId);
 }
 
 thread_local! {

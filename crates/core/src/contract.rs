@@ -11,6 +11,7 @@
 use std::fmt::Debug;
 
 use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::options::{Settings, TxnOptions};
@@ -95,6 +96,22 @@ impl<'a, P: Protocol> Here<'a, P> {
     #[inline]
     pub fn repository(&mut self, repository: RepositoryId) -> Option<&mut P::Participant> {
         self.participants.iter_mut().find(|(id, _)| *id == repository).map(|(_, found)| found)
+    }
+
+    /// A repository here that holds `key`, the first in the order of its replicas.
+    #[inline]
+    pub fn replica(
+        &mut self,
+        catalog: &Catalog,
+        space: SpaceId,
+        key: &SmallBytes,
+    ) -> Option<(RepositoryId, &mut P::Participant)> {
+        if catalog.repositories() == 1 {
+            return self.participants.first_mut().map(|(id, participant)| (*id, participant));
+        }
+        let partition = catalog.partition(space, key);
+        let replica = catalog.replicas_of(partition).find(|&replica| self.holds(replica))?;
+        self.repository(replica).map(|participant| (replica, participant))
     }
 
     /// Whether `repository` lives here.

@@ -154,12 +154,12 @@ impl Db {
         self.inner.catalog.read().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 
-    fn txn_options(&self) -> TxnOptions {
+    pub(crate) fn txn_options(&self) -> TxnOptions {
         let floor = Timestamp(self.session.seen.load(Ordering::Relaxed));
         TxnOptions { floor, session: self.session.id, ..self.options }
     }
 
-    fn see(&self, at: Timestamp) {
+    pub(crate) fn see(&self, at: Timestamp) {
         if at.0 > self.session.seen.load(Ordering::Relaxed) {
             self.session.seen.fetch_max(at.0, Ordering::Relaxed);
         }
@@ -204,12 +204,18 @@ impl Db {
                 Err(Error::Conflict { reason, .. }) => reason,
                 done => return done,
             };
-            self.inner.count_conflict(reason);
-            if attempts >= self.inner.retry.attempts {
-                return Err(Error::Conflict { reason, attempts });
-            }
-            self.pause(attempts).await?;
+            self.after_conflict(reason, attempts).await?;
         }
+    }
+
+    /// Counts a conflict and pauses, or gives up.
+    #[cold]
+    pub(crate) async fn after_conflict(&self, reason: Abort, attempts: u32) -> Result<(), Error> {
+        self.inner.count_conflict(reason);
+        if attempts >= self.inner.retry.attempts {
+            return Err(Error::Conflict { reason, attempts });
+        }
+        self.pause(attempts).await
     }
 
     async fn attempt<T, F, Fut>(&self, body: &F) -> Result<T, Error>

@@ -52,6 +52,10 @@ pub enum Error {
     /// The space does not exist, or cannot do this.
     #[error("{0}")]
     Space(String),
+    /// A plain closure read a key that lives on another loop, or that another transaction is just
+    /// committing there.
+    #[error("the key cannot be read in one step on this loop; use an async body instead")]
+    NotHere,
     /// The database was closed.
     #[error("the database is closed")]
     Closed,

@@ -20,6 +20,7 @@
 
 pub mod blocking;
 mod db;
+mod direct;
 mod embedded;
 mod error;
 pub mod key;
@@ -29,6 +30,7 @@ mod space;
 mod transaction;
 
 pub use db::{Db, Transaction};
+pub use direct::DirectTx;
 pub use embedded::Report;
 pub use error::Error;
 pub use key::Key;

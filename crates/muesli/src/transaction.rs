@@ -214,10 +214,7 @@ impl Tx {
     pub(crate) async fn commit_here(&self) -> Result<Committed, Error> {
         match self.here(|engine| engine.commit(self.txn))? {
             Step::Done(answer) => Ok(answer?),
-            Step::Wait(op) => match wait(self.database, op).await? {
-                OpResult::Committed(committed) => Ok(committed),
-                other => Err(unexpected(other)),
-            },
+            Step::Wait(op) => as_committed(wait(self.database, op).await?),
         }
     }
 
@@ -238,6 +235,14 @@ impl Tx {
     #[inline]
     fn here<T>(&self, f: impl FnOnce(&dyn Engine) -> T) -> Result<T, Error> {
         client::with(self.database, f).ok_or(Error::Closed)
+    }
+}
+
+/// The answer to a commit.
+pub(crate) fn as_committed(result: OpResult) -> Result<Committed, Error> {
+    match result {
+        OpResult::Committed(committed) => Ok(committed),
+        other => Err(unexpected(other)),
     }
 }
 

@@ -83,8 +83,9 @@ impl TransactionSets {
         self.own_place(space, key).map(|place| &self.writes[place].value)
     }
 
+    #[inline]
     fn own_place(&self, space: SpaceId, key: &SmallBytes) -> Option<usize> {
-        if self.writes.len() <= SEARCHED_LINEARLY {
+        if self.write_index.is_empty() {
             return self.writes.iter().rposition(|write| write.key == *key && write.space == space);
         }
         self.write_index.get(&(space, key.clone())).copied()

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::task::{Poll, Waker};
 
 use hashbrown::HashMap;
-use muesli_core::client::{Engine, Task};
+use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::{
     Committed, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, OpResult, Protocol, Role,
     Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
@@ -155,6 +155,38 @@ impl<P: Protocol> Machine<P> {
     }
 }
 
+impl<P: Protocol> Direct for Machine<P> {
+    fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure> {
+        self.node.begin(options, &mut self.effects)
+    }
+
+    fn get(&mut self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+        self.node.get(txn, space, key, &mut self.effects)
+    }
+
+    fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Result<(), Failure> {
+        self.node.put(txn, space, key, value, &mut self.effects)
+    }
+
+    fn commit(&mut self, txn: Txn) -> Step<Committed> {
+        self.node.commit(txn, &mut self.effects)
+    }
+
+    fn rollback(&mut self, txn: Txn) {
+        self.node.rollback(txn, &mut self.effects);
+    }
+
+    fn forget(&mut self, op: OpId) {
+        Machine::forget(self, op);
+    }
+}
+
 /// The engine of a loop.
 pub(super) struct State<P: Protocol> {
     pub database: u64,
@@ -254,6 +286,16 @@ impl<P: Protocol> Engine for State<P> {
 
     fn rollback(&self, txn: Txn) {
         self.timed_step(|node, effects| node.rollback(txn, effects));
+    }
+
+    fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
+        self.begins.set(self.begins.get() + 1);
+        let machine = &mut *self.machine.borrow_mut();
+        if self.precise {
+            machine.effects.now = self.read_clock();
+        }
+        run(machine);
+        machine.perform();
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {

@@ -142,12 +142,12 @@ impl Coordinator {
             }
             return Ok(Local::Value(own));
         }
-        let partition = cx.catalog.partition(space, key);
-        let replica = cx.catalog.replicas_of(partition).find(|&replica| here.holds(replica));
-        let Some(replica) = replica.filter(|_| slot.may_read_now()) else {
+        if !slot.may_read_now() {
+            return Ok(Local::Ask);
+        }
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
             return Ok(Local::Ask);
         };
-        let participant = here.repository(replica).expect("it is here");
         let (snapshot, first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
         let mut at = cx.at(Role::Repository(replica));
         match participant.read_here(space, key, snapshot, first, &mut at) {

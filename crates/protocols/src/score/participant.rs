@@ -62,16 +62,23 @@ pub struct Participant {
 
 impl Participant {
     /// The versions of `space`, made at its first use.
+    #[inline]
     pub(super) fn space(&mut self, space: SpaceId, cx: &Context<'_>) -> &mut Versions {
+        let at = usize::from(space.0);
+        if !matches!(self.spaces.get(at), Some(Some(_))) {
+            self.make_space(space, cx);
+        }
+        self.spaces[at].as_mut().expect("made above")
+    }
+
+    #[cold]
+    fn make_space(&mut self, space: SpaceId, cx: &Context<'_>) {
         let at = usize::from(space.0);
         if self.spaces.len() <= at {
             self.spaces.resize_with(at + 1, || None);
         }
-        let seed = self.hash_seed;
-        self.spaces[at].get_or_insert_with(|| {
-            let ordered = cx.catalog.space(space).is_none_or(|s| s.options.index == Index::Ordered);
-            Versions::new(ordered, seed)
-        })
+        let ordered = cx.catalog.space(space).is_none_or(|s| s.options.index == Index::Ordered);
+        self.spaces[at] = Some(Versions::new(ordered, self.hash_seed));
     }
 
     /// The timestamp of the last transaction applied here.

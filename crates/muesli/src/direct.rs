@@ -1,0 +1,139 @@
+//! Bodies as plain closures: one step of the loop, on data that lives there.
+//!
+//! A closure cannot wait. So everything it touches must live on the loop it runs on, and where it
+//! meets another transaction's lock it is run again; what it costs is what a stored procedure
+//! costs.
+
+use muesli_core::client::{self, Direct};
+use muesli_core::{SmallBytes, Step, Txn, TxnOptions};
+
+use crate::db::Db;
+use crate::error::Error;
+use crate::space::Space;
+
+/// A transaction inside a plain closure.
+pub struct DirectTx<'a> {
+    direct: &'a mut dyn Direct,
+    txn: Txn,
+    waits: bool,
+}
+
+impl DirectTx<'_> {
+    /// Reads a key of this loop.
+    ///
+    /// # Errors
+    /// As [`Tx::get`](crate::Tx::get), and [`Error::NotHere`] where the key lives on another loop
+    /// or is being committed.
+    #[inline]
+    pub fn get(&mut self, space: Space, key: &SmallBytes) -> Result<Option<SmallBytes>, Error> {
+        match self.direct.get(self.txn, space.id, key.clone()) {
+            Step::Done(answer) => Ok(answer?),
+            Step::Wait(op) => {
+                self.direct.forget(op);
+                self.waits = true;
+                Err(Error::NotHere)
+            }
+        }
+    }
+
+    /// Writes a key of this loop.
+    ///
+    /// # Errors
+    /// As [`Tx::put`](crate::Tx::put).
+    #[inline]
+    pub fn put(
+        &mut self,
+        space: Space,
+        key: SmallBytes,
+        value: impl Into<SmallBytes>,
+    ) -> Result<(), Error> {
+        Ok(self.direct.put(self.txn, space.id, key, Some(value.into()))?)
+    }
+
+    /// Deletes a key of this loop.
+    ///
+    /// # Errors
+    /// As [`Tx::delete`](crate::Tx::delete).
+    pub fn delete(&mut self, space: Space, key: SmallBytes) -> Result<(), Error> {
+        Ok(self.direct.put(self.txn, space.id, key, None)?)
+    }
+}
+
+/// How one run of a body went.
+enum Ran<T> {
+    Done(Result<T, Error>),
+    Committing(T, muesli_core::OpId),
+}
+
+impl Db {
+    /// Runs a plain closure as a transaction of the loop that polls this, and commits it;
+    /// conflicts are retried. Nothing else runs on the loop meanwhile, so bodies should be short.
+    ///
+    /// # Errors
+    /// As [`transact`](Db::transact); [`Error::NotHere`] where the body read a key that lives on
+    /// another loop; [`Error::Closed`] where no loop of this database polls this.
+    pub async fn call_here<T>(
+        &self,
+        mut body: impl FnMut(&mut DirectTx<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let database = self.inner.database;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let options = self.txn_options();
+            if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
+                crate::db::yield_now().await;
+            }
+            let mut ran = None;
+            client::with(database, |engine| {
+                engine.direct(&mut |direct| ran = Some(run(self, direct, options, &mut body)));
+            });
+            let done = match ran.ok_or(Error::Closed)? {
+                Ran::Done(done) => done,
+                Ran::Committing(answer, op) => self.committed(answer, op).await,
+            };
+            match done {
+                Err(Error::Conflict { reason, .. }) => {
+                    self.after_conflict(reason, attempts).await?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn committed<T>(&self, answer: T, op: muesli_core::OpId) -> Result<T, Error> {
+        let result = crate::transaction::wait(self.inner.database, op).await?;
+        let committed = crate::transaction::as_committed(result)?;
+        self.see(committed.at);
+        Ok(answer)
+    }
+}
+
+#[inline]
+fn run<T>(
+    db: &Db,
+    direct: &mut dyn Direct,
+    options: TxnOptions,
+    body: &mut impl FnMut(&mut DirectTx<'_>) -> Result<T, Error>,
+) -> Ran<T> {
+    let txn = match direct.begin(options) {
+        Ok(txn) => txn,
+        Err(failure) => return Ran::Done(Err(failure.into())),
+    };
+    let mut tx = DirectTx { direct, txn, waits: false };
+    let answer = match body(&mut tx) {
+        Ok(answer) if !tx.waits => answer,
+        done => {
+            direct.rollback(txn);
+            return Ran::Done(done.and(Err(Error::NotHere)));
+        }
+    };
+    match direct.commit(txn) {
+        Step::Done(Ok(committed)) => {
+            db.see(committed.at);
+            Ran::Done(Ok(answer))
+        }
+        Step::Done(Err(failure)) => Ran::Done(Err(failure.into())),
+        Step::Wait(op) => Ran::Committing(answer, op),
+    }
+}
