@@ -56,9 +56,15 @@ impl Level {
     }
 
     /// Whether a finding about a committed (or else uncommitted) transaction breaks this level.
+    ///
+    /// A version that nobody wrote is no matter of isolation: whoever read it, the data are wrong.
     pub(crate) fn forbids(self, anomaly: Anomaly, committed: bool) -> bool {
         let judged = committed || self.scope().judges_uncommitted();
-        judged && !(anomaly == Anomaly::UnrepeatableRead && self == Level::Pl2)
+        match anomaly {
+            Anomaly::UnknownVersion => true,
+            Anomaly::UnrepeatableRead => judged && self != Level::Pl2,
+            _ => judged,
+        }
     }
 
     pub(crate) fn scope(self) -> Scope {
