@@ -217,8 +217,8 @@ impl<'de> Visitor<'de> for OpSeed<'_, '_> {
         f.write_str("an operation: an array that starts with \"r\", \"w\", \"d\", \"s\" or \"a\"")
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let name: Cow<'de, str> = required(&mut seq, "the name of the operation")?;
-        match name.as_ref() {
+        let name: KeyText<'de> = required(&mut seq, "the name of the operation")?;
+        match name.0.as_ref() {
             "r" if self.0.kind() == Kind::Append => self.read_list(&mut seq)?,
             "r" => self.read(&mut seq)?,
             "w" => self.write(&mut seq)?,
