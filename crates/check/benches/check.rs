@@ -37,6 +37,49 @@ fn main() {
     let (again, took) = timed(|| History::read(text.as_slice()).expect("our own output"));
     report("read JSON Lines", again.operations(), took);
     report_memory("with text and both histories");
+    let (forks, _) = timed(|| generate_forks(100_000));
+    let (verdict, took) = timed(|| muesli_check::check(&forks, Level::Eus, &Options::default()));
+    assert!(verdict.holds(), "{verdict}");
+    report("eus, long forks", forks.operations(), took);
+}
+
+/// Updates of two unrelated groups of keys, and as many readers that see one group as it is and
+/// the other as it was long ago: allowed, but every one of them must be followed up.
+fn generate_forks(transactions: u64) -> History {
+    let mut builder = HistoryBuilder::new(Kind::Version);
+    let mut random = 1_u64;
+    for number in 1..=transactions {
+        let id = TxnId::Numbered { node: 0, sequence: number };
+        let header = Header::committed(id, 0, number * 10, number * 10 + 9);
+        let mut txn = builder.transaction(header).expect("unique id");
+        let done = number / 4;
+        let then = next(&mut random) % (done + 1);
+        let mut read = |key: &str, version| {
+            txn.read(key.as_bytes(), version, Value::Unrecorded).expect("a read");
+        };
+        match number % 4 {
+            0 => read("left", done - 1),
+            1 => read("right", done),
+            2 => {
+                read("left", done);
+                read("right", then);
+            }
+            _ => {
+                read("left", then);
+                read("right", done);
+            }
+        }
+        let written = match number % 4 {
+            0 => Some(("left", done)),
+            1 => Some(("right", done + 1)),
+            _ => None,
+        };
+        if let Some((key, version)) = written {
+            let version = Some(Version::Number(version));
+            txn.write(key.as_bytes(), version, Value::Unrecorded).expect("a write");
+        }
+    }
+    builder.finish()
 }
 
 /// A serial execution of transactions that read two keys and overwrite two, or only read four;

@@ -11,6 +11,8 @@ mod intern;
 mod key;
 mod operations;
 mod read;
+mod record;
+mod tokens;
 mod write;
 
 use std::cmp::Ordering;
@@ -18,10 +20,11 @@ use std::ops::Range;
 
 pub use atom::Value;
 pub(crate) use atom::{Atom, show_text};
-pub use build::{BuildError, Header, HistoryBuilder, TransactionBuilder};
+pub use build::{BuildError, Header, HistoryBuilder};
 pub(crate) use intern::Interner;
 pub(crate) use key::show_key;
 pub use read::FormatError;
+pub use record::TransactionBuilder;
 
 /// Index of a key in [`History::keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,6 +6,7 @@
 
 mod append;
 mod fate;
+mod lists;
 mod marks;
 mod reads;
 mod replicas;

@@ -3,13 +3,13 @@
 //! A recorder that lives in the same process uses this directly; the reader of the file format
 //! drives the same builder, so both ways give the same history.
 
-use hashbrown::HashMap;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use thiserror::Error;
 
+use super::record::TransactionBuilder;
 use super::{
-    Atom, History, KeyId, Kind, Name, Op, OrderLine, Row, Scan, Seen, SeenId, Status, Transaction,
-    TxnId, Value, Version, VersionId,
+    Atom, History, KeyId, Kind, Name, OrderLine, Seen, SeenId, Status, Transaction, TxnId, Value,
+    Version, VersionId,
 };
 
 /// Why something cannot be part of a history.
@@ -79,7 +79,7 @@ impl<'a> Header<'a> {
 /// Collects transactions into a [`History`].
 #[derive(Debug)]
 pub struct HistoryBuilder {
-    history: History,
+    pub(super) history: History,
     names: HashSet<Name>,
     elements: HashMap<(KeyId, Atom), u32>,
 }
@@ -217,7 +217,10 @@ impl HistoryBuilder {
         }
     }
 
-    fn installed(&mut self, version: Option<Version<'_>>) -> Result<Option<VersionId>, BuildError> {
+    pub(super) fn installed(
+        &mut self,
+        version: Option<Version<'_>>,
+    ) -> Result<Option<VersionId>, BuildError> {
         match version.map(|version| self.version(version)).transpose()? {
             Some(VersionId::INITIAL) => {
                 Err(BuildError::Version("version 0 is the initial version; a write installs more"))
@@ -226,19 +229,19 @@ impl HistoryBuilder {
         }
     }
 
-    fn seen(&mut self, seen: Seen<'_>) -> Result<SeenId, BuildError> {
+    pub(super) fn seen(&mut self, seen: Seen<'_>) -> Result<SeenId, BuildError> {
         match seen {
             Seen::Own => Ok(SeenId::Own),
             Seen::Version(version) => self.version(version).map(SeenId::Version),
         }
     }
 
-    fn element(&mut self, key: KeyId, element: Value<'_>) -> Result<u32, BuildError> {
+    pub(super) fn element(&mut self, key: KeyId, element: Value<'_>) -> Result<u32, BuildError> {
         let atom = self.atom(element)?;
         self.element_atom(key, atom)
     }
 
-    fn element_atom(&mut self, key: KeyId, atom: Atom) -> Result<u32, BuildError> {
+    pub(super) fn element_atom(&mut self, key: KeyId, atom: Atom) -> Result<u32, BuildError> {
         let next = index(self.elements.len(), "elements")?;
         let element = *self.elements.entry((key, atom)).or_insert(next);
         if element == next {
@@ -247,202 +250,11 @@ impl HistoryBuilder {
         Ok(element)
     }
 
-    fn require(&self, kind: Kind, operation: &'static str) -> Result<(), BuildError> {
+    pub(super) fn require(&self, kind: Kind, operation: &'static str) -> Result<(), BuildError> {
         if self.history.kind == kind {
             return Ok(());
         }
         Err(BuildError::WrongKind { operation, kind: self.history.kind.name() })
-    }
-}
-
-/// Adds operations, in program order, to one transaction.
-#[derive(Debug)]
-pub struct TransactionBuilder<'b> {
-    builder: &'b mut HistoryBuilder,
-}
-
-impl TransactionBuilder<'_> {
-    /// A read of `key` that returned `seen`.
-    ///
-    /// # Errors
-    /// [`BuildError`] for an empty version list, the wrong kind or too many distinct things.
-    pub fn read<'s>(
-        &mut self,
-        key: &[u8],
-        seen: impl Into<Seen<'s>>,
-        value: Value<'_>,
-    ) -> Result<&mut Self, BuildError> {
-        let value = self.builder.atom(value)?;
-        self.read_atom(key, seen.into(), value)
-    }
-
-    /// A write of `key`; `version` is `None` for an earlier write of the same transaction to the
-    /// key and in aborted transactions.
-    ///
-    /// # Errors
-    /// As [`TransactionBuilder::read`], and version 0 is refused.
-    pub fn write(
-        &mut self,
-        key: &[u8],
-        version: Option<Version<'_>>,
-        value: Value<'_>,
-    ) -> Result<&mut Self, BuildError> {
-        let value = self.builder.atom(value)?;
-        self.write_atom(key, version, value)
-    }
-
-    /// A delete of `key` that installed the tombstone `version`.
-    ///
-    /// # Errors
-    /// As [`TransactionBuilder::write`].
-    pub fn delete(
-        &mut self,
-        key: &[u8],
-        version: Option<Version<'_>>,
-    ) -> Result<&mut Self, BuildError> {
-        self.builder.require(Kind::Version, "a delete")?;
-        let version = self.builder.installed(version)?;
-        let key = self.builder.key(key)?;
-        self.push(Op::Delete { key, version })
-    }
-
-    /// A scan of `[low, high)` (`high` `None`: open) with every row it saw; tombstones seen have
-    /// the value [`Value::Null`].
-    ///
-    /// # Errors
-    /// As [`TransactionBuilder::read`].
-    pub fn scan<'s>(
-        &mut self,
-        low: &[u8],
-        high: Option<&[u8]>,
-        rows: impl IntoIterator<Item = (&'s [u8], Seen<'s>, Value<'s>)>,
-    ) -> Result<&mut Self, BuildError> {
-        self.begin_scan(low, high)?;
-        for (key, seen, value) in rows {
-            let value = self.builder.atom(value)?;
-            self.scan_row(key, seen, value)?;
-        }
-        Ok(self)
-    }
-
-    /// An append of `element`, unique for its key, to the list at `key`.
-    ///
-    /// # Errors
-    /// As [`TransactionBuilder::read`].
-    pub fn append(&mut self, key: &[u8], element: Value<'_>) -> Result<&mut Self, BuildError> {
-        self.builder.require(Kind::Append, "an append")?;
-        let key = self.builder.key(key)?;
-        let element = self.builder.element(key, element)?;
-        self.push(Op::Append { key, element })
-    }
-
-    /// A read of the whole list at `key`.
-    ///
-    /// # Errors
-    /// As [`TransactionBuilder::read`].
-    pub fn read_list<'s>(
-        &mut self,
-        key: &[u8],
-        list: impl IntoIterator<Item = Value<'s>>,
-    ) -> Result<&mut Self, BuildError> {
-        self.begin_list(key)?;
-        for element in list {
-            let element = self.builder.atom(element)?;
-            self.list_element(element)?;
-        }
-        Ok(self)
-    }
-
-    pub(super) fn intern_json(&mut self, json: &str) -> Result<u32, BuildError> {
-        self.builder.text(json)
-    }
-
-    pub(super) fn kind(&self) -> Kind {
-        self.builder.kind()
-    }
-
-    pub(super) fn read_atom(
-        &mut self,
-        key: &[u8],
-        seen: Seen<'_>,
-        value: Atom,
-    ) -> Result<&mut Self, BuildError> {
-        self.builder.require(Kind::Version, "a read of a version")?;
-        let seen = self.builder.seen(seen)?;
-        let key = self.builder.key(key)?;
-        self.push(Op::Read { key, seen, value })
-    }
-
-    pub(super) fn write_atom(
-        &mut self,
-        key: &[u8],
-        version: Option<Version<'_>>,
-        value: Atom,
-    ) -> Result<&mut Self, BuildError> {
-        self.builder.require(Kind::Version, "a write of a version")?;
-        let version = self.builder.installed(version)?;
-        let key = self.builder.key(key)?;
-        self.push(Op::Write { key, version, value })
-    }
-
-    pub(super) fn append_atom(&mut self, key: &[u8], atom: Atom) -> Result<&mut Self, BuildError> {
-        self.builder.require(Kind::Append, "an append")?;
-        let key = self.builder.key(key)?;
-        let element = self.builder.element_atom(key, atom)?;
-        self.push(Op::Append { key, element })
-    }
-
-    pub(super) fn begin_scan(&mut self, low: &[u8], high: Option<&[u8]>) -> Result<(), BuildError> {
-        self.builder.require(Kind::Version, "a scan")?;
-        let history = &mut self.builder.history;
-        let scan = index(history.scans.len(), "scans")?;
-        let rows = history.rows.len()..history.rows.len();
-        history.scans.push(Scan { low: low.into(), high: high.map(Into::into), rows });
-        self.push(Op::Scan { scan }).map(|_| ())
-    }
-
-    /// Adds a row to the scan begun last.
-    pub(super) fn scan_row(
-        &mut self,
-        key: &[u8],
-        seen: Seen<'_>,
-        value: Atom,
-    ) -> Result<(), BuildError> {
-        let seen = self.builder.seen(seen)?;
-        let key = self.builder.key(key)?;
-        let history = &mut self.builder.history;
-        history.rows.push(Row { key, seen, value });
-        if let Some(scan) = history.scans.last_mut() {
-            scan.rows.end = history.rows.len();
-        }
-        Ok(())
-    }
-
-    pub(super) fn begin_list(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        self.builder.require(Kind::Append, "a read of a list")?;
-        let key = self.builder.key(key)?;
-        let start = self.builder.history.lists_read.len() as u64;
-        self.push(Op::ReadList { key, start, length: 0 }).map(|_| ())
-    }
-
-    /// Adds an element to the list read begun last.
-    pub(super) fn list_element(&mut self, atom: Atom) -> Result<(), BuildError> {
-        let Some(Op::ReadList { key, .. }) = self.builder.history.ops.last() else {
-            return Ok(());
-        };
-        let element = self.builder.element_atom(*key, atom)?;
-        let history = &mut self.builder.history;
-        history.lists_read.push(element);
-        if let Some(Op::ReadList { length, .. }) = history.ops.last_mut() {
-            *length = length.checked_add(1).ok_or(BuildError::TooMany("elements of one list"))?;
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, op: Op) -> Result<&mut Self, BuildError> {
-        index(self.builder.history.ops.len(), "operations")?;
-        self.builder.history.ops.push(op);
-        Ok(self)
     }
 }
 
@@ -462,7 +274,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn index(length: usize, what: &'static str) -> Result<u32, BuildError> {
+pub(super) fn index(length: usize, what: &'static str) -> Result<u32, BuildError> {
     match u32::try_from(length) {
         Ok(index) if index < u32::MAX => Ok(index),
         _ => Err(BuildError::TooMany(what)),

@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::build::{BuildError, HistoryBuilder};
-use super::operations::{AtomInput, KeyText, OpsSeed, VersionInput};
+use super::operations::OpsSeed;
+use super::tokens::{AtomInput, KeyText, VersionInput};
 use super::{Atom, History, Kind, Status, Transaction, TxnId, Version};
 
 /// The longest line accepted, so that a file without line ends cannot exhaust memory.
@@ -61,7 +62,8 @@ impl History {
             if length as u64 == LINE_BYTES_MAX {
                 return Err(failed(format!("longer than {LINE_BYTES_MAX} bytes")));
             }
-            let text = bytes.trim_ascii();
+            let text = std::str::from_utf8(bytes.trim_ascii())
+                .map_err(|error| failed(format!("not UTF-8: {error}")))?;
             if !text.is_empty() {
                 read_line(&mut builder, text, !content_seen).map_err(failed)?;
                 content_seen = true;
@@ -74,9 +76,9 @@ impl History {
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, default)]
-    t: Option<Cow<'a, str>>,
+    t: Option<Text<'a>>,
     #[serde(borrow, default)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(default)]
     s: Option<AtomInput>,
     #[serde(default)]
@@ -84,7 +86,7 @@ struct Line<'a> {
     #[serde(default)]
     e: Option<u64>,
     #[serde(borrow, default)]
-    st: Option<Cow<'a, str>>,
+    st: Option<Text<'a>>,
     #[serde(default)]
     ro: Option<bool>,
     #[serde(default)]
@@ -99,9 +101,17 @@ struct Line<'a> {
     vs: Option<Vec<VersionInput>>,
 }
 
-fn read_line(builder: &mut HistoryBuilder, text: &[u8], first: bool) -> Result<(), String> {
-    let line: Line<'_> = serde_json::from_slice(text).map_err(|error| reason(&error))?;
-    match line.t.as_deref() {
+/// Text that is borrowed from the line where it holds no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn text_of<'t>(text: &'t Option<Text<'_>>) -> Option<&'t str> {
+    text.as_ref().map(|text| text.0.as_ref())
+}
+
+fn read_line(builder: &mut HistoryBuilder, text: &str, first: bool) -> Result<(), String> {
+    let line: Line<'_> = serde_json::from_str(text).map_err(|error| reason(&error))?;
+    match text_of(&line.t) {
         None | Some("txn") => read_transaction(builder, line),
         Some("order") => read_order(builder, line),
         Some("meta") if first => read_meta(builder, text),
@@ -110,9 +120,9 @@ fn read_line(builder: &mut HistoryBuilder, text: &[u8], first: bool) -> Result<(
     }
 }
 
-fn read_meta(builder: &mut HistoryBuilder, text: &[u8]) -> Result<(), String> {
+fn read_meta(builder: &mut HistoryBuilder, text: &str) -> Result<(), String> {
     let mut fields: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_slice(text).map_err(|error| reason(&error))?;
+        serde_json::from_str(text).map_err(|error| reason(&error))?;
     fields.remove("t");
     let kind = match fields.remove("kind") {
         None => builder.kind(),
@@ -128,15 +138,15 @@ fn read_meta(builder: &mut HistoryBuilder, text: &[u8]) -> Result<(), String> {
 }
 
 fn read_transaction(builder: &mut HistoryBuilder, line: Line<'_>) -> Result<(), String> {
-    let id = line.id.ok_or("a transaction needs a text `id`")?;
+    let id = text_of(&line.id).ok_or("a transaction needs a text `id`")?;
     let begin = line.b.ok_or("a transaction needs `b`, its begin in nanoseconds")?;
-    let status = read_status(line.st.as_deref())?;
+    let status = read_status(text_of(&line.st))?;
     let ops = line.ops.ok_or("a transaction needs `ops`")?;
     if let Some(end) = line.e.filter(|end| *end < begin) {
         return Err(BuildError::EndsBeforeBegin { begin, end }.to_string());
     }
     let text = |error: BuildError| error.to_string();
-    let name = builder.name(TxnId::Text(&id)).map_err(text)?;
+    let name = builder.name(TxnId::Text(id)).map_err(text)?;
     let session = read_atom(builder, line.s)?;
     let timestamp = read_atom(builder, line.ts)?;
     let transaction = Transaction {
