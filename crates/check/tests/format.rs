@@ -70,13 +70,7 @@ fn deep_nesting_is_refused_and_not_followed() {
 }
 
 /// Everything the format can say, in the form in which it is written.
-const EVERYTHING: &str = r#"{"t":"meta","kind":"version","workload":"bank"}
-{"t":"txn","id":"n1-17","s":3,"b":1000,"e":2000,"st":"c","ro":false,"ts":[4,1],"ops":[["r","k",0],["w","k",null,"x"],["w","k",[17,2],"y"],["r","k","own","y"]]}
-{"t":"txn","id":"odd \" name","s":"left","b":1,"e":null,"st":"u","ops":[["d","\\x00ff",18446744073709551615],["s","a",null,[["k",[17,2],"y"],["z",5,null]]],["s","a","b",[]]]}
-{"t":"txn","id":"n01-1","b":5,"e":6,"st":"a","ops":[["r","k",1,{"deep":[1.5,true]}],["r","k",1,-7],["w","q",null]]}
-{"t":"txn","id":"n1-18","b":5,"e":null,"st":"r","ops":[]}
-{"t":"order","k":"k","node":2,"vs":[[17,2]]}
-"#;
+const EVERYTHING: &str = include_str!("format_data/everything.jsonl");
 
 #[test]
 fn everything_is_written_as_it_was_read() {
@@ -84,8 +78,7 @@ fn everything_is_written_as_it_was_read() {
     let mut written = Vec::new();
     history.write(&mut written).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), EVERYTHING);
-    let append = "{\"t\":\"meta\",\"kind\":\"append\"}\n{\"t\":\"txn\",\"id\":\"A\",\"b\":1,\"e\":2,\
-                  \"st\":\"c\",\"ops\":[[\"a\",\"k\",1],[\"r\",\"k\",[\"x\",1]],[\"r\",\"k\",[]]]}\n";
+    let append = include_str!("format_data/lists.jsonl");
     let history = History::read(append.as_bytes()).unwrap();
     let mut written = Vec::new();
     history.write(&mut written).unwrap();
@@ -142,8 +135,7 @@ fn command(name: &str, text: &str, level: Level) -> (u8, String, PathBuf) {
 
 #[test]
 fn the_command_reports_by_exit_code_and_words() {
-    let skew = "{\"id\":\"A\",\"b\":1,\"e\":2,\"st\":\"c\",\"ops\":[[\"r\",\"x\",0],[\"w\",\"y\",1]]}\n\
-                {\"id\":\"B\",\"b\":1,\"e\":2,\"st\":\"c\",\"ops\":[[\"r\",\"y\",0],[\"w\",\"x\",1]]}\n";
+    let skew = include_str!("format_data/skew.jsonl");
     let (code, out, dot) = command("skew", skew, Level::Serializable);
     assert_eq!(code, BROKEN);
     assert!(out.starts_with("serializable: broken"), "{out}");

@@ -321,3 +321,23 @@ fn both_answers_are_common_among_the_generated_histories() {
     }
     assert!(totals[0] > 500 && totals[1] > 500, "{totals:?}");
 }
+
+#[test]
+fn a_large_tangle_is_answered_with_a_short_cycle() {
+    let mut random = Random(11);
+    let mut builder = HistoryBuilder::new(Kind::Version);
+    for number in 1..=50_000_u64 {
+        let id = TxnId::Numbered { node: 0, sequence: number };
+        let mut txn = builder.transaction(Header::committed(id, 0, number, number)).unwrap();
+        // Everyone writes the next version of one key and reads some version of the other.
+        let (own, other) = if number.is_multiple_of(2) { (b"a", b"b") } else { (b"b", b"a") };
+        let version = |number: u64| number.div_ceil(2);
+        txn.read(other, random.below(25_000), Value::Unrecorded).unwrap();
+        txn.write(own, Some(Version::Number(version(number))), Value::Unrecorded).unwrap();
+    }
+    let history = builder.finish();
+    for level in [Level::Us, Level::Serializable, Level::StrictSerializable] {
+        let verdict = muesli_check::check(&history, level, &Options::default());
+        assert!(verdict.cycle.is_some_and(|cycle| (2..=4).contains(&cycle.edges.len())));
+    }
+}
