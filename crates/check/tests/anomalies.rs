@@ -218,6 +218,9 @@ fn an_unknown_transaction_is_what_the_data_say() {
         [r#"U 1 1 null u [["r","y",0],["w","x",1]]"#, r#"B 2 3 4 c [["r","x",1],["w","y",1]]"#];
     assert_breaks(&seen, &[]);
     assert_eq!(judge(&history(&seen), Level::Rr).stats.committed, 2);
+    // Nobody but itself saw it.
+    let alone = history(&[r#"U 1 1 null u [["w","x",1],["r","x",1]]"#]);
+    assert_eq!(judge(&alone, Level::Rr).stats.committed, 0);
     let in_chain = [
         r#"U 1 1 null u [["w","x",1]]"#,
         r#"B 2 3 4 c [["r","x",0],["w","x",2]]"#,
@@ -328,4 +331,34 @@ fn the_shortest_cycle_is_shown() {
     ];
     let verdict = judge(&history(&lines), Level::Serializable);
     assert_eq!(verdict.cycle.unwrap().transactions.len(), 2);
+}
+
+#[test]
+fn the_one_broken_reader_among_many_forks_is_found() {
+    // Two unrelated chains; readers see any pair of versions, which is update serializable.
+    let mut lines = vec![r#"L 0 1 1 c [["w","x",1],["w","y",1]]"#.to_owned()];
+    for version in 2..=200 {
+        lines
+            .push(format!(r#"X{version} 0 1 1 c [["r","x",{}],["w","x",{version}]]"#, version - 1));
+        lines
+            .push(format!(r#"Y{version} 0 1 1 c [["r","y",{}],["w","y",{version}]]"#, version - 1));
+    }
+    for reader in 0..600 {
+        let (x, y) = (1 + reader * 7 % 200, 1 + reader * 11 % 200);
+        let status = if reader % 2 == 0 { "c" } else { "a" };
+        lines.push(format!(r#"R{reader} 0 1 1 {status} [["r","x",{x}],["r","y",{y}]]"#));
+    }
+    let judge_all = |lines: &[String], level| {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        judge(&history(&lines), level)
+    };
+    assert!(judge_all(&lines, Level::Eus).holds());
+    assert!(!judge_all(&lines, Level::Serializable).holds());
+    for place in [400, 600, 999] {
+        let mut broken = lines.clone();
+        broken.insert(place, r#"BAD 0 1 1 a [["r","x",150],["r","y",0]]"#.to_owned());
+        assert!(judge_all(&broken, Level::Us).holds());
+        let cycle = judge_all(&broken, Level::Eus).cycle.unwrap();
+        assert_eq!(cycle.transactions[0].id, "BAD");
+    }
 }

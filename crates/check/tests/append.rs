@@ -168,6 +168,17 @@ proptest! {
 }
 
 #[test]
+fn the_other_checker_has_an_opinion() {
+    let mut random = Random(5);
+    let decided = (0..200).filter(|_| {
+        let mut txns = generate(&mut random, 12);
+        corrupt(&mut random, &mut txns);
+        other_verdict(&in_the_other_form(&txns), "serializable") != Valid::Unknown
+    });
+    assert!(decided.count() > 150);
+}
+
+#[test]
 fn corruptions_are_found_often() {
     let mut random = Random(3);
     let broken = (0..200).filter(|_| {
