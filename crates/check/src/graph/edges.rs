@@ -1,0 +1,203 @@
+//! From places in chains to edges between transactions.
+//!
+//! With the chain `0 < v1 < v2 < …` of a key: writer(v_i) → writer(v_i+1) (ww), writer(v) →
+//! reader(v) (wr), reader(v_i) → writer(v_i+1) (rw). Real time, session order, scans of absent
+//! ranges and unobserved appends go through auxiliary nodes.
+
+use super::precedence::{Interval, Ties, precede};
+use super::ranges::RangeTree;
+use super::tails::add_tails;
+use super::{Graph, Rows};
+use crate::history::{Atom, TxnIndex};
+use crate::level::{EdgeSet, RealTime, Scope};
+use crate::resolve::Resolved;
+
+/// What part a transaction plays in a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Always there.
+    Core,
+    /// Judged alone together with the core.
+    Reader,
+    /// Not in this graph.
+    Absent,
+}
+
+/// What an auxiliary node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AuxiliaryKind {
+    /// A point in real time.
+    RealTime,
+    /// A point in the time of one session.
+    Session,
+    /// A range of keys, read by a scan at the initial version.
+    Range,
+    /// The end of a list: what was appended unseen comes after it.
+    Tail,
+}
+
+/// Collects edges, sorted by whether they lead to a lone reader.
+#[derive(Debug)]
+pub(super) struct EdgeSink {
+    transactions: u32,
+    roles: Vec<Role>,
+    edges: Vec<(u32, u32)>,
+    into_readers: Vec<(u32, u32)>,
+    next_node: u32,
+}
+
+impl EdgeSink {
+    fn new(roles: Vec<Role>) -> Self {
+        let transactions = roles.len() as u32;
+        let (edges, into_readers) = (Vec::new(), Vec::new());
+        EdgeSink { transactions, roles, edges, into_readers, next_node: transactions }
+    }
+
+    pub(super) fn new_node(&mut self) -> u32 {
+        self.next_node += 1;
+        self.next_node - 1
+    }
+
+    fn role(&self, node: u32) -> Role {
+        self.roles.get(node as usize).copied().unwrap_or(Role::Core)
+    }
+
+    pub(super) fn present(&self, txn: TxnIndex) -> bool {
+        self.role(txn.0) != Role::Absent
+    }
+
+    /// Adds an edge unless an end is absent or both are the same.
+    pub(super) fn push(&mut self, from: u32, to: u32) {
+        let (source, target) = (self.role(from), self.role(to));
+        if from == to || source == Role::Absent {
+            return;
+        }
+        match target {
+            Role::Core => self.edges.push((from, to)),
+            // Two lone readers never stand in one graph.
+            Role::Reader if source == Role::Core => self.into_readers.push((to, from)),
+            Role::Reader | Role::Absent => {}
+        }
+    }
+
+    fn finish(self, auxiliary: Vec<(AuxiliaryKind, u32)>) -> Graph {
+        let nodes = self.next_node as usize;
+        Graph {
+            transactions: self.transactions,
+            rows: Rows::new(nodes, &self.edges),
+            into_readers: Rows::new(self.roles.len(), &self.into_readers),
+            roles: self.roles,
+            auxiliary,
+        }
+    }
+}
+
+/// The graph of `resolved` with the transactions of `scope` and the edges of `set`.
+pub(crate) fn build(resolved: &Resolved<'_>, scope: Scope, set: EdgeSet) -> Graph {
+    let mut sink = EdgeSink::new(roles(resolved, scope));
+    let mut auxiliary = Vec::new();
+    add_write_dependencies(resolved, &mut sink);
+    add_read_edges(resolved, set, &mut sink);
+    add_real_time(resolved, set, &mut sink);
+    auxiliary.push((AuxiliaryKind::RealTime, sink.next_node));
+    if set.session {
+        add_sessions(resolved, &mut sink);
+    }
+    auxiliary.push((AuxiliaryKind::Session, sink.next_node));
+    if set.rw {
+        add_range_reads(resolved, &mut sink);
+    }
+    auxiliary.push((AuxiliaryKind::Range, sink.next_node));
+    add_tails(resolved, set, &mut sink);
+    auxiliary.push((AuxiliaryKind::Tail, sink.next_node));
+    sink.finish(auxiliary)
+}
+
+fn roles(resolved: &Resolved<'_>, scope: Scope) -> Vec<Role> {
+    let role = |txn: TxnIndex| {
+        let (committed, update) = (resolved.committed[txn.index()], resolved.update[txn.index()]);
+        match scope {
+            Scope::All => Role::Core,
+            Scope::Committed if committed => Role::Core,
+            Scope::Committed => Role::Absent,
+            Scope::UpdatesAndOneReader { .. } if update => Role::Core,
+            Scope::UpdatesAndOneReader { uncommitted } if committed || uncommitted => Role::Reader,
+            Scope::UpdatesAndOneReader { .. } => Role::Absent,
+        }
+    };
+    resolved.history.indices().map(role).collect()
+}
+
+fn add_write_dependencies(resolved: &Resolved<'_>, sink: &mut EdgeSink) {
+    for key in resolved.chains.keys() {
+        for pair in resolved.chains.of(key).windows(2) {
+            sink.push(pair[0].writer.0, pair[1].writer.0);
+        }
+    }
+}
+
+fn add_read_edges(resolved: &Resolved<'_>, set: EdgeSet, sink: &mut EdgeSink) {
+    if !set.wr && !set.rw {
+        return;
+    }
+    for reader in resolved.history.indices() {
+        for place in resolved.reads.of(reader) {
+            if let (true, Some(link)) = (set.wr, resolved.chains.link(*place)) {
+                sink.push(link.writer.0, reader.0);
+            }
+            if let (true, Some(link)) = (set.rw, resolved.chains.next(*place)) {
+                sink.push(reader.0, link.writer.0);
+            }
+        }
+    }
+}
+
+fn add_real_time(resolved: &Resolved<'_>, set: EdgeSet, sink: &mut EdgeSink) {
+    let wanted = |txn: &TxnIndex| match set.real_time {
+        RealTime::None => false,
+        RealTime::Updates => resolved.update[txn.index()],
+        RealTime::All => sink.present(*txn),
+    };
+    let mut intervals: Vec<Interval> = resolved
+        .history
+        .indices()
+        .filter(wanted)
+        .map(|txn| Interval::new(txn, resolved.history.transaction(txn)))
+        .collect();
+    precede(&mut intervals, Ties::Concurrent, sink);
+}
+
+fn add_sessions(resolved: &Resolved<'_>, sink: &mut EdgeSink) {
+    let history = resolved.history;
+    let session = |txn: TxnIndex| match history.transaction(txn).session {
+        Atom::Unrecorded | Atom::Null => None,
+        Atom::Int(number) => Some((0, number as u64)),
+        Atom::Unsigned(number) => Some((1, number)),
+        Atom::Json(text) => Some((2, u64::from(text))),
+    };
+    let mut members: Vec<((u8, u64), Interval)> = history
+        .indices()
+        .filter(|txn| sink.present(*txn))
+        .filter_map(|txn| Some((session(txn)?, Interval::new(txn, history.transaction(txn)))))
+        .collect();
+    members.sort_by_key(|(session, _)| *session);
+    for group in members.chunk_by(|a, b| a.0 == b.0) {
+        let mut intervals: Vec<Interval> = group.iter().map(|(_, interval)| *interval).collect();
+        precede(&mut intervals, Ties::InOrder, sink);
+    }
+}
+
+fn add_range_reads(resolved: &Resolved<'_>, sink: &mut EdgeSink) {
+    if resolved.range_reads.is_empty() {
+        return;
+    }
+    let tree = RangeTree::new(resolved.range_keys.len(), sink);
+    for (rank, key) in resolved.range_keys.iter().enumerate() {
+        if let Some(first) = resolved.chains.of(*key).first() {
+            sink.push(tree.leaf(rank), first.writer.0);
+        }
+    }
+    for range in &resolved.range_reads {
+        tree.cover(range.low, range.high, |node| sink.push(range.reader.0, node));
+    }
+}
