@@ -24,10 +24,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::node::NodeId;
 use crate::random::Random;
 use crate::time::{Span, VirtualTime};
-use crate::topology::Topology;
+use crate::topology::{Topology, index};
+use muesli_core::NodeId;
 
 /// All links among a fixed number of nodes; `M` is what they carry.
 #[derive(Debug)]
@@ -247,7 +247,7 @@ impl<M> Network<M> {
 }
 
 fn lane_index(nodes: usize, from: NodeId, to: NodeId) -> usize {
-    from.index() * nodes + to.index()
+    index(from) * nodes + index(to)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! so that every pair may differ and 160 nodes still cost 25 KB.
 
 use crate::latency::Latency;
-use crate::node::NodeId;
 use crate::time::Span;
+use muesli_core::NodeId;
 
 /// The latencies and bandwidths between all nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,11 @@ impl LaneClass {
             bytes.saturating_mul(1_000_000_000).checked_div(self.bandwidth).unwrap_or(0),
         )
     }
+}
+
+/// The place of a node in a table of nodes.
+pub(crate) fn index(node: NodeId) -> usize {
+    node.0 as usize
 }
 
 /// A node talking to itself: no wire at all.
@@ -76,7 +81,7 @@ impl Topology {
     /// If there are [`Topology::CLASSES_MAX`] classes already.
     pub fn set_lane(&mut self, from: NodeId, to: NodeId, class: LaneClass) {
         let number = self.add_class(class);
-        self.class_of[from.index() * self.nodes + to.index()] = number;
+        self.class_of[index(from) * self.nodes + index(to)] = number;
     }
 
     fn add_class(&mut self, class: LaneClass) -> u8 {
@@ -95,7 +100,7 @@ impl Topology {
 
     /// What the lane from one node to another is like.
     pub fn class(&self, from: NodeId, to: NodeId) -> &LaneClass {
-        &self.classes[usize::from(self.class_of[from.index() * self.nodes + to.index()])]
+        &self.classes[usize::from(self.class_of[index(from) * self.nodes + index(to)])]
     }
 }
 
