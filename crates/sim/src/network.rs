@@ -178,6 +178,25 @@ impl<M> Network<M> {
         lane.last_arrival.max(now) + self.topology.break_notice.draw(&mut self.random)
     }
 
+    /// A node stops for good or for a while: all its links break, and nothing under way to it
+    /// arrives any more. Returns the links that were not broken before, by the other end.
+    pub fn crash(&mut self, now: VirtualTime, node: NodeId) -> Vec<(NodeId, Break)> {
+        self.down.insert(node);
+        let others = (0..self.topology.nodes() as u32).map(NodeId).filter(|other| *other != node);
+        let breaks = others.filter_map(|other| {
+            let cut = self.sever(now, node, other);
+            let towards = lane_index(self.topology.nodes(), other, node);
+            self.lanes[towards].epoch += 1;
+            cut.map(|cut| (other, cut))
+        });
+        breaks.collect()
+    }
+
+    /// A node that had crashed is there again. Its links have to be made anew.
+    pub fn restart(&mut self, node: NodeId) {
+        self.down.remove(&node);
+    }
+
     /// Makes a broken link anew; false if it cannot be yet: a lane is blocked, an end is down, or
     /// what the old life still delivers is not through. True also if the link is up.
     pub fn reconnect(&mut self, now: VirtualTime, first: NodeId, second: NodeId) -> bool {
@@ -228,16 +247,6 @@ impl<M> Network<M> {
     /// Whether the link between two nodes is broken.
     pub fn is_broken(&self, first: NodeId, second: NodeId) -> bool {
         self.lanes[lane_index(self.topology.nodes(), first, second)].broken
-    }
-
-    /// Says whether a node runs. A node that is down cannot be connected to; its links are for the
-    /// caller to sever.
-    pub fn set_down(&mut self, node: NodeId, down: bool) {
-        if down {
-            self.down.insert(node);
-        } else {
-            self.down.remove(&node);
-        }
     }
 
     /// The latencies and bandwidths.

@@ -148,7 +148,9 @@ impl<I> Processor<I> {
     /// must be asked for by [`wake`](Self::wake) if something is left.
     pub fn end(&mut self, now: VirtualTime, load: &Load, costs: &Costs) -> VirtualTime {
         self.scheduled = None;
-        self.busy_until = now + load.cost(costs).times(self.slowdown);
+        // Never nothing, or a node that always has work of its own would stop the time.
+        let cost = load.cost(costs).times(self.slowdown).max(Span::from_nanos(1));
+        self.busy_until = now + cost;
         self.busy_until
     }
 

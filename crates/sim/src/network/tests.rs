@@ -243,14 +243,20 @@ fn bandwidth_delays_what_is_sent_behind() {
 }
 
 #[test]
-fn a_node_that_is_down_cannot_be_connected_to() {
+fn nothing_reaches_a_node_that_crashed_and_it_is_connected_to_after_its_restart() {
     let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, 1);
-    pair.step(Step::Sever);
+    pair.step(Step::Send { lane: 0, bytes: 1 });
+    let others = pair.network.crash(pair.now, RIGHT);
+    assert_eq!(others.iter().map(|(other, _)| *other).collect::<Vec<_>>(), [LEFT]);
     pair.step(Step::Wait { nanos: 1_000_000 });
-    pair.network.set_down(RIGHT, true);
+    assert_eq!(pair.received.get(&LANES[0]), None);
     assert!(!pair.network.reconnect(pair.now, LEFT, RIGHT));
-    pair.network.set_down(RIGHT, false);
+    pair.network.restart(RIGHT);
     assert!(pair.network.reconnect(pair.now, LEFT, RIGHT));
+    pair.life += 1;
+    pair.step(Step::Send { lane: 0, bytes: 1 });
+    pair.step(Step::Wait { nanos: 1_000_000 });
+    assert_eq!(pair.received[&LANES[0]].len(), 1);
 }
 
 #[test]
