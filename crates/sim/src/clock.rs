@@ -15,8 +15,10 @@ use crate::time::{Span, VirtualTime};
 /// One node's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalClock {
-    /// In order of their starts; never empty.
-    pieces: Vec<Piece>,
+    /// Beside the others, because it is looked at in every turn.
+    newest: Piece,
+    /// In order of their starts.
+    earlier: Vec<Piece>,
 }
 
 /// How much faster than virtual time a clock runs, in parts per million; negative is slower.
@@ -55,6 +57,13 @@ impl Piece {
     fn local(&self, now: VirtualTime) -> u64 {
         self.local_start.saturating_add(scaled(now.since(self.start).as_nanos(), self.drift.rate()))
     }
+
+    /// When this piece, going on for ever, shows `local`, which is not before its start.
+    fn virtual_at(&self, local: Nanos) -> VirtualTime {
+        let shown = u128::from(local.0 - self.local_start) * MILLION as u128;
+        let nanos = shown.div_ceil(u128::from(self.drift.rate()));
+        self.start + Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
 }
 
 /// `nanos` at a rate of `rate` millionths, rounded down.
@@ -76,23 +85,20 @@ impl LocalClock {
     /// A clock that is `ahead` at the start of the world.
     pub fn new(ahead: Span, drift: Drift) -> Self {
         let start = VirtualTime::ZERO;
-        LocalClock { pieces: vec![Piece { start, local_start: ahead.as_nanos(), drift }] }
-    }
-
-    fn newest(&self) -> &Piece {
-        self.pieces.last().expect("a clock has a first piece")
+        let newest = Piece { start, local_start: ahead.as_nanos(), drift };
+        LocalClock { newest, earlier: Vec::new() }
     }
 
     /// What the clock shows.
     #[inline]
     pub fn local(&self, now: VirtualTime) -> Nanos {
-        Nanos(self.newest().local(now))
+        Nanos(self.newest.local(now))
     }
 
     /// When `length`, measured by this clock from now on, will be over.
     #[inline]
     pub fn after(&self, now: VirtualTime, length: Nanos) -> VirtualTime {
-        let rate = self.newest().drift.rate();
+        let rate = self.newest.drift.rate();
         if rate == MILLION as u64 {
             return now + Span::from_nanos(length.0);
         }
@@ -105,21 +111,22 @@ impl LocalClock {
     /// # Panics
     /// If `now` is before an earlier change.
     pub fn adjust(&mut self, now: VirtualTime, leap: Span, drift: Drift) {
-        assert!(now >= self.newest().start, "clocks are adjusted in order of time");
-        let local_start = self.newest().local(now).saturating_add(leap.as_nanos());
-        self.pieces.push(Piece { start: now, local_start, drift });
+        assert!(now >= self.newest.start, "clocks are adjusted in order of time");
+        let local_start = self.newest.local(now).saturating_add(leap.as_nanos());
+        let earlier = std::mem::replace(&mut self.newest, Piece { start: now, local_start, drift });
+        self.earlier.push(earlier);
     }
 
     /// When the clock first showed `local` or more. Exact to the nanosecond without drift; with
     /// it, never late.
     pub fn virtual_at(&self, local: Nanos) -> VirtualTime {
-        let later = self.pieces.partition_point(|piece| piece.local_start <= local.0);
-        let Some(piece) = self.pieces[..later].last() else { return VirtualTime::ZERO };
-        let shown = u128::from(local.0 - piece.local_start) * MILLION as u128;
-        let nanos = shown.div_ceil(u128::from(piece.drift.rate()));
-        let reached = piece.start + Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        if local.0 >= self.newest.local_start {
+            return self.newest.virtual_at(local);
+        }
+        let later = self.earlier.partition_point(|piece| piece.local_start <= local.0);
+        let Some(piece) = self.earlier[..later].last() else { return VirtualTime::ZERO };
         // A leap may have shown it before the piece came there.
-        self.pieces.get(later).map_or(reached, |next| reached.min(next.start))
+        piece.virtual_at(local).min(self.earlier.get(later).unwrap_or(&self.newest).start)
     }
 }
 

@@ -22,7 +22,14 @@ pub struct TaskId {
 
 /// The names of woken tasks, over all nodes, in the order of waking.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Woken(Arc<Mutex<Vec<TaskId>>>);
+pub(super) struct Woken(Arc<WokenNames>);
+
+#[derive(Debug, Default)]
+struct WokenNames {
+    names: Mutex<Vec<TaskId>>,
+    /// Whether there may be names: looking costs less than locking, and is done after every poll.
+    any: AtomicBool,
+}
 
 /// The tasks of one node.
 pub(super) struct Tasks {
@@ -60,7 +67,9 @@ impl Wake for Waking {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.listed.swap(true, Ordering::Relaxed) {
-            self.woken.0.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+            let woken = &self.woken.0;
+            woken.names.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+            woken.any.store(true, Ordering::Release);
         }
     }
 }
@@ -68,7 +77,10 @@ impl Wake for Waking {
 impl Woken {
     /// Moves all names to the end of `names`.
     pub(super) fn drain_into(&self, names: &mut Vec<TaskId>) {
-        names.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.0.any.load(Ordering::Acquire) {
+            self.0.any.store(false, Ordering::Release);
+            names.append(&mut self.0.names.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 }
 

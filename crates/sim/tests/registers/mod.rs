@@ -6,7 +6,9 @@
 
 pub mod client;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 
 use muesli_core::{
     Address, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId, OpId,
@@ -271,12 +273,15 @@ impl Coordinator<Registers> for Client {
     }
 }
 
+type Unseeded = BuildHasherDefault<DefaultHasher>;
+
 /// The participant.
 #[derive(Clone, Debug)]
 pub struct Bank {
     rules: Rules,
-    registers: BTreeMap<SmallBytes, Option<SmallBytes>>,
-    applied: BTreeSet<TxnId>,
+    /// Hashed without a random seed, and never walked.
+    registers: HashMap<SmallBytes, Option<SmallBytes>, Unseeded>,
+    applied: HashSet<TxnId, Unseeded>,
 }
 
 impl Bank {
@@ -293,7 +298,7 @@ impl Bank {
 
 impl Participant<Registers> for Bank {
     fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Self {
-        Bank { rules: *rules, registers: BTreeMap::new(), applied: BTreeSet::new() }
+        Bank { rules: *rules, registers: HashMap::default(), applied: HashSet::default() }
     }
 
     fn start(&mut self, _: &mut Context<'_, Registers>) {}
