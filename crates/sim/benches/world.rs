@@ -3,6 +3,7 @@
 //! is over, or a sync.
 
 #[path = "../tests/registers/mod.rs"]
+#[allow(dead_code, reason = "the tests use all of it")]
 mod registers;
 
 use std::rc::Rc;

@@ -19,6 +19,7 @@
 mod clients;
 mod faults;
 mod host;
+mod journal;
 mod operations;
 mod run;
 mod setup;
@@ -46,7 +47,8 @@ use crate::time::{Span, VirtualTime};
 use crate::trace::{Line, Trace};
 
 pub use clients::{ClientBody, ClientStart, StopFlag};
-pub use run::{HostHistory, Recorded, Run, Stuck};
+pub use journal::Recorded;
+pub use run::{Chain, HostHistory, Run, Stuck};
 pub use setup::{Setup, SetupError};
 
 use clients::Client;

@@ -111,7 +111,7 @@ impl<P: Protocol> World<P> {
         host.incarnation += 1;
         let (catalog, settings) = (Arc::clone(&self.catalog), Arc::clone(&self.settings));
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
-        host.effects.now = host.clock.local(self.now);
+        host.set_time(self.now);
         host.start(node);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
@@ -126,7 +126,7 @@ impl<P: Protocol> World<P> {
         let place = slot.node.0 as usize;
         let station = std::rc::Rc::clone(&self.stations[place]);
         let mut host = station.host.borrow_mut();
-        host.effects.now = host.clock.local(self.now);
+        host.set_time(self.now);
         drop(host);
         // The node is there, and is told what a session that ends tells it.
         let here = client::enter(station as std::rc::Rc<dyn Engine>);

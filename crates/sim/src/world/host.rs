@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use muesli_core::{
     Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    RepositoryId, Role,
+    Recorder, RepositoryId, Role,
 };
 
+use super::journal::{Journal, Matching, Promise};
 use super::operations::Operations;
 use crate::clock::LocalClock;
 use crate::disk::Disk;
@@ -34,11 +35,14 @@ pub(super) enum Input<M> {
 /// A node with its machine. The processor, the disk and the clock outlive a crash of the node.
 pub(super) struct Host<P: Protocol> {
     pub(super) id: NodeId,
+    /// When the turn under way began.
+    now: VirtualTime,
     /// `None` while it is down.
     pub(super) node: Option<Node<P>>,
     /// Which life of the node this is, from 1.
     pub(super) incarnation: u32,
     pub(super) effects: Effects<P>,
+    pub(super) journal: Journal,
     pub(super) operations: Operations,
     pub(super) outgoing: Outgoing<P>,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
@@ -67,7 +71,7 @@ pub(super) struct Outgoing<P: Protocol> {
 
 enum Gated<M> {
     Message(Envelope<M>),
-    Answer(OpId, OpResult),
+    Answer(OpId, OpResult, Option<Promise>),
 }
 
 impl<P: Protocol> Default for Outgoing<P> {
@@ -92,9 +96,11 @@ impl<P: Protocol> Host<P> {
     ) -> Self {
         Host {
             id,
+            now: VirtualTime::ZERO,
             node: None,
             incarnation: 0,
             effects: Effects::default(),
+            journal: Journal::default(),
             operations: Operations::default(),
             outgoing: Outgoing::default(),
             gated: BTreeMap::new(),
@@ -124,10 +130,11 @@ impl<P: Protocol> Host<P> {
 
     /// The node is gone, with everything that was not stable.
     pub(super) fn crash(&mut self) {
-        let mut recorder = self.effects.recorder.take();
-        if let (Some(node), Some(recorder)) = (self.node.take(), &mut recorder) {
-            node.record_running(recorder);
-        }
+        let recorder = self.take_running().map(|recorder| {
+            self.journal.crash(recorder);
+            Box::new(Recorder::new())
+        });
+        self.node = None;
         self.effects = Effects { recorder, ..Effects::default() };
         self.operations = Operations::default();
         self.outgoing = Outgoing::default();
@@ -138,15 +145,38 @@ impl<P: Protocol> Host<P> {
         self.disk.crash();
     }
 
+    /// The run is over.
+    pub(super) fn finish(&mut self) {
+        if let Some(recorder) = self.take_running() {
+            self.journal.finish(recorder);
+        }
+    }
+
+    /// The recorder, if there is one, with the transactions that are running.
+    fn take_running(&mut self) -> Option<Recorder> {
+        self.sort_effects();
+        let mut recorder = self.effects.recorder.take()?;
+        if let Some(node) = &self.node {
+            node.record_running(&mut recorder);
+        }
+        Some(*recorder)
+    }
+
     /// Begins a turn: tells the node the time and takes what has arrived to it.
     pub(super) fn take_inputs(&mut self, now: VirtualTime) {
-        self.effects.now = self.clock.local(now);
+        self.set_time(now);
         for _ in 0..self.processor.waiting() {
             let Some(input) = self.processor.take() else { break };
             self.take_input(input);
             self.sort_effects();
         }
         self.sort_effects();
+    }
+
+    /// Tells the node the time.
+    pub(super) fn set_time(&mut self, now: VirtualTime) {
+        self.now = now;
+        self.effects.now = self.clock.local(now);
     }
 
     fn take_input(&mut self, input: Input<P::Message>) {
@@ -175,7 +205,12 @@ impl<P: Protocol> Host<P> {
             for gated in entry.remove() {
                 match gated {
                     Gated::Message(envelope) => self.speak(envelope),
-                    Gated::Answer(op, result) => self.operations.answer(op, result),
+                    Gated::Answer(op, result, promise) => {
+                        if let Some(promise) = promise {
+                            self.journal.tell(promise, self.now);
+                        }
+                        self.operations.answer(op, result);
+                    }
                 }
             }
         }
@@ -186,8 +221,9 @@ impl<P: Protocol> Host<P> {
         // Speaking to the node itself makes further effects.
         while !self.effects.list.is_empty() {
             let mut list = std::mem::take(&mut self.effects.list);
+            let mut matching = self.journal.look(&mut self.effects);
             for effect in list.drain(..) {
-                self.sort_effect(effect);
+                self.sort_effect(effect, &mut matching);
             }
             if self.effects.list.is_empty() {
                 self.effects.list = list;
@@ -195,14 +231,18 @@ impl<P: Protocol> Host<P> {
         }
     }
 
-    fn sort_effect(&mut self, effect: Effect<P::Message, P::Record>) {
+    fn sort_effect(&mut self, effect: Effect<P::Message, P::Record>, matching: &mut Matching) {
         match effect {
             Effect::Send { envelope, after } if after <= self.stable => self.speak(envelope),
             Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
             Effect::Complete { op, result, after } if after <= self.stable => {
+                matching.pass(&result);
                 self.operations.answer(op, result);
             }
-            Effect::Complete { op, result, after } => self.gate(after, Gated::Answer(op, result)),
+            Effect::Complete { op, result, after } => {
+                let promise = self.journal.gate(matching, &result);
+                self.gate(after, Gated::Answer(op, result, promise));
+            }
             Effect::Log { repository, record } => {
                 self.load.logged += 1;
                 self.outgoing.records.push((repository, record));

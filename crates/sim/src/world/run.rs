@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use muesli_core::recorder::{Operation, TxnRecord};
-use muesli_core::{Node, NodeId, Protocol, Recorder, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Node, NodeId, Protocol, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::World;
+use super::journal::{Journal, Recorded};
 use crate::clock::LocalClock;
 use crate::time::{Span, VirtualTime};
 use crate::trace::Digest;
@@ -33,36 +33,23 @@ pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
 pub struct HostHistory {
     /// The node.
     pub node: NodeId,
-    /// The transactions begun there, over all its lives; empty unless a history was asked for.
-    pub recorder: Recorder,
     /// The chains that its repositories hold in the end; empty if it is down.
     pub chains: Vec<(RepositoryId, Vec<Chain>)>,
+    journal: Journal,
     clock: LocalClock,
 }
 
-/// A transaction of the history, its times put back from its node's clock to virtual time.
-#[derive(Clone, Copy, Debug)]
-pub struct Recorded<'a> {
-    /// The record. Its times are by the node's own clock.
-    pub record: &'a TxnRecord,
-    /// What it did, in order.
-    pub operations: &'a [Operation],
-    /// When it began, or up to 2 ns before.
-    pub begin: VirtualTime,
-    /// When it ended, or up to 2 ns after; `None` if it never did.
-    pub end: Option<VirtualTime>,
-}
-
 impl HostHistory {
-    /// The transactions begun here, in the order they ended.
+    /// The transactions begun here over all lives of the node, in the order they ended; none
+    /// unless a history was asked for.
     pub fn transactions(&self) -> impl Iterator<Item = Recorded<'_>> {
-        self.recorder.transactions().map(|(record, operations)| Recorded {
-            record,
-            operations,
-            begin: self.clock.virtual_at(record.begin),
-            // Drift costs the way back up to two nanoseconds; they must not order what overlapped.
-            end: record.end.map(|end| self.clock.virtual_at(end) + Span::from_nanos(2)),
-        })
+        self.journal.transactions(&self.clock)
+    }
+
+    /// The timestamp at which a participant here applied `txn`, where its coordinator may not
+    /// have learned it.
+    pub fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
+        self.journal.applied_at(txn)
     }
 }
 
@@ -147,12 +134,10 @@ impl<P: Protocol> World<P> {
         }
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
-            let mut recorder = host.effects.recorder.take().map_or_else(Recorder::new, |it| *it);
-            if let Some(node) = &host.node {
-                node.record_running(&mut recorder);
-            }
+            host.finish();
             let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
-            HostHistory { node: host.id, recorder, chains, clock: host.clock.clone() }
+            let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
+            HostHistory { node: host.id, chains, journal, clock }
         });
         Run {
             hosts: hosts.collect(),
