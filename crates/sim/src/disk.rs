@@ -1,0 +1,200 @@
+//! The disk of a node: an append-only log with group commit.
+//!
+//! Records are appended at once and become *stable* by a sync. One sync is under way at a time; it
+//! covers everything appended before it began, and the next covers all that came meanwhile, so
+//! that batches grow with load. A crash keeps every stable record, and of the others a prefix that
+//! the seed chooses: the operating system may have written some of them on its own account, but
+//! the log is read up to the first gap, so there is never one.
+
+use crate::latency::Latency;
+use crate::random::Random;
+use crate::time::{Span, VirtualTime};
+
+/// How fast a disk is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiskSpeed {
+    /// A sync, whatever it writes.
+    pub sync: Latency,
+    /// Bytes a second of what a sync writes; zero means without limit.
+    pub bandwidth: u64,
+}
+
+impl Default for DiskSpeed {
+    /// A local solid-state disk: 270 us a sync, 1 GB a second.
+    fn default() -> Self {
+        let sync = Latency::LogNormal { median: Span::from_micros(270), spread: 1.3 };
+        DiskSpeed { sync, bandwidth: 1_000_000_000 }
+    }
+}
+
+/// One node's log of records `R`.
+#[derive(Debug)]
+pub struct Disk<R> {
+    records: Vec<R>,
+    /// How many records are stable.
+    stable: usize,
+    /// How many records the sync under way will have made stable.
+    syncing: Option<usize>,
+    /// Bytes appended since the last sync began, and when the last of them was.
+    unsynced_bytes: u64,
+    appended_at: VirtualTime,
+    speed: DiskSpeed,
+    slowdown: u64,
+    random: Random,
+}
+
+impl<R> Disk<R> {
+    /// An empty disk. Chances are drawn from `random`.
+    pub fn new(speed: DiskSpeed, random: Random) -> Self {
+        Disk {
+            records: Vec::new(),
+            stable: 0,
+            syncing: None,
+            unsynced_bytes: 0,
+            appended_at: VirtualTime::ZERO,
+            speed,
+            slowdown: 1,
+            random,
+        }
+    }
+
+    /// Appends a record of `bytes` bytes at `now`.
+    pub fn append(&mut self, now: VirtualTime, record: R, bytes: u64) {
+        self.records.push(record);
+        self.unsynced_bytes += bytes;
+        self.appended_at = self.appended_at.max(now);
+    }
+
+    /// Begins a sync if none is under way and something is not stable. Returns when it ends, which
+    /// is when to call [`finish_sync`](Self::finish_sync).
+    pub fn start_sync(&mut self, now: VirtualTime) -> Option<VirtualTime> {
+        if self.syncing.is_some() || self.stable == self.records.len() {
+            return None;
+        }
+        self.syncing = Some(self.records.len());
+        let bytes = std::mem::take(&mut self.unsynced_bytes).saturating_mul(1_000_000_000);
+        let writing = Span::from_nanos(bytes.checked_div(self.speed.bandwidth).unwrap_or(0));
+        let length = (self.speed.sync.draw(&mut self.random) + writing).times(self.slowdown);
+        Some(now.max(self.appended_at) + length)
+    }
+
+    /// Ends the sync under way. Returns how many records are stable now.
+    pub fn finish_sync(&mut self) -> usize {
+        self.stable = self.syncing.take().unwrap_or(self.stable);
+        self.stable
+    }
+
+    /// How many records are stable.
+    pub fn stable(&self) -> usize {
+        self.stable
+    }
+
+    /// Whether everything appended is stable.
+    pub fn is_settled(&self) -> bool {
+        self.stable == self.records.len()
+    }
+
+    /// The power fails: keeps the stable records and perhaps some that followed them.
+    pub fn crash(&mut self) {
+        let waiting = (self.records.len() - self.stable) as u64;
+        // Nothing and everything are the cases that find faults, so they are not left to luck.
+        let kept = match self.random.below(4) {
+            0 => 0,
+            1 => waiting,
+            _ => self.random.between(0, waiting),
+        };
+        self.stable += kept as usize;
+        self.records.truncate(self.stable);
+        (self.syncing, self.unsynced_bytes) = (None, 0);
+    }
+
+    /// From now on a sync takes `factor` times as long; 1 is the usual speed.
+    pub fn slow_down(&mut self, factor: u64) {
+        self.slowdown = factor.max(1);
+    }
+
+    /// The records, oldest first; after a crash, those that survived it.
+    pub fn records(&self) -> &[R] {
+        &self.records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Seed;
+    use proptest::prelude::*;
+
+    fn disk(seed: u64) -> Disk<u32> {
+        let speed =
+            DiskSpeed { sync: Latency::Constant(Span::from_nanos(100)), bandwidth: 1_000_000_000 };
+        Disk::new(speed, Seed::new(seed).stream())
+    }
+
+    fn at(nanos: u64) -> VirtualTime {
+        VirtualTime::from_nanos(nanos)
+    }
+
+    #[test]
+    fn one_sync_covers_all_that_waited() {
+        let mut disk = disk(1);
+        disk.append(at(0), 1, 0);
+        assert_eq!(disk.start_sync(at(0)), Some(at(100)));
+        disk.append(at(10), 2, 20);
+        disk.append(at(20), 3, 20);
+        assert_eq!(disk.start_sync(at(20)), None);
+        assert_eq!(disk.finish_sync(), 1);
+        assert_eq!(disk.start_sync(at(100)), Some(at(240)));
+        assert_eq!(disk.finish_sync(), 3);
+        assert!(disk.is_settled());
+        assert_eq!(disk.start_sync(at(240)), None);
+    }
+
+    #[test]
+    fn a_slow_disk_takes_longer() {
+        let mut disk = disk(1);
+        disk.slow_down(30);
+        disk.append(at(5), 1, 0);
+        assert_eq!(disk.start_sync(at(0)), Some(at(3_005)));
+    }
+
+    #[test]
+    fn crashes_keep_between_nothing_and_everything_that_was_not_stable() {
+        let survivors = (0..200).map(|seed| {
+            let mut disk = disk(seed);
+            (0..4).for_each(|record| disk.append(at(0), record, 1));
+            disk.crash();
+            disk.records().len()
+        });
+        let survivors: std::collections::BTreeSet<usize> = survivors.collect();
+        assert_eq!(survivors, (0..=4).collect());
+    }
+
+    proptest! {
+        /// Whatever happens, the log is a prefix of what was appended and holds all that was stable.
+        #[test]
+        fn stable_records_survive_without_gaps(
+            seed: u64,
+            steps in prop::collection::vec(0..8_u8, 1..200),
+        ) {
+            let (mut disk, mut model, mut promised) = (disk(seed), Vec::new(), 0);
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    0 => {
+                        disk.crash();
+                        model.truncate(disk.records().len());
+                        prop_assert!(disk.is_settled());
+                    }
+                    1 | 2 => drop(disk.start_sync(at(number as u64))),
+                    3 => promised = disk.finish_sync(),
+                    _ => {
+                        disk.append(at(number as u64), number as u32, 1);
+                        model.push(number as u32);
+                    }
+                }
+                prop_assert!(disk.records().len() >= promised && disk.stable() >= promised);
+                prop_assert_eq!(disk.records(), &model[..]);
+            }
+        }
+    }
+}

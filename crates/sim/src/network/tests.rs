@@ -1,0 +1,272 @@
+use super::*;
+use crate::latency::Latency;
+use crate::queue::EventQueue;
+use crate::random::Seed;
+use crate::topology::LaneClass;
+use proptest::prelude::*;
+
+const LEFT: NodeId = NodeId(0);
+const RIGHT: NodeId = NodeId(1);
+const LANES: [LaneId; 2] = [(LEFT, RIGHT), (RIGHT, LEFT)];
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Send { lane: usize, bytes: u64 },
+    Sever,
+    Reconnect,
+    Block { lane: usize },
+    Unblock { lane: usize },
+    Wait { nanos: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..2_usize, 0..2_000_u64).prop_map(|(lane, bytes)| Step::Send { lane, bytes }),
+        1 => Just(Step::Sever),
+        2 => Just(Step::Reconnect),
+        1 => (0..2_usize).prop_map(|lane| Step::Block { lane }),
+        2 => (0..2_usize).prop_map(|lane| Step::Unblock { lane }),
+        6 => (0..120_000_u64).prop_map(|nanos| Step::Wait { nanos }),
+    ]
+}
+
+enum Event {
+    Due(LaneId, Epoch, u64),
+    Told(LaneId),
+}
+
+/// A number sent, and the life of the lane that it was sent in.
+type Sent = (u64, u64);
+
+/// Two nodes that number what they send, and note what arrives.
+struct Pair {
+    network: Network<u64>,
+    queue: EventQueue<Event>,
+    now: VirtualTime,
+    next: u64,
+    sent: BTreeMap<LaneId, Vec<Sent>>,
+    received: BTreeMap<LaneId, Vec<u64>>,
+    /// Counts the lives of the link, and per lane the newest whose end its receiver was told of.
+    life: u64,
+    told: BTreeMap<LaneId, u64>,
+    blocks: [u32; 2],
+}
+
+impl Pair {
+    fn new(latency: Latency, bandwidth: u64, seed: u64) -> Self {
+        let topology = Topology::uniform(2, LaneClass { latency, bandwidth });
+        Pair {
+            network: Network::new(topology, Seed::new(seed).stream()),
+            queue: EventQueue::new(),
+            now: VirtualTime::ZERO,
+            next: 0,
+            sent: BTreeMap::new(),
+            received: BTreeMap::new(),
+            life: 1,
+            told: BTreeMap::new(),
+            blocks: [0; 2],
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Send { lane, bytes } => self.send(LANES[lane], bytes),
+            Step::Sever => self.sever(),
+            Step::Reconnect => {
+                let broken = self.network.is_broken(LEFT, RIGHT);
+                if broken && self.network.reconnect(self.now, LEFT, RIGHT) {
+                    self.life += 1;
+                }
+            }
+            Step::Block { lane } => {
+                self.blocks[lane] += 1;
+                self.network.block(self.now, LANES[lane].0, LANES[lane].1);
+            }
+            Step::Unblock { lane } => {
+                self.blocks[lane] = self.blocks[lane].saturating_sub(1);
+                let (from, to) = LANES[lane];
+                let held = self.network.unblock(from, to);
+                held.into_iter().for_each(|number| self.receive((from, to), number));
+            }
+            Step::Wait { nanos } => self.run_until(self.now + Span::from_nanos(nanos)),
+        }
+    }
+
+    fn send(&mut self, lane: LaneId, bytes: u64) {
+        self.next += 1;
+        if let Some(departure) = self.network.send(self.now, lane.0, lane.1, bytes) {
+            assert!(departure.due >= self.now);
+            self.queue.push(departure.due, Event::Due(lane, departure.epoch, self.next));
+            self.sent.entry(lane).or_default().push((self.next, self.life));
+        } else {
+            assert!(self.network.is_broken(LEFT, RIGHT));
+        }
+    }
+
+    fn sever(&mut self) {
+        let broken = self.network.is_broken(LEFT, RIGHT);
+        let Some(cut) = self.network.sever(self.now, LEFT, RIGHT) else {
+            return assert!(broken);
+        };
+        self.queue.push(cut.first_told, Event::Told((RIGHT, LEFT)));
+        self.queue.push(cut.second_told, Event::Told((LEFT, RIGHT)));
+    }
+
+    fn run_until(&mut self, limit: VirtualTime) {
+        while let Some((time, event)) = self.queue.pop_until(limit) {
+            self.now = time;
+            match event {
+                Event::Due(lane, epoch, number) => {
+                    let arrival = self.network.arrive(time, lane.0, lane.1, epoch, number);
+                    if let Arrival::Delivered(number) = arrival {
+                        self.receive(lane, number);
+                    }
+                }
+                Event::Told(lane) => {
+                    self.told.insert(lane, self.life);
+                }
+            }
+        }
+        self.now = limit;
+    }
+
+    fn receive(&mut self, lane: LaneId, number: u64) {
+        let life = self.life_of(lane, number);
+        let told = self.told.get(&lane).copied().unwrap_or(0);
+        // A link can be made anew before the word of its end; then the word comes late.
+        assert!(life > told || life == self.life, "a message after the word of its link's end");
+        self.received.entry(lane).or_default().push(number);
+    }
+
+    fn life_of(&self, lane: LaneId, number: u64) -> u64 {
+        let sent = self.sent[&lane].iter().find(|(sent, _)| *sent == number);
+        sent.expect("only what was sent arrives").1
+    }
+
+    /// In every life of every lane, what was received is a prefix of what was sent.
+    fn assert_prefixes(&self) {
+        for (lane, received) in &self.received {
+            let in_order = received.windows(2).all(|pair| pair[0] < pair[1]);
+            assert!(in_order, "{lane:?} delivered out of order: {received:?}");
+            for life in 1..=self.life {
+                let sent = self.sent[lane].iter().filter(|(_, sent_in)| *sent_in == life);
+                let sent: Vec<u64> = sent.map(|(number, _)| *number).collect();
+                let got = received.iter().filter(|number| self.life_of(*lane, **number) == life);
+                let got: Vec<u64> = got.copied().collect();
+                assert!(sent.starts_with(&got), "life {life} of {lane:?}: {got:?} of {sent:?}");
+            }
+        }
+    }
+
+    /// Ends all partitions and waits for everything under way.
+    fn settle(&mut self) {
+        for lane in [0, 1] {
+            while self.blocks[lane] > 0 {
+                self.step(Step::Unblock { lane });
+            }
+        }
+        self.run_until(self.now + Span::from_secs(1_000));
+    }
+}
+
+fn pair() -> impl Strategy<Value = Pair> {
+    let micros = Span::from_micros;
+    let latency = prop_oneof![
+        Just(Latency::Constant(micros(50))),
+        Just(Latency::Uniform(micros(10), micros(90))),
+        Just(Latency::Exponential { least: micros(20), mean_tail: micros(60) }),
+        Just(Latency::LogNormal { median: micros(50), spread: 3.0 }),
+    ];
+    let bandwidth = prop_oneof![Just(0), Just(10_000_000_u64), Just(1_000_000_000)];
+    (latency, bandwidth, any::<u64>()).prop_map(|(l, b, seed)| Pair::new(l, b, seed))
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:?}", self.network.topology())
+    }
+}
+
+proptest! {
+    /// FIFO without gaps in every life of a link, whatever happens to it.
+    #[test]
+    fn each_life_delivers_a_prefix(
+        mut pair in pair(),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        steps.into_iter().for_each(|step| pair.step(step));
+        pair.settle();
+        pair.assert_prefixes();
+    }
+
+    /// A link that never breaks loses nothing, partitioned or not.
+    #[test]
+    fn unbroken_links_lose_nothing(
+        mut pair in pair(),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let gentle = steps.into_iter().filter(|step| !matches!(step, Step::Sever));
+        gentle.for_each(|step| pair.step(step));
+        pair.settle();
+        for lane in LANES {
+            let sent = pair.sent.remove(&lane).unwrap_or_default().into_iter();
+            let sent: Vec<u64> = sent.map(|(number, _)| number).collect();
+            prop_assert_eq!(sent, pair.received.remove(&lane).unwrap_or_default());
+        }
+    }
+}
+
+#[test]
+fn a_break_loses_some_suffix_in_some_runs_and_nothing_in_others() {
+    let lengths = (0..200).map(|seed| {
+        let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, seed);
+        for _ in 0..8 {
+            pair.step(Step::Send { lane: 0, bytes: 10 });
+            pair.step(Step::Wait { nanos: 5_000 });
+        }
+        pair.step(Step::Sever);
+        pair.step(Step::Send { lane: 0, bytes: 10 });
+        pair.settle();
+        pair.received.get(&LANES[0]).map_or(0, Vec::len)
+    });
+    let lengths: BTreeSet<usize> = lengths.collect();
+    assert_eq!(lengths, (0..=8).collect());
+}
+
+#[test]
+fn bandwidth_delays_what_is_sent_behind() {
+    let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 1_000_000, 1);
+    let send = |pair: &mut Pair, bytes| pair.network.send(VirtualTime::ZERO, LEFT, RIGHT, bytes);
+    let dues = [1_000, 2_000].map(|bytes| send(&mut pair, bytes).map(|departure| departure.due));
+    let expected = [1_050, 3_050].map(|micros| Some(VirtualTime::ZERO + Span::from_micros(micros)));
+    assert_eq!(dues, expected);
+}
+
+#[test]
+fn nothing_reaches_a_node_that_crashed_and_it_is_connected_to_after_its_restart() {
+    let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, 1);
+    pair.step(Step::Send { lane: 0, bytes: 1 });
+    let others = pair.network.crash(pair.now, RIGHT);
+    assert_eq!(others.iter().map(|(other, _)| *other).collect::<Vec<_>>(), [LEFT]);
+    pair.step(Step::Wait { nanos: 1_000_000 });
+    assert_eq!(pair.received.get(&LANES[0]), None);
+    assert!(!pair.network.reconnect(pair.now, LEFT, RIGHT));
+    pair.network.restart(RIGHT);
+    assert!(pair.network.reconnect(pair.now, LEFT, RIGHT));
+    pair.life += 1;
+    pair.step(Step::Send { lane: 0, bytes: 1 });
+    pair.step(Step::Wait { nanos: 1_000_000 });
+    assert_eq!(pair.received[&LANES[0]].len(), 1);
+}
+
+#[test]
+fn a_partition_one_way_holds_one_lane_only() {
+    let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, 1);
+    pair.step(Step::Block { lane: 0 });
+    pair.step(Step::Send { lane: 0, bytes: 1 });
+    pair.step(Step::Send { lane: 1, bytes: 1 });
+    pair.step(Step::Wait { nanos: 1_000_000 });
+    assert_eq!((pair.received.get(&LANES[0]), pair.received[&LANES[1]].len()), (None, 1));
+    pair.settle();
+    assert_eq!(pair.received[&LANES[0]].len(), 1);
+}

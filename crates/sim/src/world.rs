@@ -1,0 +1,303 @@
+//! The simulated world: the nodes of a protocol, their clients, and everything between them.
+//!
+//! The problem is to run the code of nodes and clients as it is, thousands of times, with faults,
+//! such that every run can be repeated exactly. The idea: one thread, one queue of events in
+//! virtual time, and all chance from one seed. Messages go through the [network](crate::network),
+//! inputs through the [processor](crate::processor) of their node, records through its
+//! [disk](crate::disk); clients are plain futures that reach their node through the client port of
+//! the core and are polled in the turns of that node. Faults come from a [plan](crate::plan).
+//!
+//! Why a run is a function of its setup and of the clients' code: events are ordered by time and,
+//! at one time, by when they were scheduled; woken clients are polled in the order of waking; no
+//! table is walked in an order that memory decides; nobody reads a real clock. The
+//! [trace](crate::trace) is the proof: two runs of one setup have the same.
+//!
+//! What a crash loses is exactly what a machine loses: the node, its clients, what was under way
+//! to it, an unknown suffix of what it had said, and an unknown suffix of the records that were
+//! not stable, none of which anybody had been told of.
+
+mod clients;
+mod faults;
+mod host;
+mod journal;
+mod operations;
+mod run;
+mod setup;
+mod station;
+mod tasks;
+mod turn;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Recorder, Role, Settings};
+
+use crate::clock::LocalClock;
+use crate::costs::Costs;
+use crate::disk::Disk;
+use crate::network::{Arrival, Epoch, Network};
+use crate::plan::Plan;
+use crate::queue::EventQueue;
+use crate::random::Seed;
+use crate::time::{Span, VirtualTime};
+use crate::trace::{Line, Trace};
+
+pub use clients::{ClientBody, ClientStart, StopFlag};
+pub use journal::Recorded;
+pub use run::{Chain, HostHistory, Run, Stuck};
+pub use setup::{Setup, SetupError};
+
+use clients::Client;
+use host::{Host, Input};
+use station::Station;
+use tasks::{TaskId, Tasks, Woken};
+
+/// A world of nodes that run protocol `P`.
+pub struct World<P: Protocol> {
+    now: VirtualTime,
+    queue: EventQueue<Event<P::Message>>,
+    network: Network<Envelope<P::Message>>,
+    stations: Vec<Rc<Station<P>>>,
+    /// The tasks of each host. Beside the stations and not in them, because a poll borrows both.
+    tasks: Vec<Tasks>,
+    /// Hosts whose turn begins now.
+    due_turns: VecDeque<usize>,
+    woken: Woken,
+    /// Empty between uses.
+    woken_names: Vec<TaskId>,
+    clients: Vec<Client>,
+    stop: StopFlag,
+    seed: Seed,
+    catalog: Arc<Catalog>,
+    settings: Arc<Settings>,
+    rules: P::Rules,
+    costs: Costs,
+    patience: Span,
+    reconnect_every: Span,
+    plan: Plan,
+    /// How many faults keep each host down.
+    crashes: Vec<u32>,
+    /// How many faults keep a link broken.
+    held_broken: BTreeMap<(NodeId, NodeId), u32>,
+    trace: Trace,
+    database: u64,
+}
+
+/// What happens in the world.
+enum Event<M> {
+    /// A message is due at its receiver.
+    Arrive { epoch: Epoch, envelope: Envelope<M> },
+    /// A host's turn begins.
+    Turn(usize),
+    /// A role's timer is due.
+    Timer { place: usize, incarnation: u32, role: Role, timer: u32 },
+    /// A client's sleep is over.
+    Awake { place: usize, incarnation: u32, op: OpId },
+    /// A sync has ended.
+    Synced { place: usize, incarnation: u32 },
+    /// Time to try to make a broken link anew.
+    Reconnect(NodeId, NodeId),
+    /// A lane has been blocked for as long as its ends wait.
+    GivenUp { from: NodeId, to: NodeId, since: VirtualTime },
+    /// The fault with this number in the plan.
+    Fault(usize),
+    /// Its repair.
+    Repair(usize),
+}
+
+/// Names databases of simulated worlds; those of other drivers have the upper bit clear.
+static DATABASES: AtomicU64 = AtomicU64::new(1 << 63);
+
+impl<P: Protocol> World<P> {
+    /// A world at time zero, all of its nodes started, without clients.
+    ///
+    /// # Errors
+    /// The setup cannot be run; see [`Setup::check`].
+    pub fn new(setup: Setup<P>) -> Result<Self, SetupError> {
+        setup.check()?;
+        let database = DATABASES.fetch_add(1, Ordering::Relaxed);
+        let hosts = setup.topology.nodes();
+        let woken = Woken::default();
+        let stations = (0..hosts as u32).map(|place| {
+            let host = RefCell::new(new_host(&setup, place));
+            Rc::new(Station { database, host })
+        });
+        let trace = if setup.trace_text { Trace::with_text() } else { Trace::digest_only() };
+        let mut world = World {
+            now: VirtualTime::ZERO,
+            queue: EventQueue::new(),
+            stations: stations.collect(),
+            network: Network::new(setup.topology, setup.seed.split("network").stream()),
+            tasks: (0..hosts as u32).map(|place| Tasks::new(place, woken.clone())).collect(),
+            due_turns: VecDeque::new(),
+            woken,
+            woken_names: Vec::new(),
+            clients: Vec::new(),
+            stop: StopFlag::default(),
+            seed: setup.seed,
+            catalog: setup.catalog,
+            settings: Arc::new(setup.settings),
+            rules: setup.rules,
+            costs: setup.costs,
+            patience: setup.patience,
+            reconnect_every: setup.reconnect_every,
+            plan: setup.plan,
+            crashes: vec![0; hosts],
+            held_broken: BTreeMap::new(),
+            trace,
+            database,
+        };
+        world.schedule_plan();
+        (0..hosts).for_each(|place| world.start_node(place));
+        Ok(world)
+    }
+
+    fn schedule_plan(&mut self) {
+        for (number, timed) in self.plan.faults().iter().enumerate() {
+            self.queue.push(timed.at, Event::Fault(number));
+            self.queue.push(timed.repaired_at(), Event::Repair(number));
+        }
+    }
+
+    /// Lets everything happen that happens until `limit`, which becomes the time.
+    pub fn run_until(&mut self, limit: VirtualTime) {
+        self.run_due_turns();
+        while let Some((time, event)) = self.queue.pop_until(limit) {
+            self.now = time;
+            self.happen(event);
+            self.run_due_turns();
+        }
+        self.now = self.now.max(limit);
+    }
+
+    fn run_due_turns(&mut self) {
+        while let Some(place) = self.due_turns.pop_front() {
+            self.turn(place);
+        }
+    }
+
+    fn happen(&mut self, event: Event<P::Message>) {
+        match event {
+            Event::Arrive { epoch, envelope } => self.arrive(epoch, envelope),
+            Event::Turn(place) => self.turn(place),
+            Event::Timer { place, incarnation, role, timer } => {
+                if self.is_alive(place, incarnation) {
+                    self.trace_node(place, "timer", [role_number(role), timer.into(), 0]);
+                    self.offer(place, Input::Timer(role, timer));
+                }
+            }
+            Event::Awake { place, incarnation, op } => {
+                if self.is_alive(place, incarnation) {
+                    self.trace_node(place, "awake", [op.0, 0, 0]);
+                    self.offer(place, Input::Awake(op));
+                }
+            }
+            Event::Synced { place, incarnation } => self.synced(place, incarnation),
+            Event::Reconnect(first, second) => self.reconnect(first, second),
+            Event::GivenUp { from, to, since } => self.give_up(from, to, since),
+            Event::Fault(number) => self.inflict(number),
+            Event::Repair(number) => self.repair(number),
+        }
+    }
+
+    fn arrive(&mut self, epoch: Epoch, envelope: Envelope<P::Message>) {
+        let (from, to) = (envelope.from.node, envelope.to.node);
+        match self.network.arrive(self.now, from, to, epoch, envelope) {
+            Arrival::Delivered(envelope) => self.deliver(envelope),
+            Arrival::Held => self.trace_node(to.0 as usize, "held", [from.0.into(), 0, 0]),
+            Arrival::Lost => self.trace_node(to.0 as usize, "lost", [from.0.into(), 0, 0]),
+        }
+    }
+
+    fn deliver(&mut self, envelope: Envelope<P::Message>) {
+        self.trace_message(P::message_name(&envelope.message), &envelope);
+        self.offer(envelope.to.node.0 as usize, Input::Message(envelope));
+    }
+
+    fn synced(&mut self, place: usize, incarnation: u32) {
+        if !self.is_alive(place, incarnation) {
+            return;
+        }
+        let mut host = self.stations[place].host.borrow_mut();
+        let stable = host.disk.finish_sync();
+        let next = host.disk.start_sync(self.now);
+        drop(host);
+        self.trace_node(place, "synced", [stable as u64, 0, 0]);
+        if let Some(end) = next {
+            self.queue.push(end, Event::Synced { place, incarnation });
+        }
+        self.offer(place, Input::Stable);
+    }
+
+    /// Whether the host still is in that life of its node.
+    fn is_alive(&self, place: usize, incarnation: u32) -> bool {
+        let host = self.stations[place].host.borrow();
+        host.node.is_some() && host.incarnation == incarnation
+    }
+
+    /// The time.
+    pub fn now(&self) -> VirtualTime {
+        self.now
+    }
+
+    /// Under which name clients find the database that this world simulates.
+    pub fn database(&self) -> u64 {
+        self.database
+    }
+
+    /// What goes wrong in this world.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// How many events have happened.
+    pub fn events(&self) -> u64 {
+        self.trace.events()
+    }
+
+    fn trace_message(&mut self, event: &'static str, envelope: &Envelope<P::Message>) {
+        let numbers = [
+            u64::from(envelope.from.node.0) << 32 | role_number(envelope.from.role),
+            role_number(envelope.to.role),
+            P::wire_bytes(&envelope.message) as u64,
+        ];
+        let line = Line { at: self.now, node: envelope.to.node.0, event, numbers };
+        self.trace.event(line, |text| {
+            use fmt::Write as _;
+            write!(text, " {:?}", envelope.message)
+        });
+    }
+
+    fn trace_node(&mut self, place: usize, event: &'static str, numbers: [u64; 3]) {
+        let line = Line { at: self.now, node: place as u32, event, numbers };
+        self.trace.event(line, |_| Ok(()));
+    }
+
+    fn trace_world(&mut self, event: &'static str, numbers: [u64; 3], what: &impl fmt::Display) {
+        let line = Line { at: self.now, node: u32::MAX, event, numbers };
+        self.trace.event(line, |text| {
+            use fmt::Write as _;
+            write!(text, " {what}")
+        });
+    }
+}
+
+fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
+    let disk_seed = setup.seed.split("disk").nth(place.into());
+    let disk = Disk::new(setup.disk, disk_seed.stream());
+    let random = setup.seed.split("host").nth(place.into()).stream();
+    let mut host = Host::new(NodeId(place), disk, LocalClock::default(), random);
+    host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
+    host
+}
+
+fn role_number(role: Role) -> u64 {
+    match role {
+        Role::Coordinator => 0,
+        Role::Repository(repository) => 1 + u64::from(repository.0),
+    }
+}

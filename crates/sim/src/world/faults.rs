@@ -1,0 +1,200 @@
+//! Faults and their repairs.
+
+use std::sync::Arc;
+
+use muesli_core::client::{self, Engine};
+use muesli_core::{Node, NodeId, Protocol};
+
+use super::{Event, World};
+use crate::clock::Drift;
+use crate::fault::{Direction, Fault};
+use crate::network::Break;
+use crate::time::{Span, VirtualTime};
+
+impl<P: Protocol> World<P> {
+    /// Does to the world what the plan says.
+    pub(super) fn inflict(&mut self, number: usize) {
+        let timed = self.plan.faults()[number].clone();
+        self.trace_world("fault", [number as u64, 0, 0], &timed);
+        let repaired_at = timed.repaired_at();
+        match timed.fault {
+            Fault::Crash(node) => self.crash(node),
+            Fault::Vanish(client) => self.vanish(client),
+            Fault::Partition(direction, nodes) => {
+                for (from, to) in self.lanes_cut(direction, &nodes) {
+                    self.block(from, to);
+                }
+            }
+            Fault::Break(first, second) => {
+                *self.held_broken.entry(pair(first, second)).or_default() += 1;
+                self.sever(first, second);
+            }
+            Fault::Pause(node) => self.machine(node, |host, _| host.processor.pause(repaired_at)),
+            Fault::Slow(node, by) => self.machine(node, |host, _| host.processor.slow_down(by)),
+            Fault::SlowDisk(node, by) => self.machine(node, |host, _| host.disk.slow_down(by)),
+            Fault::Skew(node, leap, drift) => {
+                self.machine(node, |host, now| host.clock.adjust(now, leap, drift));
+            }
+        }
+    }
+
+    /// Undoes what [`inflict`](Self::inflict) did.
+    pub(super) fn repair(&mut self, number: usize) {
+        let timed = self.plan.faults()[number].clone();
+        self.trace_world("repair", [number as u64, 0, 0], &timed);
+        match timed.fault {
+            Fault::Crash(node) => self.recover(node),
+            Fault::Vanish(client) => self.begin_client(client as usize),
+            Fault::Partition(direction, nodes) => {
+                for (from, to) in self.lanes_cut(direction, &nodes) {
+                    self.unblock(from, to);
+                }
+            }
+            Fault::Break(first, second) => {
+                if let Some(holds) = self.held_broken.get_mut(&pair(first, second)) {
+                    *holds -= 1;
+                }
+                self.held_broken.retain(|_, holds| *holds > 0);
+            }
+            Fault::Pause(_) => {}
+            Fault::Slow(node, _) => self.machine(node, |host, _| host.processor.slow_down(1)),
+            Fault::SlowDisk(node, _) => self.machine(node, |host, _| host.disk.slow_down(1)),
+            Fault::Skew(node, _, _) => self.machine(node, |host, now| {
+                host.clock.adjust(now, Span::ZERO, Drift::default());
+            }),
+        }
+    }
+
+    fn machine(
+        &mut self,
+        node: NodeId,
+        change: impl FnOnce(&mut super::host::Host<P>, VirtualTime),
+    ) {
+        change(&mut self.stations[node.0 as usize].host.borrow_mut(), self.now);
+    }
+
+    /// The node stops, unless it is down already.
+    fn crash(&mut self, node: NodeId) {
+        let place = node.0 as usize;
+        self.crashes[place] += 1;
+        if self.crashes[place] > 1 {
+            return;
+        }
+        self.stations[place].host.borrow_mut().crash();
+        // The node's process is gone, and its clients' futures with it: nothing is there to hear
+        // what they say as they are dropped.
+        drop(self.tasks[place].remove_all());
+        for (other, cut) in self.network.crash(self.now, node) {
+            self.expect_reconnect(node, other, &cut);
+        }
+    }
+
+    /// The node starts its next life, unless another crash still keeps it down.
+    fn recover(&mut self, node: NodeId) {
+        let place = node.0 as usize;
+        self.crashes[place] -= 1;
+        if self.crashes[place] > 0 {
+            return;
+        }
+        self.network.restart(node);
+        self.start_node(place);
+        for client in 0..self.clients.len() {
+            if self.clients[client].node == node {
+                self.begin_client(client);
+            }
+        }
+    }
+
+    /// Starts the next life of a node that is down.
+    pub(super) fn start_node(&mut self, place: usize) {
+        let mut host = self.stations[place].host.borrow_mut();
+        host.incarnation += 1;
+        let (catalog, settings) = (Arc::clone(&self.catalog), Arc::clone(&self.settings));
+        let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
+        host.set_time(self.now);
+        host.start(node);
+        let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
+        drop(host);
+        self.trace_node(place, "start", numbers);
+        self.wake(place);
+    }
+
+    /// A client's task is dropped in the middle of what it does.
+    fn vanish(&mut self, client: u32) {
+        let Some(slot) = self.clients.get_mut(client as usize) else { return };
+        let Some(task) = slot.task.take() else { return };
+        let place = slot.node.0 as usize;
+        let station = std::rc::Rc::clone(&self.stations[place]);
+        let mut host = station.host.borrow_mut();
+        host.set_time(self.now);
+        drop(host);
+        // The node is there, and is told what a session that ends tells it.
+        let here = client::enter(station as std::rc::Rc<dyn Engine>);
+        drop(self.tasks[place].remove(task));
+        drop(here);
+        self.wake(place);
+    }
+
+    fn lanes_cut(&self, direction: Direction, nodes: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+        let all = (0..self.stations.len() as u32).map(NodeId);
+        let others: Vec<NodeId> = all.filter(|node| !nodes.contains(node)).collect();
+        let mut lanes = Vec::new();
+        for (inside, outside) in nodes.iter().flat_map(|a| others.iter().map(move |b| (*a, *b))) {
+            if direction != Direction::In {
+                lanes.push((inside, outside));
+            }
+            if direction != Direction::Out {
+                lanes.push((outside, inside));
+            }
+        }
+        lanes
+    }
+
+    fn block(&mut self, from: NodeId, to: NodeId) {
+        self.network.block(self.now, from, to);
+        if self.network.blocked_since(from, to) == Some(self.now) {
+            let given_up = Event::GivenUp { from, to, since: self.now };
+            self.queue.push(self.now + self.patience, given_up);
+        }
+    }
+
+    fn unblock(&mut self, from: NodeId, to: NodeId) {
+        for envelope in self.network.unblock(from, to) {
+            self.deliver(envelope);
+        }
+    }
+
+    /// A partition has lasted longer than the ends of a link wait.
+    pub(super) fn give_up(&mut self, from: NodeId, to: NodeId, since: VirtualTime) {
+        if self.network.blocked_since(from, to) == Some(since) {
+            self.sever(from, to);
+        }
+    }
+
+    fn sever(&mut self, first: NodeId, second: NodeId) {
+        if let Some(cut) = self.network.sever(self.now, first, second) {
+            self.expect_reconnect(first, second, &cut);
+        }
+    }
+
+    fn expect_reconnect(&mut self, first: NodeId, second: NodeId, cut: &Break) {
+        let numbers = [second.0.into(), cut.first_told.as_nanos(), cut.second_told.as_nanos()];
+        self.trace_node(first.0 as usize, "break", numbers);
+        let both_told = cut.first_told.max(cut.second_told) + Span::from_nanos(1);
+        self.queue.push(both_told, Event::Reconnect(first, second));
+    }
+
+    /// Tries to make a broken link anew, and tries again later if it cannot be yet.
+    pub(super) fn reconnect(&mut self, first: NodeId, second: NodeId) {
+        let held = self.held_broken.contains_key(&pair(first, second));
+        if !held && self.network.reconnect(self.now, first, second) {
+            return self.trace_node(first.0 as usize, "connect", [second.0.into(), 0, 0]);
+        }
+        self.queue.push(self.now + self.reconnect_every, Event::Reconnect(first, second));
+    }
+}
+
+/// The key of a link, whichever end is named first.
+fn pair(first: NodeId, second: NodeId) -> (NodeId, NodeId) {
+    (first.min(second), first.max(second))
+}

@@ -1,0 +1,287 @@
+//! A host: one node with the machine it runs on.
+//!
+//! The host takes the inputs of a turn to the node and sorts the node's effects. Log before speak
+//! is kept here: an effect that depends on log position N waits in `gated` until the disk says
+//! that N is stable, and what is gated when the host crashes was never said.
+
+use std::collections::BTreeMap;
+
+use muesli_core::{
+    Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
+    Recorder, RepositoryId, Role,
+};
+
+use super::journal::{Journal, Matching, Promise};
+use super::operations::Operations;
+use crate::clock::LocalClock;
+use crate::disk::Disk;
+use crate::processor::{Load, Processor};
+use crate::random::Random;
+use crate::time::VirtualTime;
+
+/// What a node's processor takes in.
+#[derive(Debug)]
+pub(super) enum Input<M> {
+    /// A message from another node.
+    Message(Envelope<M>),
+    /// A timer of a role is due.
+    Timer(Role, u32),
+    /// A client's sleep is over.
+    Awake(OpId),
+    /// More of the log is stable.
+    Stable,
+}
+
+/// A node with its machine. The processor, the disk and the clock outlive a crash of the node.
+pub(super) struct Host<P: Protocol> {
+    pub(super) id: NodeId,
+    /// When the turn under way began.
+    now: VirtualTime,
+    /// `None` while it is down.
+    pub(super) node: Option<Node<P>>,
+    /// Which life of the node this is, from 1.
+    pub(super) incarnation: u32,
+    pub(super) effects: Effects<P>,
+    pub(super) journal: Journal,
+    pub(super) operations: Operations,
+    pub(super) outgoing: Outgoing<P>,
+    gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
+    /// The log position of this life up to which the node knows its log to be stable.
+    stable: LogPosition,
+    pub(super) processor: Processor<Input<P::Message>>,
+    pub(super) disk: Disk<(RepositoryId, P::Record)>,
+    /// How many records the disk held when this life began; log positions count from here.
+    log_base: usize,
+    pub(super) clock: LocalClock,
+    pub(super) random: Random,
+    /// What this turn has done so far.
+    pub(super) load: Load,
+    /// Operations since the task under way was last polled.
+    pub(super) polled_operations: u32,
+}
+
+/// What leaves at the end of a turn.
+pub(super) struct Outgoing<P: Protocol> {
+    pub(super) messages: Vec<Envelope<P::Message>>,
+    pub(super) records: Vec<(RepositoryId, P::Record)>,
+    pub(super) timers: Vec<(Role, u32, Nanos)>,
+    pub(super) sleeps: Vec<(OpId, Nanos)>,
+    pub(super) spawned: Vec<muesli_core::client::Task>,
+}
+
+enum Gated<M> {
+    Message(Envelope<M>),
+    Answer(OpId, OpResult, Option<Promise>),
+}
+
+impl<P: Protocol> Default for Outgoing<P> {
+    fn default() -> Self {
+        Outgoing {
+            messages: Vec::new(),
+            records: Vec::new(),
+            timers: Vec::new(),
+            sleeps: Vec::new(),
+            spawned: Vec::new(),
+        }
+    }
+}
+
+impl<P: Protocol> Host<P> {
+    /// A machine without a node.
+    pub(super) fn new(
+        id: NodeId,
+        disk: Disk<(RepositoryId, P::Record)>,
+        clock: LocalClock,
+        random: Random,
+    ) -> Self {
+        Host {
+            id,
+            now: VirtualTime::ZERO,
+            node: None,
+            incarnation: 0,
+            effects: Effects::default(),
+            journal: Journal::default(),
+            operations: Operations::default(),
+            outgoing: Outgoing::default(),
+            gated: BTreeMap::new(),
+            stable: LogPosition(0),
+            processor: Processor::new(),
+            disk,
+            log_base: 0,
+            clock,
+            random,
+            load: Load::default(),
+            polled_operations: 0,
+        }
+    }
+
+    /// Puts a node of the next life on the machine, which goes through the log that is there.
+    pub(super) fn start(&mut self, mut node: Node<P>) {
+        self.log_base = self.disk.stable();
+        for (repository, record) in self.disk.records() {
+            node.replay(*repository, record.clone(), &mut self.effects);
+        }
+        self.load.logged += self.log_base as u64;
+        // A replay says nothing; what it would have said was said in the earlier life.
+        self.effects.list.clear();
+        node.start(&mut self.effects);
+        self.node = Some(node);
+    }
+
+    /// The node is gone, with everything that was not stable.
+    pub(super) fn crash(&mut self) {
+        let recorder = self.take_running().map(|recorder| {
+            self.journal.crash(recorder);
+            Box::new(Recorder::new())
+        });
+        self.node = None;
+        self.effects = Effects { recorder, ..Effects::default() };
+        self.operations = Operations::default();
+        self.outgoing = Outgoing::default();
+        self.gated.clear();
+        self.stable = LogPosition(0);
+        self.load = Load::default();
+        self.processor.crash();
+        self.disk.crash();
+    }
+
+    /// The run is over.
+    pub(super) fn finish(&mut self) {
+        if let Some(recorder) = self.take_running() {
+            self.journal.finish(recorder);
+        }
+    }
+
+    /// The recorder, if there is one, with the transactions that are running.
+    fn take_running(&mut self) -> Option<Recorder> {
+        self.sort_effects();
+        let mut recorder = self.effects.recorder.take()?;
+        if let Some(node) = &self.node {
+            node.record_running(&mut recorder);
+        }
+        Some(*recorder)
+    }
+
+    /// Begins a turn: tells the node the time and takes what has arrived to it.
+    pub(super) fn take_inputs(&mut self, now: VirtualTime) {
+        self.set_time(now);
+        for _ in 0..self.processor.waiting() {
+            let Some(input) = self.processor.take() else { break };
+            self.take_input(input);
+            self.sort_effects();
+        }
+        self.sort_effects();
+    }
+
+    /// Tells the node the time.
+    pub(super) fn set_time(&mut self, now: VirtualTime) {
+        self.now = now;
+        self.effects.now = self.clock.local(now);
+    }
+
+    fn take_input(&mut self, input: Input<P::Message>) {
+        let Some(node) = &mut self.node else { return };
+        match input {
+            Input::Message(envelope) => {
+                self.load.received += 1;
+                self.load.bytes += P::wire_bytes(&envelope.message) as u64;
+                node.deliver(envelope, &mut self.effects);
+            }
+            Input::Timer(role, timer) => {
+                self.load.operations += 1;
+                node.timer(role, timer, &mut self.effects);
+            }
+            Input::Awake(op) => self.operations.answer(op, OpResult::Awake),
+            Input::Stable => self.release(),
+        }
+    }
+
+    /// Lets go what waited for records that are stable now, in the order of what it waited for.
+    fn release(&mut self) {
+        self.stable = LogPosition((self.disk.stable() - self.log_base) as u64);
+        while let Some(entry) = self.gated.first_entry()
+            && *entry.key() <= self.stable
+        {
+            for gated in entry.remove() {
+                match gated {
+                    Gated::Message(envelope) => self.speak(envelope),
+                    Gated::Answer(op, result, promise) => {
+                        if let Some(promise) = promise {
+                            self.journal.tell(promise, self.now);
+                        }
+                        self.operations.answer(op, result);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Deals the node's effects out to what they wait for or to what leaves with this turn.
+    pub(super) fn sort_effects(&mut self) {
+        // Speaking to the node itself makes further effects.
+        while !self.effects.list.is_empty() {
+            let mut list = std::mem::take(&mut self.effects.list);
+            let mut matching = self.journal.look(&mut self.effects);
+            for effect in list.drain(..) {
+                self.sort_effect(effect, &mut matching);
+            }
+            if self.effects.list.is_empty() {
+                self.effects.list = list;
+            }
+        }
+    }
+
+    fn sort_effect(&mut self, effect: Effect<P::Message, P::Record>, matching: &mut Matching) {
+        match effect {
+            Effect::Send { envelope, after } if after <= self.stable => self.speak(envelope),
+            Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
+            Effect::Complete { op, result, after } if after <= self.stable => {
+                matching.pass(&result);
+                self.operations.answer(op, result);
+            }
+            Effect::Complete { op, result, after } => {
+                let promise = self.journal.gate(matching, &result);
+                self.gate(after, Gated::Answer(op, result, promise));
+            }
+            Effect::Log { repository, record } => {
+                self.load.logged += 1;
+                self.outgoing.records.push((repository, record));
+            }
+            Effect::SetTimer { role, timer, after } => {
+                self.outgoing.timers.push((role, timer, after));
+            }
+        }
+    }
+
+    fn gate(&mut self, after: LogPosition, gated: Gated<P::Message>) {
+        self.gated.entry(after).or_default().push(gated);
+    }
+
+    fn speak(&mut self, envelope: Envelope<P::Message>) {
+        if envelope.to.node == self.id {
+            if let Some(node) = &mut self.node {
+                node.deliver(envelope, &mut self.effects);
+            }
+            return;
+        }
+        self.load.sent += 1;
+        self.load.bytes += P::wire_bytes(&envelope.message) as u64;
+        self.outgoing.messages.push(envelope);
+    }
+
+    /// What the turn has done, the work that the node says it did included.
+    pub(super) fn take_load(&mut self) -> Load {
+        let work = std::mem::take(&mut self.effects.work);
+        let mut load = std::mem::take(&mut self.load);
+        load.reads += work.reads;
+        load.validated += work.validated;
+        load.installed += work.installed;
+        load
+    }
+
+    /// Whether nothing waits for the disk and nobody for an answer.
+    pub(super) fn is_settled(&self) -> bool {
+        let unfinished = self.node.as_ref().map_or((0, 0), Node::unfinished);
+        self.gated.is_empty() && self.operations.len() == 0 && unfinished == (0, 0)
+    }
+}

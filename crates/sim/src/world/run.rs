@@ -1,0 +1,150 @@
+//! The end of a run: whether everything that was begun has ended, and what the run leaves behind.
+
+use std::fmt;
+
+use muesli_core::{Node, NodeId, Protocol, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::World;
+use super::journal::{Journal, Recorded};
+use crate::clock::LocalClock;
+use crate::time::{Span, VirtualTime};
+use crate::trace::Digest;
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub struct Run {
+    /// What identifies the run: equal iff the traces are.
+    pub digest: Digest,
+    /// How many events happened.
+    pub events: u64,
+    /// When it ended.
+    pub ended: VirtualTime,
+    /// The trace, if its text was asked for.
+    pub trace_text: Option<String>,
+    /// What each host recorded.
+    pub hosts: Vec<HostHistory>,
+}
+
+/// The versions of a key, oldest first.
+pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
+
+/// What one host recorded.
+#[derive(Debug)]
+pub struct HostHistory {
+    /// The node.
+    pub node: NodeId,
+    /// The chains that its repositories hold in the end; empty if it is down.
+    pub chains: Vec<(RepositoryId, Vec<Chain>)>,
+    journal: Journal,
+    clock: LocalClock,
+}
+
+impl HostHistory {
+    /// The transactions begun here over all lives of the node, in the order they ended; none
+    /// unless a history was asked for.
+    pub fn transactions(&self) -> impl Iterator<Item = Recorded<'_>> {
+        self.journal.transactions(&self.clock)
+    }
+
+    /// The timestamp at which a participant here applied `txn`, where its coordinator may not
+    /// have learned it.
+    pub fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
+        self.journal.applied_at(txn)
+    }
+}
+
+/// A run in which something that was begun did not end although nothing was wrong any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Stuck {
+    /// How long was waited after the last repair.
+    pub waited: Span,
+    /// How many clients have not ended.
+    pub tasks: usize,
+    /// Nodes with unfinished transactions: how many at its coordinator, and in doubt at its
+    /// repositories.
+    pub nodes: Vec<(NodeId, usize, usize)>,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "not live: {} after the last repair, ", self.waited)?;
+        write!(out, "{} clients have not ended", self.tasks)?;
+        self.nodes.iter().try_for_each(|(node, running, in_doubt)| {
+            write!(out, "; n{} has {running} unfinished, {in_doubt} in doubt", node.0)
+        })
+    }
+}
+
+/// How often is looked whether everything has ended.
+const LOOK_EVERY: Span = Span::from_millis(5);
+
+impl<P: Protocol> World<P> {
+    /// Runs to the plan's horizon, tells the clients to end, and demands that everything has ended
+    /// within `patience` of virtual time.
+    ///
+    /// # Errors
+    /// Something has not.
+    pub fn run_to_end(&mut self, patience: Span) -> Result<(), Stuck> {
+        self.run_until(self.plan.horizon());
+        self.stop_clients();
+        self.settle(patience)
+    }
+
+    /// Runs until everything that was begun has ended, for at most `patience` of virtual time.
+    ///
+    /// # Errors
+    /// Something has not ended by then.
+    pub fn settle(&mut self, patience: Span) -> Result<(), Stuck> {
+        let limit = self.now + patience;
+        while !self.is_settled() {
+            if self.now >= limit {
+                return Err(self.stuck(patience));
+            }
+            self.run_until((self.now + LOOK_EVERY).min(limit));
+        }
+        Ok(())
+    }
+
+    fn is_settled(&self) -> bool {
+        self.tasks_alive() == 0
+            && self.stations.iter().all(|station| station.host.borrow().is_settled())
+    }
+
+    fn stuck(&self, waited: Span) -> Stuck {
+        let nodes = self.stations.iter().filter_map(|station| {
+            let host = station.host.borrow();
+            let (running, in_doubt) = host.node.as_ref().map_or((0, 0), Node::unfinished);
+            (running + in_doubt > 0).then_some((host.id, running, in_doubt))
+        });
+        Stuck { waited, tasks: self.tasks_alive(), nodes: nodes.collect() }
+    }
+
+    /// Looks at a node that is up, for tests; `None` if it is down.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn with_node<T>(&self, node: NodeId, look: impl FnOnce(&Node<P>) -> T) -> Option<T> {
+        self.stations[node.0 as usize].host.borrow().node.as_ref().map(look)
+    }
+
+    /// Ends the run. Transactions that are still running are recorded as such.
+    pub fn finish(mut self) -> Run {
+        for tasks in &mut self.tasks {
+            drop(tasks.remove_all());
+        }
+        let hosts = self.stations.iter().map(|station| {
+            let host = &mut *station.host.borrow_mut();
+            host.finish();
+            let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
+            let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
+            HostHistory { node: host.id, chains, journal, clock }
+        });
+        Run {
+            hosts: hosts.collect(),
+            digest: self.trace.digest(),
+            events: self.trace.events(),
+            ended: self.now,
+            trace_text: self.trace.text().map(str::to_owned),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a world is made from.
+
+use std::sync::Arc;
+
+use muesli_core::{Catalog, NodeId, Protocol, Settings};
+
+use crate::costs::Costs;
+use crate::disk::DiskSpeed;
+use crate::fault::Fault;
+use crate::plan::Plan;
+use crate::random::Seed;
+use crate::time::Span;
+use crate::topology::Topology;
+
+/// Everything that a run is a function of, but for the code of its clients.
+#[derive(Clone, Debug)]
+pub struct Setup<P: Protocol> {
+    /// Where all chance comes from.
+    pub seed: Seed,
+    /// Spaces, and where their keys live.
+    pub catalog: Arc<Catalog>,
+    /// Settings of all nodes.
+    pub settings: Settings,
+    /// Switches of the protocol.
+    pub rules: P::Rules,
+    /// The nodes, and how far they are from each other.
+    pub topology: Topology,
+    /// What the nodes' work costs.
+    pub costs: Costs,
+    /// The nodes' disks.
+    pub disk: DiskSpeed,
+    /// How long a partition is sat out before a link is given up.
+    pub patience: Span,
+    /// How often a broken link is tried again.
+    pub reconnect_every: Span,
+    /// What goes wrong.
+    pub plan: Plan,
+    /// Whether a history is recorded.
+    pub history: bool,
+    /// Whether the trace is kept as text, and not as a digest only.
+    pub trace_text: bool,
+}
+
+/// A setup that cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// A node that the topology does not have.
+    #[error("{what} names node n{}, but there are {nodes} nodes, n0 to n{}", node.0, nodes - 1)]
+    Node {
+        /// Who names it.
+        what: String,
+        /// The node.
+        node: NodeId,
+        /// How many there are.
+        nodes: usize,
+    },
+    /// No nodes at all.
+    #[error("a world has at least one node")]
+    Empty,
+    /// Crashes would lose what clients were promised.
+    #[error("the plan has `{0}`, but nothing is logged: switch logging on, or crashes off")]
+    Unlogged(String),
+}
+
+impl<P: Protocol> Setup<P> {
+    /// A sound world: measured costs, local disks, no history, a digest of the trace.
+    pub fn new(seed: Seed, catalog: Arc<Catalog>, topology: Topology, plan: Plan) -> Self {
+        Setup {
+            seed,
+            catalog,
+            settings: Settings { logging: true, ..Settings::default() },
+            rules: P::Rules::default(),
+            topology,
+            costs: Costs::measured(),
+            disk: DiskSpeed::default(),
+            patience: Span::from_millis(200),
+            reconnect_every: Span::from_millis(10),
+            plan,
+            history: false,
+            trace_text: false,
+        }
+    }
+
+    /// Whether this can be run.
+    ///
+    /// # Errors
+    /// There are no nodes, the catalog or the plan names others than there are, or the plan has
+    /// crashes while nothing is logged.
+    pub fn check(&self) -> Result<(), SetupError> {
+        if self.topology.nodes() == 0 {
+            return Err(SetupError::Empty);
+        }
+        for node in self.catalog.homes.iter().chain(self.catalog.coordinators.iter()) {
+            self.check_node(*node, || "the catalog".to_owned())?;
+        }
+        for timed in self.plan.faults() {
+            for node in nodes_of(&timed.fault) {
+                self.check_node(node, || format!("`{timed}`"))?;
+            }
+            if matches!(timed.fault, Fault::Crash(_)) && !self.settings.logging {
+                return Err(SetupError::Unlogged(timed.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_node(&self, node: NodeId, what: impl Fn() -> String) -> Result<(), SetupError> {
+        let nodes = self.topology.nodes();
+        if (node.0 as usize) < nodes {
+            return Ok(());
+        }
+        Err(SetupError::Node { what: what(), node, nodes })
+    }
+}
+
+fn nodes_of(fault: &Fault) -> Vec<NodeId> {
+    match fault {
+        Fault::Vanish(_) => Vec::new(),
+        Fault::Partition(_, nodes) => nodes.clone(),
+        Fault::Break(first, second) => vec![*first, *second],
+        Fault::Crash(node)
+        | Fault::Pause(node)
+        | Fault::Slow(node, _)
+        | Fault::SlowDisk(node, _)
+        | Fault::Skew(node, _, _) => vec![*node],
+    }
+}

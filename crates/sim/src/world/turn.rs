@@ -1,0 +1,140 @@
+//! A turn of a node: take in what has arrived, poll the clients that can go on, let the effects
+//! leave when the processor has done it all.
+
+use std::rc::Rc;
+
+use muesli_core::client::{self, Engine};
+use muesli_core::{Envelope, Protocol};
+
+use super::host::{Host, Input};
+use super::station::Station;
+use super::tasks::{Polled, TaskId};
+use super::{Event, World};
+use crate::processor::Turn;
+use crate::time::VirtualTime;
+
+/// The most polls of one turn; what is still ready then waits for the next.
+const POLLS_A_TURN: usize = 1_024;
+
+impl<P: Protocol> World<P> {
+    /// Gives a host an input, unless its node is down.
+    pub(super) fn offer(&mut self, place: usize, input: Input<P::Message>) {
+        let mut host = self.stations[place].host.borrow_mut();
+        if host.node.is_none() {
+            return;
+        }
+        let start = host.processor.offer(self.now, input);
+        drop(host);
+        self.schedule_turn(place, start);
+    }
+
+    /// Asks for a turn of a host that has work of its own.
+    pub(super) fn wake(&mut self, place: usize) {
+        let start = self.stations[place].host.borrow_mut().processor.wake(self.now);
+        self.schedule_turn(place, start);
+    }
+
+    fn schedule_turn(&mut self, place: usize, start: Option<VirtualTime>) {
+        match start {
+            Some(start) if start <= self.now => self.due_turns.push_back(place),
+            Some(start) => self.queue.push(start, Event::Turn(place)),
+            None => {}
+        }
+    }
+
+    /// Begins a turn that was asked for, if it still can begin.
+    pub(super) fn turn(&mut self, place: usize) {
+        let station = Rc::clone(&self.stations[place]);
+        let mut host = station.host.borrow_mut();
+        match host.processor.begin(self.now) {
+            Turn::Void => return,
+            Turn::Later(start) => return self.queue.push(start, Event::Turn(place)),
+            Turn::Begins => host.take_inputs(self.now),
+        }
+        drop(host);
+        self.poll_tasks(place, &station);
+        let mut host = station.host.borrow_mut();
+        let load = host.take_load();
+        let leave = host.processor.end(self.now, &load, &self.costs);
+        self.flush(place, &mut host, leave);
+        let more = self.tasks[place].has_ready() || host.processor.waiting() > 0;
+        drop(host);
+        if more {
+            self.wake(place);
+        }
+    }
+
+    fn poll_tasks(&mut self, place: usize, station: &Rc<Station<P>>) {
+        self.spread_woken(place);
+        self.tasks[place].begin_turn();
+        if !self.tasks[place].has_ready() {
+            return;
+        }
+        let _here = client::enter(Rc::clone(station) as Rc<dyn Engine>);
+        for _ in 0..POLLS_A_TURN {
+            station.host.borrow_mut().polled_operations = 0;
+            match self.tasks[place].poll_next() {
+                Polled::Nothing => break,
+                Polled::Goes(_) => {}
+                Polled::Ended(task) => self.client_ended(task),
+            }
+            let mut host = station.host.borrow_mut();
+            host.sort_effects();
+            for task in host.outgoing.spawned.drain(..) {
+                self.tasks[place].spawn(task);
+            }
+            drop(host);
+            self.spread_woken(place);
+        }
+    }
+
+    /// Tells every host which of its tasks were woken, and asks for turns of hosts other than the
+    /// one whose turn it is.
+    pub(super) fn spread_woken(&mut self, turn_of: usize) {
+        let mut names: Vec<TaskId> = std::mem::take(&mut self.woken_names);
+        self.woken.drain_into(&mut names);
+        for task in names.drain(..) {
+            let place = task.place as usize;
+            self.tasks[place].make_ready(task);
+            if place != turn_of {
+                self.wake(place);
+            }
+        }
+        self.woken_names = names;
+    }
+
+    /// Everything that the turn has said leaves at `leave`.
+    fn flush(&mut self, place: usize, host: &mut Host<P>, leave: VirtualTime) {
+        let incarnation = host.incarnation;
+        for (repository, record) in host.outgoing.records.drain(..) {
+            let bytes = P::record_bytes(&record) as u64;
+            host.disk.append(leave, (repository, record), bytes);
+        }
+        if let Some(end) = host.disk.start_sync(leave) {
+            self.queue.push(end, Event::Synced { place, incarnation });
+        }
+        for envelope in host.outgoing.messages.drain(..) {
+            self.send(envelope, leave);
+        }
+        for (role, timer, after) in host.outgoing.timers.drain(..) {
+            let due = host.clock.after(self.now, after);
+            self.queue.push(due, Event::Timer { place, incarnation, role, timer });
+        }
+        for (op, duration) in host.outgoing.sleeps.drain(..) {
+            let due = host.clock.after(self.now, duration);
+            self.queue.push(due, Event::Awake { place, incarnation, op });
+        }
+    }
+
+    fn send(&mut self, envelope: Envelope<P::Message>, leave: VirtualTime) {
+        let (from, to) = (envelope.from.node, envelope.to.node);
+        let bytes = P::wire_bytes(&envelope.message) as u64;
+        match self.network.send(leave, from, to, bytes) {
+            Some(departure) => {
+                let arrival = Event::Arrive { epoch: departure.epoch, envelope };
+                self.queue.push(departure.due, arrival);
+            }
+            None => self.trace_message("unsent", &envelope),
+        }
+    }
+}

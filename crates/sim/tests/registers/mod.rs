@@ -1,0 +1,340 @@
+//! A small protocol to test the world with: registers that are read and written by messages.
+//!
+//! Transactions are neither isolated nor aborted. What is promised is that a write whose commit
+//! was answered is there for ever, and that every commit is answered once nothing is wrong any
+//! more. Its rules switch each of the two off, so that tests can see themselves fail.
+
+pub mod client;
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+
+use muesli_core::{
+    Address, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId, OpId,
+    OpResult, Participant, Protocol, Recorder, RepositoryId, Row, Scan, Settings, SmallBytes,
+    SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+};
+
+#[derive(Clone, Copy, Debug)]
+pub enum Registers {}
+
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// Coordinator to repository: what does the register hold?
+    Read { op: OpId, key: SmallBytes },
+    /// Repository to coordinator.
+    Value { op: OpId, value: Option<SmallBytes> },
+    /// Coordinator to repository: may be repeated.
+    Write { txn: TxnId, writes: Vec<Write> },
+    /// Repository to coordinator: the writes are stable.
+    Written { txn: TxnId },
+}
+
+pub type Write = (SmallBytes, Option<SmallBytes>);
+
+#[derive(Clone, Debug)]
+pub struct Record {
+    txn: TxnId,
+    writes: Vec<Write>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// A repository logs before it says that it has written.
+    pub log: bool,
+    /// A coordinator says again what was not answered.
+    pub resend: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { log: true, resend: true }
+    }
+}
+
+fn writes_bytes(writes: &[Write]) -> usize {
+    writes.iter().map(|(key, value)| key.len() + value.as_ref().map_or(1, SmallBytes::len)).sum()
+}
+
+impl Protocol for Registers {
+    const NAME: &'static str = "registers";
+    const ISOLATION: Isolation = Isolation::RepeatableRead;
+    type Message = Message;
+    type Record = Record;
+    type Rules = Rules;
+    type Coordinator = Client;
+    type Participant = Bank;
+
+    fn wire_bytes(message: &Message) -> usize {
+        match message {
+            Message::Read { key, .. } => 24 + key.len(),
+            Message::Value { value, .. } => 24 + value.as_ref().map_or(0, SmallBytes::len),
+            Message::Write { writes, .. } => 32 + writes_bytes(writes),
+            Message::Written { .. } => 32,
+        }
+    }
+
+    fn record_bytes(record: &Record) -> usize {
+        24 + writes_bytes(&record.writes)
+    }
+
+    fn message_name(message: &Message) -> &'static str {
+        match message {
+            Message::Read { .. } => "Read",
+            Message::Value { .. } => "Value",
+            Message::Write { .. } => "Write",
+            Message::Written { .. } => "Written",
+        }
+    }
+}
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Client {
+    node: NodeId,
+    incarnation: u32,
+    rules: Rules,
+    begun: u32,
+    ops: u64,
+    running: BTreeMap<u32, Vec<Write>>,
+    reads: BTreeMap<OpId, (RepositoryId, SmallBytes)>,
+    commits: BTreeMap<TxnId, Commit>,
+}
+
+#[derive(Clone, Debug)]
+struct Commit {
+    op: OpId,
+    unanswered: BTreeMap<RepositoryId, Vec<Write>>,
+}
+
+const RESEND_EVERY: Nanos = Nanos::from_millis(20);
+
+impl Client {
+    fn next_op(&mut self) -> OpId {
+        self.ops += 1;
+        OpId(self.ops)
+    }
+
+    fn home(key: &SmallBytes, cx: &Context<'_, Registers>) -> RepositoryId {
+        let place = key.as_slice().iter().map(|byte| usize::from(*byte)).sum::<usize>();
+        RepositoryId((place % cx.catalog.repositories()) as u16)
+    }
+
+    fn say_all(&self, cx: &mut Context<'_, Registers>) {
+        for (op, (repository, key)) in &self.reads {
+            cx.send_to_repository(*repository, Message::Read { op: *op, key: key.clone() });
+        }
+        for (txn, commit) in &self.commits {
+            for (repository, writes) in &commit.unanswered {
+                let message = Message::Write { txn: *txn, writes: writes.clone() };
+                cx.send_to_repository(*repository, message);
+            }
+        }
+    }
+}
+
+impl Coordinator<Registers> for Client {
+    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Self {
+        let (running, reads, commits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Client { node, incarnation, rules: *rules, begun: 0, ops: 0, running, reads, commits }
+    }
+
+    fn begin(
+        &mut self,
+        _: TxnOptions,
+        _: Here<'_, Registers>,
+        _: &mut Context<'_, Registers>,
+    ) -> Result<Txn, Failure> {
+        self.begun += 1;
+        self.running.insert(self.begun, Vec::new());
+        Ok(Txn { slot: self.begun, generation: 0 })
+    }
+
+    fn get(
+        &mut self,
+        _: Txn,
+        _: SpaceId,
+        key: SmallBytes,
+        _: Here<'_, Registers>,
+        cx: &mut Context<'_, Registers>,
+    ) -> Step<Option<SmallBytes>> {
+        let (op, repository) = (self.next_op(), Client::home(&key, cx));
+        self.reads.insert(op, (repository, key.clone()));
+        cx.send_to_repository(repository, Message::Read { op, key });
+        Step::Wait(op)
+    }
+
+    fn get_many(
+        &mut self,
+        _: Txn,
+        _: SpaceId,
+        _: Vec<SmallBytes>,
+        _: Here<'_, Registers>,
+        _: &mut Context<'_, Registers>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        Step::Done(Err(Failure::Space("registers are read one by one".into())))
+    }
+
+    fn put(
+        &mut self,
+        txn: Txn,
+        _: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        _: &mut Context<'_, Registers>,
+    ) -> Result<(), Failure> {
+        self.running.get_mut(&txn.slot).ok_or(Failure::Ended)?.push((key, value));
+        Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        _: Txn,
+        _: Scan,
+        _: Here<'_, Registers>,
+        _: &mut Context<'_, Registers>,
+    ) -> Step<Vec<Row>> {
+        Step::Done(Err(Failure::Space("registers cannot be scanned".into())))
+    }
+
+    fn commit(
+        &mut self,
+        txn: Txn,
+        _: Here<'_, Registers>,
+        cx: &mut Context<'_, Registers>,
+    ) -> Step<Committed> {
+        let Some(writes) = self.running.remove(&txn.slot) else {
+            return Step::Done(Err(Failure::Ended));
+        };
+        let sequence = u64::from(txn.slot);
+        let id = TxnId { node: self.node, incarnation: self.incarnation, sequence };
+        let mut unanswered: BTreeMap<RepositoryId, Vec<Write>> = BTreeMap::new();
+        for (key, value) in writes {
+            unanswered.entry(Client::home(&key, cx)).or_default().push((key, value));
+        }
+        if unanswered.is_empty() {
+            return Step::Done(Ok(Committed { at: Timestamp::ZERO }));
+        }
+        for (repository, writes) in &unanswered {
+            let message = Message::Write { txn: id, writes: writes.clone() };
+            cx.send_to_repository(*repository, message);
+        }
+        let op = self.next_op();
+        self.commits.insert(id, Commit { op, unanswered });
+        Step::Wait(op)
+    }
+
+    fn rollback(&mut self, txn: Txn, _: Here<'_, Registers>, _: &mut Context<'_, Registers>) {
+        self.running.remove(&txn.slot);
+    }
+
+    fn receive(
+        &mut self,
+        from: Address,
+        message: Message,
+        _: Here<'_, Registers>,
+        cx: &mut Context<'_, Registers>,
+    ) {
+        match message {
+            Message::Value { op, value } => {
+                if self.reads.remove(&op).is_some() {
+                    cx.complete(op, OpResult::Value(value));
+                }
+            }
+            Message::Written { txn } => {
+                let (Some(commit), muesli_core::Role::Repository(repository)) =
+                    (self.commits.get_mut(&txn), from.role)
+                else {
+                    return;
+                };
+                commit.unanswered.remove(&repository);
+                if commit.unanswered.is_empty() {
+                    let at = Timestamp::ZERO;
+                    cx.complete(commit.op, OpResult::Committed(Committed { at }));
+                    self.commits.remove(&txn);
+                }
+            }
+            Message::Read { .. } | Message::Write { .. } => unreachable!("for a repository"),
+        }
+    }
+
+    fn timer(&mut self, _: u32, _: Here<'_, Registers>, cx: &mut Context<'_, Registers>) {
+        if self.rules.resend {
+            self.say_all(cx);
+        }
+        cx.set_timer(0, RESEND_EVERY);
+    }
+
+    fn record_running(&self, _: &mut Recorder) {}
+
+    fn unfinished(&self) -> usize {
+        self.running.len() + self.commits.len()
+    }
+}
+
+type Unseeded = BuildHasherDefault<DefaultHasher>;
+
+/// The participant.
+#[derive(Clone, Debug)]
+pub struct Bank {
+    rules: Rules,
+    /// Hashed without a random seed, and never walked.
+    registers: HashMap<SmallBytes, Option<SmallBytes>, Unseeded>,
+    applied: HashSet<TxnId, Unseeded>,
+}
+
+impl Bank {
+    fn apply(&mut self, txn: TxnId, writes: Vec<Write>) {
+        self.applied.insert(txn);
+        self.registers.extend(writes);
+    }
+
+    /// What a register holds.
+    pub fn value(&self, key: &SmallBytes) -> Option<&SmallBytes> {
+        self.registers.get(key).and_then(Option::as_ref)
+    }
+}
+
+impl Participant<Registers> for Bank {
+    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Self {
+        Bank { rules: *rules, registers: HashMap::default(), applied: HashSet::default() }
+    }
+
+    fn start(&mut self, _: &mut Context<'_, Registers>) {}
+
+    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Registers>) {
+        match message {
+            Message::Read { op, key } => {
+                cx.effects.work.reads += 1;
+                let value = self.value(&key).cloned();
+                cx.send(from, Message::Value { op, value });
+            }
+            Message::Write { txn, writes } => {
+                if !self.applied.contains(&txn) {
+                    cx.effects.work.installed += writes.len() as u64;
+                    if self.rules.log {
+                        cx.log(|| Record { txn, writes: writes.clone() });
+                    }
+                    self.apply(txn, writes);
+                }
+                cx.send(from, Message::Written { txn });
+            }
+            Message::Value { .. } | Message::Written { .. } => unreachable!("for a coordinator"),
+        }
+    }
+
+    fn timer(&mut self, _: u32, _: &mut Context<'_, Registers>) {}
+
+    fn replay(&mut self, record: Record, _: &mut Context<'_, Registers>) {
+        self.apply(record.txn, record.writes);
+    }
+
+    fn in_doubt(&self) -> usize {
+        0
+    }
+
+    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        Vec::new()
+    }
+}
