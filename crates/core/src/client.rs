@@ -28,7 +28,7 @@ pub trait Engine {
     /// Begins a transaction.
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure>;
     /// Reads a key.
-    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>>;
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
     /// Reads several keys.
     fn get_many(
         &self,
@@ -76,7 +76,7 @@ pub trait Direct {
     /// Begins a transaction.
     fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure>;
     /// Reads a key.
-    fn get(&mut self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>>;
+    fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
     /// Buffers a write; `None` deletes.
     fn put(
         &mut self,

@@ -156,7 +156,7 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         here: Here<'_, P>,
         cx: &mut Context<'_, P>,
     ) -> Step<Option<SmallBytes>>;

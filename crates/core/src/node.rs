@@ -125,7 +125,7 @@ impl<P: Protocol> Node<P> {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         effects: &mut Effects<P>,
     ) -> Step<Option<SmallBytes>> {
         operate!(self, effects, get(txn, space, key))

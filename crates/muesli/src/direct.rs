@@ -26,7 +26,7 @@ impl DirectTx<'_> {
     /// or is being committed.
     #[inline]
     pub fn get(&mut self, space: Space, key: &SmallBytes) -> Result<Option<SmallBytes>, Error> {
-        match self.direct.get(self.txn, space.id, key.clone()) {
+        match self.direct.get(self.txn, space.id, key) {
             Step::Done(answer) => Ok(answer?),
             Step::Wait(op) => {
                 self.direct.forget(op);

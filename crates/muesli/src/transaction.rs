@@ -86,7 +86,7 @@ impl Tx {
         let key = key.into();
         let space = space.id;
         match self.away() {
-            None => match self.here(|engine| engine.get(self.txn, space, key))? {
+            None => match self.here(|engine| engine.get(self.txn, space, &key))? {
                 Step::Done(answer) => Ok(answer?),
                 Step::Wait(op) => match wait(self.database, op).await? {
                     OpResult::Value(value) => Ok(value),

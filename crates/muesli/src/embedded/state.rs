@@ -160,7 +160,7 @@ impl<P: Protocol> Direct for Machine<P> {
         self.node.begin(options, &mut self.effects)
     }
 
-    fn get(&mut self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+    fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.node.get(txn, space, key, &mut self.effects)
     }
 
@@ -253,7 +253,7 @@ impl<P: Protocol> Engine for State<P> {
         self.timed_step(|node, effects| node.begin(options, effects))
     }
 
-    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.step(|node, effects| node.get(txn, space, key, effects))
     }
 

@@ -244,7 +244,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         here: Here<'_, Score>,
         cx: &mut Context<'_>,
     ) -> Step<Option<SmallBytes>> {

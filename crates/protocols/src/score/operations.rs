@@ -106,18 +106,19 @@ impl Coordinator {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         mut here: Here<'_, Score>,
         cx: &mut Context<'_>,
     ) -> Step<Option<SmallBytes>> {
-        match self.read_locally(txn, space, &key, &mut here, cx) {
+        match self.read_locally(txn, space, key, &mut here, cx) {
             Ok(Local::Value(value)) => Step::Done(Ok(value)),
             Ok(Local::Failed(reason)) => {
                 self.abort(txn, &Failure::Aborted(reason), cx);
                 Step::Done(Err(Failure::Aborted(reason)))
             }
             Ok(Local::Ask) => {
-                Step::Wait(self.ask_keys(txn, Kind::Get(None), vec![(0, space, key)], &here, cx))
+                let keys = vec![(0, space, key.clone())];
+                Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
             }
             Err(failure) => Step::Done(Err(failure)),
         }

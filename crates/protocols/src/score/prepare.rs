@@ -112,15 +112,14 @@ impl Participant {
     ) -> Result<(), Abort> {
         let rules = self.rules;
         let versions = self.space(space, cx);
-        let Some(handle) = versions.find_again(handle, key) else {
+        let Some((_, newest, lock)) = versions.look(handle, key) else {
             let stale = rules.validate && version != Timestamp::ZERO;
             return if stale { Err(Abort::StaleRead) } else { Ok(()) };
         };
-        let newest = versions.newest(handle).at;
         if rules.validate && newest != version {
             return Err(Abort::StaleRead);
         }
-        if rules.lock_reads && versions.lock(handle).is_exclusive() {
+        if rules.lock_reads && lock.is_exclusive() {
             return Err(Abort::Locked);
         }
         Ok(())
@@ -281,9 +280,9 @@ impl Participant {
                 return None;
             }
             let versions = self.space(write.space, cx);
-            match versions.find_again(write.handle, &write.key) {
-                Some(handle) if !versions.lock(handle).is_free() => return None,
-                Some(handle) => write.handle = handle,
+            match versions.look(write.handle, &write.key) {
+                Some((_, _, lock)) if !lock.is_free() => return None,
+                Some((handle, ..)) => write.handle = handle,
                 None => write.handle = NO_HANDLE,
             }
         }
@@ -304,7 +303,10 @@ impl Participant {
         cx.effects.work.installed += sets.writes.len() as u64;
         for write in &mut sets.writes {
             let versions = self.space(write.space, cx);
-            let handle = versions.find_or_create(write.handle, &write.key);
+            let handle = match write.handle {
+                NO_HANDLE => versions.find_or_create(NO_HANDLE, &write.key),
+                handle => handle,
+            };
             versions.install(handle, write.value.take(), at);
         }
         self.clock.apply(at);

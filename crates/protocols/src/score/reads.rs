@@ -91,13 +91,14 @@ impl Participant {
     ) -> Result<ReadHere<'_>, NotServed> {
         let snapshot = self.serve_at(snapshot, first, cx)?;
         cx.effects.work.reads += 1;
-        let Some(handle) = self.space(space, cx).find(key) else {
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        let Some((handle, lock, version)) = versions.read(key, snapshot) else {
             return Ok(ReadHere { snapshot, handle: Handle::NONE, version: Version::ABSENT });
         };
-        if self.must_wait(space, handle, snapshot) {
+        if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
             return Err(NotServed::Blocked);
         }
-        let version = self.versions(space).expect("just found").at(handle, snapshot);
         Ok(ReadHere { snapshot, handle, version })
     }
 

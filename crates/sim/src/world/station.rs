@@ -55,7 +55,7 @@ impl<P: Protocol> Engine for Station<P> {
         self.operate(|node, effects| node.begin(options, effects))
     }
 
-    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.step(|node, effects| node.get(txn, space, key, effects))
     }
 
