@@ -18,6 +18,7 @@
 
 mod clients;
 mod faults;
+mod history;
 mod host;
 mod journal;
 mod operations;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
+use muesli_check::{Level, Options};
 use muesli_core::recorder::Status;
 use muesli_core::{Catalog, NodeId};
 use muesli_protocols::score::Score;
@@ -135,6 +136,10 @@ fn totals_hold_and_everything_ends_under_every_kind_of_fault() {
             let told = format!("seed {seed}, {replicas} replicas, plan {plan}");
             assert_eq!(outcome.settled, Ok(()), "{told}");
             assert_eq!(outcome.tally.wrong_totals.get(), 0, "{told}");
+            let history = outcome.run.history().expect("a history");
+            let options = Options { session_order: true, ..Options::default() };
+            let verdict = muesli_check::check(&history, Level::Serializable, &options);
+            assert!(verdict.holds(), "{told}\n{verdict}");
             assert!(outcome.tally.transfers.get() > 50, "{told}");
             assert!(outcome.tally.audits.get() > 20, "{told}");
         }
