@@ -18,6 +18,7 @@
 
 mod clients;
 mod faults;
+mod history;
 mod host;
 mod journal;
 mod operations;
@@ -36,8 +37,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Recorder, Role, Settings};
 
-use crate::clock::LocalClock;
-use crate::costs::Costs;
 use crate::disk::Disk;
 use crate::network::{Arrival, Epoch, Network};
 use crate::plan::Plan;
@@ -75,7 +74,6 @@ pub struct World<P: Protocol> {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
     rules: P::Rules,
-    costs: Costs,
     patience: Span,
     reconnect_every: Span,
     plan: Plan,
@@ -142,7 +140,6 @@ impl<P: Protocol> World<P> {
             catalog: setup.catalog,
             settings: Arc::new(setup.settings),
             rules: setup.rules,
-            costs: setup.costs,
             patience: setup.patience,
             reconnect_every: setup.reconnect_every,
             plan: setup.plan,
@@ -290,7 +287,7 @@ fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let disk = Disk::new(setup.disk, disk_seed.stream());
     let random = setup.seed.split("host").nth(place.into()).stream();
-    let mut host = Host::new(NodeId(place), disk, LocalClock::default(), random);
+    let mut host = Host::new(NodeId(place), disk, setup.costs, random);
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host
 }
