@@ -39,3 +39,8 @@ pub use muesli_core::{Abort, Limits, SmallBytes};
 pub use options::{Options, Retry};
 pub use space::{Space, TypedSpace};
 pub use transaction::{Range, Tx};
+
+/// The example of the project's front page, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
