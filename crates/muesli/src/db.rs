@@ -265,7 +265,7 @@ impl Db {
         } else {
             let home = self.next_loop();
             let begun = self.run_on(home, async move || begin()).await?;
-            (begun.ok_or(Error::Closed)??, Some((self.clone(), home)))
+            (begun.ok_or(Error::Closed)??, Some(Box::new((self.clone(), home))))
         };
         Ok(Transaction { tx: Tx { database, txn, away }, db: self.clone(), ended: false })
     }
@@ -351,7 +351,7 @@ impl Transaction {
     /// [`Error::Conflict`]: run it again. [`Error::Unknown`]: it may have taken effect.
     pub async fn commit(mut self) -> Result<(), Error> {
         self.ended = true;
-        let committed = match &self.tx.away {
+        let committed = match self.tx.away.as_deref() {
             None => self.tx.commit_here().await,
             Some((db, home)) => {
                 let tx = self.tx.at_home();
@@ -368,7 +368,7 @@ impl Transaction {
     /// [`Error::Closed`].
     pub async fn rollback(mut self) -> Result<(), Error> {
         self.ended = true;
-        match &self.tx.away {
+        match self.tx.away.as_deref() {
             None => self.tx.rollback_here(),
             Some((db, home)) => {
                 let tx = self.tx.at_home();
@@ -392,7 +392,7 @@ impl Drop for Transaction {
         if self.ended {
             return;
         }
-        match &self.tx.away {
+        match self.tx.away.as_deref() {
             None => self.tx.rollback_here(),
             Some((db, home)) => {
                 let (tx, home) = (self.tx.at_home(), *home);

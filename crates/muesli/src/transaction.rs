@@ -21,7 +21,7 @@ pub struct Tx {
     pub(crate) database: u64,
     pub(crate) txn: Txn,
     /// Where the transaction lives, if that is not the loop that polls this.
-    pub(crate) away: Option<(Db, usize)>,
+    pub(crate) away: Option<Box<(Db, usize)>>,
 }
 
 /// A range of keys to scan, and how: by default all keys, ascending, without limit.
@@ -225,7 +225,7 @@ impl Tx {
 
     #[inline]
     fn away(&self) -> Option<&(Db, usize)> {
-        self.away.as_ref()
+        self.away.as_deref()
     }
 
     pub(crate) fn at_home(&self) -> Tx {

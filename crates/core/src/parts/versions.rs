@@ -185,7 +185,7 @@ impl Versions {
     }
 
     /// The entry of `key` as a read at `snapshot` sees it: handle, lock, version.
-    #[inline]
+    #[inline(always)]
     pub fn read(
         &self,
         key: &SmallBytes,
@@ -239,7 +239,7 @@ impl Versions {
     ///
     /// # Panics
     /// If `at` is not above the newest version's.
-    #[inline]
+    #[inline(always)]
     pub fn install(&mut self, handle: Handle, value: Option<SmallBytes>, at: Timestamp) {
         let entry = &mut self.entries[handle.slot as usize];
         assert_eq!(entry.generation, handle.generation, "a stale handle");

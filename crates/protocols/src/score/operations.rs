@@ -101,7 +101,7 @@ enum Local {
 }
 
 impl Coordinator {
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_get(
         &mut self,
         txn: Txn,
@@ -125,7 +125,7 @@ impl Coordinator {
     }
 
     /// Reads the transaction's own write, or a replica on this node.
-    #[inline]
+    #[inline(always)]
     fn read_locally(
         &mut self,
         txn: Txn,

@@ -101,7 +101,7 @@ impl Participant {
     }
 
     /// Whether a read version is still the newest, and nobody is about to replace it.
-    #[inline]
+    #[inline(always)]
     fn check_read(
         &mut self,
         space: SpaceId,
@@ -253,7 +253,7 @@ impl Participant {
 
     /// Both phases in one step, for a transaction that this repository alone takes part in.
     /// `None`: it must take the long way, to wait for locks or behind the queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
@@ -292,7 +292,7 @@ impl Participant {
         Some(Ok(at))
     }
 
-    #[inline]
+    #[inline(always)]
     fn install_here(&mut self, sets: &mut TransactionSets, at: Timestamp, cx: &mut Context<'_>) {
         cx.log(|| {
             let write = |w: &muesli_core::parts::transaction::WriteEntry| {

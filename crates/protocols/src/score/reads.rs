@@ -36,7 +36,7 @@ pub(super) enum NotServed {
 impl Participant {
     /// Fixes the snapshot of a first read, and makes sure that everything proposed from now on is
     /// later. This comes before any lock is looked at, and in one step with it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve_at(
         &mut self,
         snapshot: Timestamp,
@@ -80,7 +80,7 @@ impl Participant {
     }
 
     /// Reads a key for a coordinator on the same node.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_here(
         &mut self,
         space: SpaceId,
