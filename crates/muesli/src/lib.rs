@@ -19,6 +19,7 @@
 //! ```
 
 pub mod blocking;
+pub mod calibrate;
 mod db;
 mod direct;
 mod embedded;
