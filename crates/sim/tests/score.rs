@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Range, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options};
 use muesli_core::recorder::Status;
 use muesli_core::{Catalog, NodeId};
-use muesli_protocols::score::Score;
+use muesli_protocols::score::{Rules, Score};
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::{Random, Seed};
@@ -29,13 +29,16 @@ const OPENING: u64 = 100;
 struct Tally {
     transfers: Cell<u64>,
     audits: Cell<u64>,
+    notes: Cell<u64>,
     wrong_totals: Cell<u64>,
 }
 
 fn setup(seed: u64, plan: Plan, replicas: usize) -> Setup<Score> {
     let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
     let catalog = Catalog::new(&homes, replicas, &homes).expect("a catalog");
-    let catalog = catalog.with_space("accounts", SpaceOptions::default()).expect("a space");
+    let with_space = |catalog: Catalog, name| catalog.with_space(name, SpaceOptions::default());
+    let catalog = with_space(catalog, "accounts").and_then(|catalog| with_space(catalog, "notes"));
+    let catalog = catalog.expect("two spaces");
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
@@ -86,15 +89,40 @@ async fn total(db: &Db, accounts: Space) -> Result<u64, Error> {
     .await
 }
 
-/// Transfers and audits until told to stop.
+/// Reads a note or a range of notes, and then writes or deletes one, so that conflicts are between
+/// readers and writers too.
+async fn note(db: &Db, notes: Space, random: &mut Random) -> Result<(), Error> {
+    let (first, second, text) = (random.below(12), random.below(12), random.bits());
+    let key = |note: u64| note.to_be_bytes().to_vec();
+    db.transact_here(move |tx| async move {
+        if text.is_multiple_of(2) {
+            tx.get(notes, key(second)).await?;
+        } else {
+            tx.scan(notes, Range::of(key(second)..key(second + 3))).await?;
+        }
+        tx.get(notes, key(first)).await?;
+        match text % 3 {
+            0 => tx.delete(notes, key(first)).await,
+            _ => tx.put(notes, key(first), text.to_be_bytes().to_vec()).await,
+        }
+    })
+    .await
+}
+
+/// Transfers, audits and notes until told to stop.
 async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
-    let (db, accounts) = (db.session(), db.space("accounts").expect("it was set up"));
+    let space = |name| db.space(name).expect("it was set up");
+    let (db, accounts, notes) = (db.session(), space("accounts"), space("notes"));
     let mut random = start.seed.stream();
     let add = |counter: &Cell<u64>, more: bool| counter.set(counter.get() + u64::from(more));
     while !start.stop.is_raised() {
-        if random.chance(0.7) {
+        let choice = random.below(10);
+        if choice < 5 {
             let done = transfer(&db, accounts, &mut random).await;
             add(&tally.transfers, done.is_ok());
+        } else if choice < 8 {
+            let done = note(&db, notes, &mut random).await;
+            add(&tally.notes, done.is_ok());
         } else {
             let audited = total(&db.read_only(), accounts).await;
             let wrong = audited.as_ref().is_ok_and(|total| *total != ACCOUNTS * OPENING);
@@ -173,7 +201,8 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
         let outcome = run(setup(seed, plan.parse().expect("a plan"), 1));
         let all: Vec<_> = outcome.run.hosts.iter().flat_map(|host| host.transactions()).collect();
         let committed = all.iter().filter(|txn| txn.status == Status::Committed).count() as u64;
-        let told = outcome.tally.transfers.get() + outcome.tally.audits.get();
+        let told =
+            outcome.tally.transfers.get() + outcome.tally.audits.get() + outcome.tally.notes.get();
         // A commit that was told to a client as its node crashed is not in the tally.
         assert!((told..=told + u64::from(CLIENTS)).contains(&committed), "{told}, {committed}");
         for txn in &all {
@@ -187,4 +216,24 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
         unknown += all.iter().filter(|txn| txn.status == Status::Unknown).count();
     }
     assert!(unknown > 0, "no crash ever left a commit of unknown outcome");
+}
+
+/// Whether some seed shows that SCORe without one of its rules is not serializable.
+fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
+    (0..40).any(|seed| {
+        let mut broken = setup(seed, drawn_plan(seed, kinds), 1 + seed as usize % 2);
+        break_rule(&mut broken.rules);
+        let outcome = run(broken);
+        let history = outcome.run.history().expect("a history");
+        !muesli_check::check(&history, Level::Serializable, &Options::default()).holds()
+    })
+}
+
+#[test]
+fn without_a_rule_score_is_caught() {
+    assert!(is_caught(|rules| rules.validate = false, "none"), "validate");
+    assert!(is_caught(|rules| rules.reads_wait = false, "none"), "reads_wait");
+    assert!(is_caught(|rules| rules.lock_reads = false, "none"), "lock_reads");
+    assert!(is_caught(|rules| rules.reads_raise = false, "none"), "reads_raise");
+    assert!(is_caught(|rules| rules.validate_scans = false, "none"), "validate_scans");
 }
