@@ -13,9 +13,10 @@ use muesli_core::{Abort, Catalog, Nanos, SpaceOptions, Timestamp, TxnOptions};
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::oneshot;
+use crate::operation::wait;
 use crate::options::{Options, Retry};
 use crate::space::Space;
-use crate::transaction::{Tx, wait};
+use crate::transaction::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
 /// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.

@@ -102,7 +102,7 @@ impl Db {
     }
 
     async fn committed<T>(&self, answer: T, op: muesli_core::OpId) -> Result<T, Error> {
-        let result = crate::transaction::wait(self.inner.database, op).await?;
+        let result = crate::operation::wait(self.inner.database, op).await?;
         let committed = crate::transaction::as_committed(result)?;
         self.see(committed.at);
         Ok(answer)
