@@ -6,8 +6,8 @@
 //! This is the one file with unsafe code. An enum of an array and an `Arc` would need none, but it
 //! is copied in odd pieces, and a processor that reads a word over two pieces just written waits:
 //! that alone doubled the time of a transaction. So the string is a struct of three words, always
-//! moved, compared and hashed as such. The last byte says what it is; its type has unused
-//! patterns, so `Option<SmallBytes>` is as small.
+//! moved, compared and hashed as such. The last byte says what it is, and is never zero, so that
+//! `Option<SmallBytes>` is as small.
 #![expect(unsafe_code, reason = "three plain words instead of an enum; see above")]
 
 use std::borrow::Borrow;
@@ -15,6 +15,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// The longest byte string that is kept inline.
@@ -24,8 +25,9 @@ pub const INLINE_MAX: usize = 23;
 #[repr(C)]
 pub struct SmallBytes {
     head: Head,
-    tail: [u8; 7],
-    tag: Tag,
+    /// In memory order: inline bytes 16 to 22, then the tag. The tag of an inline string is its
+    /// length and one; inline bytes past the length are zero.
+    last: NonZeroU64,
 }
 
 /// The first two words: the first 16 inline bytes, or the pointer of an `Arc<[u8]>`.
@@ -36,22 +38,15 @@ union Head {
     shared: *const [u8],
 }
 
-/// The length of an inline string, or `Shared`. Inline bytes past the length are zero.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-#[rustfmt::skip]
-enum Tag {
-    L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11,
-    L12, L13, L14, L15, L16, L17, L18, L19, L20, L21, L22, L23,
-    Shared,
-}
+/// The tag of shared strings.
+const SHARED: u8 = INLINE_MAX as u8 + 2;
 
-#[rustfmt::skip]
-const LENGTHS: [Tag; INLINE_MAX + 1] = {
-    use Tag::*;
-    [L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11,
-     L12, L13, L14, L15, L16, L17, L18, L19, L20, L21, L22, L23]
-};
+const fn tagged(tag: u8) -> NonZeroU64 {
+    match NonZeroU64::new(u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, tag])) {
+        Some(last) => last,
+        None => panic!("a tag is never zero"),
+    }
+}
 
 const _: () = assert!(size_of::<SmallBytes>() == 24 && size_of::<Option<SmallBytes>>() == 24);
 
@@ -62,8 +57,7 @@ unsafe impl Sync for SmallBytes {}
 
 impl SmallBytes {
     /// The empty string.
-    pub const EMPTY: SmallBytes =
-        SmallBytes { head: Head { inline: [0; 2] }, tail: [0; 7], tag: Tag::L0 };
+    pub const EMPTY: SmallBytes = SmallBytes { head: Head { inline: [0; 2] }, last: tagged(1) };
 
     /// A copy of `bytes`.
     #[inline]
@@ -73,20 +67,33 @@ impl SmallBytes {
         }
         let mut all = [0; 24];
         all[..bytes.len()].copy_from_slice(bytes);
-        all[INLINE_MAX] = LENGTHS[bytes.len()] as u8;
-        // SAFETY: the layout is that of the struct: 23 bytes, then a tag that is one of its type.
-        unsafe { std::mem::transmute::<[u8; 24], SmallBytes>(all) }
+        all[INLINE_MAX] = bytes.len() as u8 + 1;
+        let word = |at: usize| {
+            let bytes = all[at..at + 8].try_into().expect("eight bytes of twenty-four");
+            u64::from_ne_bytes(bytes)
+        };
+        let last = NonZeroU64::new(word(16)).expect("the tag is not zero");
+        SmallBytes { head: Head { inline: [word(0), word(8)] }, last }
     }
 
     fn shared(bytes: Arc<[u8]>) -> SmallBytes {
-        let shared = Arc::into_raw(bytes);
-        SmallBytes { head: Head { shared }, tail: [0; 7], tag: Tag::Shared }
+        SmallBytes { head: Head { shared: Arc::into_raw(bytes) }, last: tagged(SHARED) }
+    }
+
+    #[inline]
+    fn tag(&self) -> u8 {
+        self.last.get().to_ne_bytes()[7]
+    }
+
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.tag() == SHARED
     }
 
     /// The shared bytes, without owning them.
     #[inline]
     fn as_shared(&self) -> Option<ManuallyDrop<Arc<[u8]>>> {
-        if self.tag != Tag::Shared {
+        if !self.is_shared() {
             return None;
         }
         // SAFETY: the tag says that the head is a pointer that came from `Arc::into_raw`, and
@@ -94,32 +101,33 @@ impl SmallBytes {
         Some(ManuallyDrop::new(unsafe { Arc::from_raw(self.head.shared) }))
     }
 
-    /// The three words of the struct, if it is inline: equal where the strings are.
+    /// The three words of an inline string: equal where the strings are.
     #[inline]
     fn words(&self) -> [u64; 3] {
-        debug_assert!(self.tag != Tag::Shared);
-        // SAFETY: 24 bytes without padding, all of them written; any pattern is a `u64`, and the
-        // struct is aligned as its first word is.
-        unsafe { *std::ptr::from_ref(self).cast::<[u64; 3]>() }
+        debug_assert!(!self.is_shared());
+        // SAFETY: the tag says that the head is inline bytes.
+        let [first, second] = unsafe { self.head.inline };
+        [first, second, self.last.get()]
     }
 
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        if self.tag == Tag::Shared {
+        if self.is_shared() {
             // SAFETY: the tag says that the head points to the bytes of an `Arc` that `self` keeps.
             unsafe { &*self.head.shared }
         } else {
-            // SAFETY: the struct begins with its inline bytes, 23 of them before the tag.
+            // SAFETY: the struct is 24 bytes without padding, all written, and begins with its
+            // inline bytes, 23 of them before the tag.
             let all = unsafe { &*std::ptr::from_ref(self).cast::<[u8; INLINE_MAX]>() };
-            &all[..self.tag as usize]
+            &all[..self.tag() as usize - 1]
         }
     }
 
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        if self.tag == Tag::Shared { self.as_slice().len() } else { self.tag as usize }
+        if self.is_shared() { self.as_slice().len() } else { self.tag() as usize - 1 }
     }
 
     /// Whether there are no bytes.
@@ -155,8 +163,8 @@ impl Clone for SmallBytes {
         if let Some(shared) = self.as_shared() {
             let _counted = ManuallyDrop::new(Arc::clone(&shared));
         }
-        // SAFETY: inline bytes are plain data; a shared pointer has just been counted once more.
-        unsafe { std::ptr::read(self) }
+        // Inline bytes are plain data; a shared pointer has just been counted once more.
+        SmallBytes { head: self.head, last: self.last }
     }
 }
 
@@ -172,14 +180,14 @@ impl Drop for SmallBytes {
 impl PartialEq for SmallBytes {
     #[inline]
     fn eq(&self, other: &SmallBytes) -> bool {
-        if self.tag != other.tag {
-            return false;
+        if self.last != other.last {
+            return false; // Another tag, or other last bytes; shared strings have none.
         }
-        if self.tag == Tag::Shared {
+        if self.is_shared() {
             return self.as_slice() == other.as_slice();
         }
         let (x, y) = (self.words(), other.words());
-        x[0] == y[0] && x[1] == y[1] && x[2] == y[2]
+        x[0] == y[0] && x[1] == y[1]
     }
 }
 
@@ -189,7 +197,7 @@ impl Hash for SmallBytes {
     /// Inline strings are hashed as three words, whatever their length.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        if self.tag == Tag::Shared {
+        if self.is_shared() {
             state.write(self.as_slice());
             return;
         }
