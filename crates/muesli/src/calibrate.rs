@@ -219,11 +219,11 @@ impl Bench {
     }
 
     fn take_message(&mut self) -> Option<Envelope<muesli_protocols::score::Message>> {
-        let messages = self.effects.list.drain(..).filter_map(|effect| match effect {
+        let mut messages = self.effects.list.drain(..).filter_map(|effect| match effect {
             Effect::Send { envelope, .. } => Some(envelope),
             _ => None,
         });
-        messages.last()
+        messages.next_back()
     }
 }
 

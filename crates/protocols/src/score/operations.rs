@@ -45,6 +45,9 @@ struct Gathered {
     edge: Option<SmallBytes>,
 }
 
+/// A key asked for, with its place among those of its operation.
+type AskedKey = (usize, SpaceId, SmallBytes);
+
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -61,7 +64,7 @@ pub(super) struct Request {
 #[derive(Clone, Debug)]
 enum Asked {
     /// Keys, each with its place among those of the operation.
-    Keys(Vec<(usize, SpaceId, SmallBytes)>),
+    Keys(Vec<AskedKey>),
     /// Partitions of the operation's scan, and most rows wanted.
     Partitions(Vec<u16>, usize),
 }
@@ -206,12 +209,12 @@ impl Coordinator {
         &mut self,
         txn: Txn,
         kind: Kind,
-        keys: Vec<(usize, SpaceId, SmallBytes)>,
+        keys: Vec<AskedKey>,
         here: &Here<'_, Score>,
         cx: &mut Context<'_>,
     ) -> OpId {
         let alone = self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
-        let mut groups: Vec<(RepositoryId, Vec<(usize, SpaceId, SmallBytes)>)> = Vec::new();
+        let mut groups: Vec<(RepositoryId, Vec<AskedKey>)> = Vec::new();
         for (count, key) in keys.into_iter().enumerate() {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), 0, here, cx);
             let group = groups.iter_mut().skip(usize::from(alone)).find(|(known, _)| *known == to);
@@ -454,13 +457,11 @@ impl Coordinator {
         let live: Vec<Row> = live.collect();
         let complete = edge.is_none();
         let answer = slot.sets.overlay(&range, live, scan.reverse, scan.limit, complete);
-        if answer.len() == scan.limit {
-            if let Some((last, _)) = answer.last() {
-                if scan.reverse {
-                    seen.lo = last.clone().max(seen.lo);
-                } else {
-                    seen.hi = Some(last.successor());
-                }
+        if let Some((last, _)) = answer.last().filter(|_| answer.len() == scan.limit) {
+            if scan.reverse {
+                seen.lo = last.clone().max(seen.lo);
+            } else {
+                seen.hi = Some(last.successor());
             }
         }
         if cx.effects.recorder.is_some() {
