@@ -1,0 +1,17 @@
+//! Workloads: what clients do to a database, to measure it and to find it wrong.
+//!
+//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`] and
+//! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] runs
+//! them.
+
+pub mod append;
+pub mod bank;
+pub mod chance;
+pub mod distribution;
+pub mod embedded;
+mod loading;
+pub mod parameters;
+pub mod registry;
+pub mod tally;
+pub mod workload;
+pub mod ycsb;
