@@ -1,17 +1,20 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
 //! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`] and
-//! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] runs
-//! them.
+//! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`]
+//! run them, and [`history`] turns what was
+//! recorded into what the checker judges.
 
 pub mod append;
 pub mod bank;
 pub mod chance;
 pub mod distribution;
 pub mod embedded;
+pub mod history;
 mod loading;
 pub mod parameters;
 pub mod registry;
+pub mod simulated;
 pub mod tally;
 pub mod workload;
 pub mod ycsb;

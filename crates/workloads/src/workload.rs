@@ -18,6 +18,7 @@ use muesli::{Db, Error, SpaceOptions, Tx};
 use muesli_core::{Nanos, NodeId};
 
 use crate::chance::Chance;
+use crate::loading;
 use crate::tally::{Ended, Tallies};
 
 /// A future on the loop of the data, which need not be `Send`.
@@ -164,11 +165,16 @@ pub trait AnyWorkload: Send + Sync {
 
 impl<W: Workload> AnyWorkload for W {
     fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
-        Workload::spaces(self)
+        let mut spaces = Workload::spaces(self);
+        spaces.push((loading::SPACE, SpaceOptions::default()));
+        spaces
     }
 
     fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>> {
-        Box::pin(Workload::load(self, db))
+        Box::pin(async move {
+            Workload::load(self, db).await?;
+            loading::mark_loaded(db).await
+        })
     }
 
     fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>> {
@@ -185,6 +191,7 @@ impl<W: Workload> AnyWorkload for W {
 }
 
 async fn closed_loop<W: Workload>(workload: &W, mut seat: Seat) -> Result<(), Error> {
+    loading::see_loaded(&seat.db).await?;
     let mut memory = workload.begin(&mut seat)?;
     let mut now = (seat.clock)();
     let mut ended_before = seat.tallies.of(seat.client).ended();
