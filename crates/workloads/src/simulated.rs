@@ -12,9 +12,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli::{Db, Error, Retry};
+use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
-use muesli_core::{Catalog, Nanos, NodeId, OpId, Protocol};
+use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
@@ -121,6 +122,23 @@ pub fn run(
             Err(SimulationError::Protocol(other.to_owned(), names))
         }
     }
+}
+
+/// What a protocol promises, as the checker judges it; `None` for one that there is not.
+pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
+    let isolation = match protocol {
+        "score" => Score::ISOLATION,
+        _ => return None,
+    };
+    let level = match isolation {
+        Isolation::Serializable => Level::Serializable,
+        Isolation::StrictSerializable => Level::StrictSerializable,
+        Isolation::ExtendedUpdateSerializable => Level::Eus,
+        Isolation::RepeatableRead => Level::Rr,
+    };
+    let session_order =
+        matches!(isolation, Isolation::Serializable | Isolation::StrictSerializable);
+    Some((level, muesli_check::Options { session_order, ..Default::default() }))
 }
 
 /// What a task in the world leaves when it has ended.
