@@ -20,7 +20,7 @@ use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
-use muesli_sim::time::Span;
+use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
 use thiserror::Error;
@@ -32,6 +32,8 @@ use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
 
 /// How long everything may take to end once nothing is wrong any more.
 const PATIENCE: Span = Span::from_secs(60);
+/// The same where the clients still have their transactions to run.
+const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 /// How long loading may take.
 const LOADING_MOST: Span = Span::from_secs(600);
 /// How often it is looked whether loading is done.
@@ -153,6 +155,8 @@ struct Simulation<'a, P: Protocol> {
     catalog: Arc<Catalog>,
     clock: Clock,
     stop: Rc<Cell<bool>>,
+    /// When the last client ended.
+    ended: Rc<Cell<u64>>,
 }
 
 impl<'a, P: Protocol> Simulation<'a, P> {
@@ -176,8 +180,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let retry = Retry { pause_max: Duration::from_millis(5), ..Retry::default() };
         let db = Db::for_driver(world.database(), catalog.clone(), retry);
         let clock = one_clock(world.database());
-        let stop = Rc::new(Cell::new(false));
-        Ok(Simulation { world, db, workload, plan, tallies, catalog, clock, stop })
+        let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
+        Ok(Simulation { world, db, workload, plan, tallies, catalog, clock, stop, ended })
     }
 
     fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
@@ -189,13 +193,12 @@ impl<'a, P: Protocol> Simulation<'a, P> {
             Length::Transactions(_) => begun,
         };
         self.world.run_until(until.max(self.plan.plan.horizon()));
-        let horizon = self.world.now();
         self.stop.set(true);
-        let settled = self.world.settle(PATIENCE);
-        let length = match self.plan.length {
-            Length::Time(_) if self.plan.transactions_least == 0 => horizon.since(begun),
-            _ => self.world.now().since(begun),
-        };
+        let settled = self.world.settle(match self.plan.length {
+            Length::Time(_) => PATIENCE,
+            Length::Transactions(_) => PATIENCE_WORKING,
+        });
+        let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
             checks.extend(self.check());
@@ -245,7 +248,12 @@ impl<'a, P: Protocol> Simulation<'a, P> {
     fn client_body(&self, client: u32) -> ClientBody {
         let clients = self.tallies.clients() as u32;
         let share = self.plan.length.share(client, clients);
-        let least = Length::Transactions(self.plan.transactions_least).share(client, clients);
+        let least = match self.plan.length {
+            Length::Time(_) => self.plan.transactions_least,
+            Length::Transactions(all) => all.max(self.plan.transactions_least),
+        };
+        let least = Length::Transactions(least).share(client, clients);
+        let ended = self.ended.clone();
         let (workload, tallies) = (self.workload.clone(), self.tallies.clone());
         let (db, clock, stop) = (self.db.clone(), self.clock.clone(), self.stop.clone());
         let (seed, pause_most) = (self.plan.seed, self.plan.pause_most);
@@ -265,8 +273,12 @@ impl<'a, P: Protocol> Simulation<'a, P> {
                 tallies: tallies.clone(),
             };
             let workload = workload.clone();
-            // How it ended is in its tally.
-            Box::pin(async move { workload.run(seat).await.unwrap_or(()) })
+            let (clock, ended) = (clock.clone(), ended.clone());
+            Box::pin(async move {
+                // How its transactions ended is in its tally.
+                workload.run(seat).await.unwrap_or(());
+                ended.set(ended.get().max(clock().0));
+            })
         })
     }
 
