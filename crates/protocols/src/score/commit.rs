@@ -185,6 +185,7 @@ impl Coordinator {
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
             Decision::Abort(reason) => {
+                self.learn_from(reason);
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(reason)))
             }
         };

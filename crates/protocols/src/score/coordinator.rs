@@ -41,6 +41,9 @@ pub struct Coordinator {
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(super) heard: Timestamp,
+    /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
+    /// a node that is told of nothing new would read the same stale versions for ever.
+    pub(super) fresh: Timestamp,
     /// No transaction of this node reads below it: told to others, so it never falls.
     pub(super) bound: Timestamp,
     pub(super) watermark: Watermark,
@@ -150,6 +153,9 @@ impl Coordinator {
         if self.slot(txn).is_none() {
             return;
         }
+        if let Failure::Aborted(reason) = failure {
+            self.learn_from(*reason);
+        }
         self.end(txn, None, Status::Aborted, None, cx);
         if self.operations.is_empty() {
             return;
@@ -164,6 +170,14 @@ impl Coordinator {
             self.operations.remove(&op);
             self.requests.retain(|_, request| request.op != op);
             cx.complete(op, OpResult::Failed(failure.clone()));
+        }
+    }
+
+    /// What a stale read teaches: later snapshots are to be at least what was heard of since.
+    pub(super) fn learn_from(&mut self, reason: Abort) {
+        match reason {
+            Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => self.fresh = self.heard,
+            Abort::Locked | Abort::Abandoned | Abort::Overloaded | Abort::Rollback => {}
         }
     }
 
@@ -200,6 +214,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
             committing: BTreeMap::new(),
             sweep_timer_set: false,
             heard: Timestamp::ZERO,
+            fresh: Timestamp::ZERO,
             bound: Timestamp::ZERO,
             watermark: Watermark::default(),
             started: Nanos(0),
@@ -224,7 +239,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
                 (self.slots.len() - 1) as u32
             }
         };
-        let base = options.floor.max(self.bound);
+        let base = options.floor.max(self.bound).max(self.fresh);
         let slot = &mut self.slots[place as usize];
         slot.running = true;
         slot.committing = None;
@@ -323,7 +338,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         match message {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
             Message::ScanReply(reply) => self.on_scan_reply(reply, here, cx),
-            Message::Vote { txn, repository, vote } => {
+            Message::Vote { txn, repository, vote, committed } => {
+                self.heard = self.heard.max(committed);
                 if txn.incarnation == self.incarnation {
                     self.on_vote(txn, repository, vote, cx);
                 }

@@ -327,6 +327,7 @@ impl Coordinator {
         let Some(request) = self.requests.remove(&reply.request) else { return };
         let Some(operation) = self.operations.get(&request.op) else { return };
         let txn = operation.txn;
+        self.heard = self.heard.max(reply.committed);
         let Some(snapshot) = reply.snapshot else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
             return;
@@ -419,6 +420,7 @@ impl Coordinator {
         let Some(request) = self.requests.remove(&reply.request) else { return };
         let Some(operation) = self.operations.get(&request.op) else { return };
         let txn = operation.txn;
+        self.heard = self.heard.max(reply.committed);
         let Some(snapshot) = reply.snapshot else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
             return;

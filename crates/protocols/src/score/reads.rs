@@ -107,7 +107,8 @@ impl Participant {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
             Err(NotServed::TooOld) => {
                 let request = request.request;
-                let reply = ReadReply { request, snapshot: None, found: Vec::new() };
+                let (committed, found) = (self.clock.committed(), Vec::new());
+                let reply = ReadReply { request, snapshot: None, committed, found };
                 cx.send(from, Message::ReadReply(reply));
             }
             Err(NotServed::Blocked) => {
@@ -128,7 +129,8 @@ impl Participant {
             let read = self.read_here(*space, key, snapshot, false, cx)?;
             found.push(Found::from(read.version));
         }
-        Ok(ReadReply { request: request.request, snapshot: Some(snapshot), found })
+        let (request, committed) = (request.request, self.clock.committed());
+        Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }
 
     pub(super) fn on_scan(&mut self, from: Address, request: ScanRequest, cx: &mut Context<'_>) {
@@ -136,8 +138,8 @@ impl Participant {
             Ok(reply) => cx.send(from, Message::ScanReply(reply)),
             Err(NotServed::TooOld) => {
                 let request = request.request;
-                let (rows, complete) = (Vec::new(), true);
-                let reply = ScanReply { request, snapshot: None, rows, complete };
+                let (committed, rows, complete) = (self.clock.committed(), Vec::new(), true);
+                let reply = ScanReply { request, snapshot: None, committed, rows, complete };
                 cx.send(from, Message::ScanReply(reply));
             }
             Err(NotServed::Blocked) => {
@@ -157,7 +159,9 @@ impl Participant {
         self.space(space, cx);
         let (rows, complete) = self.rows_at(request, snapshot, cx)?;
         cx.effects.work.reads += rows.len() as u64;
-        Ok(ScanReply { request: request.request, snapshot: Some(snapshot), rows, complete })
+        let (request, snapshot) = (request.request, Some(snapshot));
+        let committed = self.clock.committed();
+        Ok(ScanReply { request, snapshot, committed, rows, complete })
     }
 
     /// The rows that a scan sees, deleted ones without a value, and whether it saw the range to
