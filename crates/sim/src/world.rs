@@ -38,6 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Recorder, Role, Settings};
 
 use crate::disk::Disk;
+use crate::fault::Fault;
 use crate::network::{Arrival, Epoch, Network};
 use crate::plan::Plan;
 use crate::queue::EventQueue;
@@ -285,7 +286,10 @@ impl<P: Protocol> World<P> {
 
 fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
-    let disk = Disk::new(setup.disk, disk_seed.stream());
+    let mut disk = Disk::new(setup.disk, disk_seed.stream());
+    if !setup.plan.faults().iter().any(|timed| matches!(timed.fault, Fault::Crash(_))) {
+        disk.keep_nothing();
+    }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), disk, setup.costs, random);
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
