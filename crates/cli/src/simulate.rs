@@ -229,6 +229,10 @@ impl Search<'_> {
         self.bar.set_message(message);
     }
 
+    fn again(&self, seed: u64, shorter: Option<&Plan>) -> String {
+        command_again(self.workload.name, self.options, seed, shorter)
+    }
+
     fn tell(&self, seed: u64, plan: Option<&Plan>, problems: &[String]) -> anyhow::Result<()> {
         self.lock().failed += 1;
         let mut text = format!("seed {seed} FAILED\n");
@@ -238,11 +242,11 @@ impl Search<'_> {
         for problem in problems {
             text += &format!("  {}\n", problem.trim_end().replace('\n', "\n  "));
         }
-        text += &format!("  again: {}\n", self.command(seed, None));
+        text += &format!("  again: {}\n", self.again(seed, None));
         if let Some(plan) = plan.filter(|plan| !plan.faults().is_empty()) {
             let shrunk = self.trial.shrink(seed, plan)?;
             if shrunk.faults().len() < plan.faults().len() {
-                text += &format!("  shorter: {}\n", self.command(seed, Some(&shrunk)));
+                text += &format!("  shorter: {}\n", self.again(seed, Some(&shrunk)));
             }
         }
         self.bar.suspend(|| {
@@ -251,26 +255,30 @@ impl Search<'_> {
         });
         Ok(())
     }
+}
 
-    /// The command that runs this seed again.
-    fn command(&self, seed: u64, plan: Option<&Plan>) -> String {
-        let SimOptions { faults, protocol, nodes, clients, transactions, .. } = self.options;
-        let mut command = format!(
-            "muesli sim {} --seeds {seed} --faults {faults} --protocol {protocol} --nodes {nodes} \
-             --clients {clients} --transactions {transactions}",
-            self.workload.name
-        );
-        if let Some(replicas) = self.options.replicas {
-            command += &format!(" --replicas {replicas}");
-        }
-        for parameter in &self.options.parameters {
-            command += &format!(" --param '{parameter}'");
-        }
-        if let Some(plan) = plan.or(self.options.plan.as_ref()) {
-            command += &format!(" --plan '{plan}'");
-        }
-        command
+/// The command that runs this seed again.
+fn command_again(
+    workload: &str,
+    options: &SimOptions,
+    seed: u64,
+    shorter: Option<&Plan>,
+) -> String {
+    let SimOptions { faults, protocol, nodes, clients, transactions, .. } = options;
+    let mut command = format!(
+        "muesli sim {workload} --seeds {seed} --faults {faults} --protocol {protocol} \
+         --nodes {nodes} --clients {clients} --transactions {transactions}",
+    );
+    if let Some(replicas) = options.replicas {
+        command += &format!(" --replicas {replicas}");
     }
+    for parameter in &options.parameters {
+        command += &format!(" --param '{parameter}'");
+    }
+    if let Some(plan) = shorter.or(options.plan.as_ref()) {
+        command += &format!(" --plan '{plan}'");
+    }
+    command
 }
 
 /// Tries a seed; what an assertion of the code under test said, if one failed.
@@ -285,6 +293,33 @@ fn attempt(trial: &Trial, seed: u64, trace: bool) -> Result<Result<Trialled, Tri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parsed(line: &str) -> SimOptions {
+        // Every second piece between quotes is one argument; the others are split at spaces.
+        let pieces = line.split('\'').enumerate();
+        let arguments = pieces.flat_map(|(place, piece)| match place % 2 {
+            0 => piece.split_whitespace().collect(),
+            _ => vec![piece],
+        });
+        let matches = command().try_get_matches_from(arguments.skip(1)).expect("it is taken");
+        let (_, matches) = chosen(&matches);
+        SimOptions::from_arg_matches(matches).expect("it is taken")
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_seed_is_read_back() {
+        for line in [
+            "muesli sim bank --seeds 5",
+            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --clients 3 \
+             --transactions 50 --param workload=t --param keys=40 \
+             --plan 'horizon 1s; 12ms+300ms crash n3'",
+        ] {
+            let options = parsed(line);
+            let workload = line.split(' ').nth(2).expect("a workload");
+            let again = parsed(&command_again(workload, &options, 5, None));
+            assert_eq!(format!("{again:?}"), format!("{options:?}"));
+        }
+    }
 
     #[test]
     fn seeds_are_a_range_or_one() {
