@@ -21,9 +21,10 @@ use crate::table::grouped;
 
 #[derive(Args, Clone, Debug)]
 struct SimOptions {
-    /// The seeds, as 1..101 (the last one is not tried) or one number
-    #[arg(long, value_name = "A..B", default_value = "1..101", value_parser = seeds)]
-    seeds: Range<u64>,
+    /// The seeds, as 1..101 (the last one is not tried) or one number [default: 1..101, or all
+    /// from 1 on with --minutes]
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    seeds: Option<Range<u64>>,
     /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew
     #[arg(long, value_name = "KINDS", default_value = "all")]
     faults: FaultKinds,
@@ -34,13 +35,15 @@ struct SimOptions {
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
     /// Nodes, with a repository each
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
     nodes: u32,
     /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
     #[arg(long, value_name = "R")]
     replicas: Option<usize>,
     /// Clients
-    #[arg(long, value_name = "C", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "C", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,
     /// At least so many transactions are run with each seed
     #[arg(long, value_name = "N", default_value_t = 300)]
@@ -88,8 +91,10 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let (workload, matches) = chosen(matches);
     let options = SimOptions::from_arg_matches(matches)?;
-    if options.trace.is_some() && options.seeds.end - options.seeds.start != 1 {
-        bail!("--trace takes one seed, as in --seeds {}", options.seeds.start);
+    let last = if options.minutes.is_some() { u64::MAX } else { 101 };
+    let seeds = options.seeds.clone().unwrap_or(1..last);
+    if options.trace.is_some() && seeds.end - seeds.start != 1 {
+        bail!("--trace takes one seed, as in --seeds {}", seeds.start);
     }
     let deadline = match options.minutes {
         None => None,
@@ -102,10 +107,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         trial: trial(workload, &options),
         options: &options,
         workload,
-        next: AtomicU64::new(options.seeds.start),
+        next: AtomicU64::new(seeds.start),
+        end: seeds.end,
         deadline,
         found: Mutex::default(),
-        bar: progress(options.seeds.end - options.seeds.start),
+        bar: progress(seeds.end - seeds.start),
     };
     let begun = Instant::now();
     search.on_all_cores()?;
@@ -153,6 +159,7 @@ struct Search<'a> {
     options: &'a SimOptions,
     workload: &'static Description,
     next: AtomicU64,
+    end: u64,
     deadline: Option<Instant>,
     found: Mutex<Found>,
     bar: ProgressBar,
@@ -188,7 +195,7 @@ impl Search<'_> {
     fn work(&self) {
         while self.deadline.is_none_or(|deadline| Instant::now() < deadline) {
             let seed = self.next.fetch_add(1, Ordering::Relaxed);
-            if seed >= self.options.seeds.end || self.lock().error.is_some() {
+            if seed >= self.end || self.lock().error.is_some() {
                 return;
             }
             if let Err(error) = self.one(seed) {
