@@ -63,7 +63,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "distribution",
         "default",
         Kind::Choice(DISTRIBUTIONS),
-        "How keys are chosen; by default latest in d, zipfian in t and s, else scrambled (zipfian).",
+        "How keys are chosen; by default latest in d, zipfian in t and s, else scrambled.",
     ),
     Parameter::new(
         "theta",
