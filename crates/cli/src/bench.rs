@@ -35,7 +35,8 @@ struct BenchOptions {
     #[arg(long, value_name = "R", default_value_t = 1)]
     replicas: usize,
     /// Clients, each of which runs one transaction after the other
-    #[arg(long, value_name = "C", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "C", default_value_t = 32,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
     /// How long they run; virtual seconds in the simulator
     #[arg(long, value_name = "S", default_value_t = 5.0, conflicts_with = "transactions")]

@@ -21,9 +21,10 @@ use crate::table::grouped;
 
 #[derive(Args, Clone, Debug)]
 struct SimOptions {
-    /// The seeds, as 1..101 (the last one is not tried) or one number
-    #[arg(long, value_name = "A..B", default_value = "1..101", value_parser = seeds)]
-    seeds: Range<u64>,
+    /// The seeds, as 1..101 (the last one is not tried) or one number [default: 1..101, or all
+    /// from 1 on with --minutes]
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    seeds: Option<Range<u64>>,
     /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew
     #[arg(long, value_name = "KINDS", default_value = "all")]
     faults: FaultKinds,
@@ -34,13 +35,15 @@ struct SimOptions {
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
     /// Nodes, with a repository each
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
     nodes: u32,
     /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
     #[arg(long, value_name = "R")]
     replicas: Option<usize>,
     /// Clients
-    #[arg(long, value_name = "C", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "C", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,
     /// At least so many transactions are run with each seed
     #[arg(long, value_name = "N", default_value_t = 300)]
@@ -88,8 +91,10 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let (workload, matches) = chosen(matches);
     let options = SimOptions::from_arg_matches(matches)?;
-    if options.trace.is_some() && options.seeds.end - options.seeds.start != 1 {
-        bail!("--trace takes one seed, as in --seeds {}", options.seeds.start);
+    let last = if options.minutes.is_some() { u64::MAX } else { 101 };
+    let seeds = options.seeds.clone().unwrap_or(1..last);
+    if options.trace.is_some() && seeds.end - seeds.start != 1 {
+        bail!("--trace takes one seed, as in --seeds {}", seeds.start);
     }
     let deadline = match options.minutes {
         None => None,
@@ -102,10 +107,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         trial: trial(workload, &options),
         options: &options,
         workload,
-        next: AtomicU64::new(options.seeds.start),
+        next: AtomicU64::new(seeds.start),
+        end: seeds.end,
         deadline,
         found: Mutex::default(),
-        bar: progress(options.seeds.end - options.seeds.start),
+        bar: progress(seeds.end - seeds.start),
     };
     let begun = Instant::now();
     search.on_all_cores()?;
@@ -153,6 +159,7 @@ struct Search<'a> {
     options: &'a SimOptions,
     workload: &'static Description,
     next: AtomicU64,
+    end: u64,
     deadline: Option<Instant>,
     found: Mutex<Found>,
     bar: ProgressBar,
@@ -188,7 +195,7 @@ impl Search<'_> {
     fn work(&self) {
         while self.deadline.is_none_or(|deadline| Instant::now() < deadline) {
             let seed = self.next.fetch_add(1, Ordering::Relaxed);
-            if seed >= self.options.seeds.end || self.lock().error.is_some() {
+            if seed >= self.end || self.lock().error.is_some() {
                 return;
             }
             if let Err(error) = self.one(seed) {
@@ -229,6 +236,10 @@ impl Search<'_> {
         self.bar.set_message(message);
     }
 
+    fn again(&self, seed: u64, shorter: Option<&Plan>) -> String {
+        command_again(self.workload.name, self.options, seed, shorter)
+    }
+
     fn tell(&self, seed: u64, plan: Option<&Plan>, problems: &[String]) -> anyhow::Result<()> {
         self.lock().failed += 1;
         let mut text = format!("seed {seed} FAILED\n");
@@ -238,11 +249,11 @@ impl Search<'_> {
         for problem in problems {
             text += &format!("  {}\n", problem.trim_end().replace('\n', "\n  "));
         }
-        text += &format!("  again: {}\n", self.command(seed, None));
+        text += &format!("  again: {}\n", self.again(seed, None));
         if let Some(plan) = plan.filter(|plan| !plan.faults().is_empty()) {
             let shrunk = self.trial.shrink(seed, plan)?;
             if shrunk.faults().len() < plan.faults().len() {
-                text += &format!("  shorter: {}\n", self.command(seed, Some(&shrunk)));
+                text += &format!("  shorter: {}\n", self.again(seed, Some(&shrunk)));
             }
         }
         self.bar.suspend(|| {
@@ -251,26 +262,30 @@ impl Search<'_> {
         });
         Ok(())
     }
+}
 
-    /// The command that runs this seed again.
-    fn command(&self, seed: u64, plan: Option<&Plan>) -> String {
-        let SimOptions { faults, protocol, nodes, clients, transactions, .. } = self.options;
-        let mut command = format!(
-            "muesli sim {} --seeds {seed} --faults {faults} --protocol {protocol} --nodes {nodes} \
-             --clients {clients} --transactions {transactions}",
-            self.workload.name
-        );
-        if let Some(replicas) = self.options.replicas {
-            command += &format!(" --replicas {replicas}");
-        }
-        for parameter in &self.options.parameters {
-            command += &format!(" --param '{parameter}'");
-        }
-        if let Some(plan) = plan.or(self.options.plan.as_ref()) {
-            command += &format!(" --plan '{plan}'");
-        }
-        command
+/// The command that runs this seed again.
+fn command_again(
+    workload: &str,
+    options: &SimOptions,
+    seed: u64,
+    shorter: Option<&Plan>,
+) -> String {
+    let SimOptions { faults, protocol, nodes, clients, transactions, .. } = options;
+    let mut command = format!(
+        "muesli sim {workload} --seeds {seed} --faults {faults} --protocol {protocol} \
+         --nodes {nodes} --clients {clients} --transactions {transactions}",
+    );
+    if let Some(replicas) = options.replicas {
+        command += &format!(" --replicas {replicas}");
     }
+    for parameter in &options.parameters {
+        command += &format!(" --param '{parameter}'");
+    }
+    if let Some(plan) = shorter.or(options.plan.as_ref()) {
+        command += &format!(" --plan '{plan}'");
+    }
+    command
 }
 
 /// Tries a seed; what an assertion of the code under test said, if one failed.
@@ -285,6 +300,33 @@ fn attempt(trial: &Trial, seed: u64, trace: bool) -> Result<Result<Trialled, Tri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parsed(line: &str) -> SimOptions {
+        // Every second piece between quotes is one argument; the others are split at spaces.
+        let pieces = line.split('\'').enumerate();
+        let arguments = pieces.flat_map(|(place, piece)| match place % 2 {
+            0 => piece.split_whitespace().collect(),
+            _ => vec![piece],
+        });
+        let matches = command().try_get_matches_from(arguments.skip(1)).expect("it is taken");
+        let (_, matches) = chosen(&matches);
+        SimOptions::from_arg_matches(matches).expect("it is taken")
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_seed_is_read_back() {
+        for line in [
+            "muesli sim bank --seeds 5",
+            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --clients 3 \
+             --transactions 50 --param workload=t --param keys=40 \
+             --plan 'horizon 1s; 12ms+300ms crash n3'",
+        ] {
+            let options = parsed(line);
+            let workload = line.split(' ').nth(2).expect("a workload");
+            let again = parsed(&command_again(workload, &options, 5, None));
+            assert_eq!(format!("{again:?}"), format!("{options:?}"));
+        }
+    }
 
     #[test]
     fn seeds_are_a_range_or_one() {

@@ -80,6 +80,18 @@ pub enum ParameterError {
     Together(String),
 }
 
+impl Parameter {
+    /// A parameter with this name, default, kind and help.
+    pub const fn new(
+        name: &'static str,
+        default: &'static str,
+        kind: Kind,
+        help: &'static str,
+    ) -> Parameter {
+        Parameter { name, default, kind, help }
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -203,13 +215,12 @@ impl Values {
 mod tests {
     use super::*;
 
-    #[rustfmt::skip]
     const TABLE: &[Parameter] = &[
-        Parameter { name: "keys", default: "10", kind: Kind::Count(2, 99), help: "" },
-        Parameter { name: "reads", default: "50", kind: Kind::Percent, help: "" },
-        Parameter { name: "theta", default: "0", kind: Kind::Number(0.0, 1.0), help: "" },
-        Parameter { name: "safe", default: "true", kind: Kind::Flag, help: "" },
-        Parameter { name: "mix", default: "a", kind: Kind::Choice(&["a", "b"]), help: "" },
+        Parameter::new("keys", "10", Kind::Count(2, 99), ""),
+        Parameter::new("reads", "50", Kind::Percent, ""),
+        Parameter::new("theta", "0", Kind::Number(0.0, 1.0), ""),
+        Parameter::new("safe", "true", Kind::Flag, ""),
+        Parameter::new("mix", "a", Kind::Choice(&["a", "b"]), ""),
     ];
 
     fn read(given: &[&str]) -> Result<Values, ParameterError> {

@@ -19,8 +19,11 @@ pub struct Description {
     pub about: &'static str,
     /// What it takes.
     pub parameters: &'static [Parameter],
-    build: fn(&Values, u32) -> Result<Arc<dyn AnyWorkload>, ParameterError>,
+    build: Build,
 }
+
+/// Makes a workload from its parameters, for so many clients.
+type Build = fn(&Values, u32) -> Result<Arc<dyn AnyWorkload>, ParameterError>;
 
 /// All workloads.
 pub const WORKLOADS: &[Description] = &[

@@ -118,12 +118,25 @@ pub fn run(
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
     match plan.protocol.as_str() {
-        "score" => Simulation::<Score>::new(workload, plan, tallies)?.run(),
+        "score" => run_protocol::<Score>(workload, plan, Default::default(), tallies),
         other => {
             let names = muesli_protocols::NAMES.join(", ");
             Err(SimulationError::Protocol(other.to_owned(), names))
         }
     }
+}
+
+/// As [`run`], under protocol `P` with its switches set as given, whatever the plan names.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_protocol<P: Protocol>(
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Simulated,
+    rules: P::Rules,
+    tallies: &Arc<Tallies>,
+) -> Result<SimulatedOutcome, SimulationError> {
+    Simulation::<P>::new(workload, plan, rules, tallies)?.run()
 }
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
@@ -163,6 +176,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
     fn new(
         workload: &'a Arc<dyn AnyWorkload>,
         plan: &'a Simulated,
+        rules: P::Rules,
         tallies: &'a Arc<Tallies>,
     ) -> Result<Self, SimulationError> {
         let catalog = Arc::new(catalog(workload, plan)?);
@@ -172,6 +186,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let topology = Topology::uniform(plan.nodes, class);
         let seed = Seed::new(plan.seed);
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
+        setup.rules = rules;
         setup.settings.logging = plan.logging;
         setup.settings.keep_tombstones = plan.history;
         setup.history = plan.history;

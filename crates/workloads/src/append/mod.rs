@@ -25,14 +25,33 @@ pub use record::{ListHistory, ListOperation, ListStatus, ListTransaction};
 pub const SPACE: &str = "lists";
 
 /// What the list workload takes.
-#[rustfmt::skip]
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "keys", default: "20", kind: Kind::Count(1, 1_000_000), help: "How many lists are in use at a time." },
-    Parameter { name: "operations", default: "4", kind: Kind::Count(1, 100), help: "The most reads and appends in one transaction; the least is 1." },
-    Parameter { name: "appends", default: "50", kind: Kind::Percent, help: "Share of the operations that append." },
-    Parameter { name: "length", default: "100", kind: Kind::Count(1, 100_000), help: "How many appends a list takes before another takes its place." },
-    Parameter { name: "distribution", default: "uniform", kind: Kind::Choice(distribution::NAMES), help: "How lists are chosen." },
-    Parameter { name: "theta", default: "0.99", kind: Kind::Number(0.0, 1.0), help: "Skew of the zipfian and latest distributions." },
+    Parameter::new("keys", "20", Kind::Count(1, 1_000_000), "How many lists are in use at a time."),
+    Parameter::new(
+        "operations",
+        "4",
+        Kind::Count(1, 100),
+        "The most reads and appends in one transaction; the least is 1.",
+    ),
+    Parameter::new("appends", "50", Kind::Percent, "Share of the operations that append."),
+    Parameter::new(
+        "length",
+        "100",
+        Kind::Count(1, 100_000),
+        "How many appends a list takes before another takes its place.",
+    ),
+    Parameter::new(
+        "distribution",
+        "uniform",
+        Kind::Choice(distribution::NAMES),
+        "How lists are chosen.",
+    ),
+    Parameter::new(
+        "theta",
+        "0.99",
+        Kind::Number(0.0, 1.0),
+        "Skew of the zipfian and latest distributions.",
+    ),
 ];
 
 /// The list-append workload.

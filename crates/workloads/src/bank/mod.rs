@@ -26,21 +26,65 @@ use mix::{Choice, Mix};
 const SPACE: &str = "accounts";
 
 /// What the bank takes.
-#[rustfmt::skip]
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "keys", default: "1000", kind: Kind::Count(2, 100_000_000), help: "How many accounts there are." },
-    Parameter { name: "initial", default: "10000", kind: Kind::Count(0, 1_000_000_000), help: "What each account holds at first." },
-    Parameter { name: "amount", default: "100", kind: Kind::Count(1, 1_000_000_000), help: "The most that a transfer moves; the least is 1." },
-    Parameter { name: "pairs", default: "1", kind: Kind::Count(1, 1000), help: "How many transfers one transaction makes, between different accounts." },
-    Parameter { name: "overdraft", default: "false", kind: Kind::Flag, help: "Whether accounts may be overdrawn; if not, such transfers roll back." },
-    Parameter { name: "reads", default: "50", kind: Kind::Percent, help: "Share of transactions that read two accounts." },
-    Parameter { name: "totals", default: "1", kind: Kind::Percent, help: "Share of transactions that read all accounts." },
-    Parameter { name: "write-all", default: "0", kind: Kind::Percent, help: "Share of transactions that write all accounts back unchanged." },
-    Parameter { name: "theta", default: "0", kind: Kind::Number(0.0, 1.0), help: "Zipfian skew in the choice of accounts; 0 is uniform." },
-    Parameter { name: "hot", default: "0", kind: Kind::Count(0, 100_000_000), help: "How many accounts are hot." },
-    Parameter { name: "hot-share", default: "0", kind: Kind::Percent, help: "Share of choices that go to the hot accounts." },
-    Parameter { name: "locality", default: "0", kind: Kind::Percent, help: "Share of transactions that use accounts of the client's own node only." },
-    Parameter { name: "disjoint", default: "false", kind: Kind::Flag, help: "Whether each client uses accounts of its own, so that none conflict." },
+    Parameter::new("keys", "1000", Kind::Count(2, 100_000_000), "How many accounts there are."),
+    Parameter::new(
+        "initial",
+        "10000",
+        Kind::Count(0, 1_000_000_000),
+        "What each account holds at first.",
+    ),
+    Parameter::new(
+        "amount",
+        "100",
+        Kind::Count(1, 1_000_000_000),
+        "The most that a transfer moves; the least is 1.",
+    ),
+    Parameter::new(
+        "pairs",
+        "1",
+        Kind::Count(1, 1000),
+        "How many transfers one transaction makes, between different accounts.",
+    ),
+    Parameter::new(
+        "overdraft",
+        "false",
+        Kind::Flag,
+        "Whether accounts may be overdrawn; if not, such transfers roll back.",
+    ),
+    Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read two accounts."),
+    Parameter::new("totals", "1", Kind::Percent, "Share of transactions that read all accounts."),
+    Parameter::new(
+        "write-all",
+        "0",
+        Kind::Percent,
+        "Share of transactions that write all accounts back unchanged.",
+    ),
+    Parameter::new(
+        "theta",
+        "0",
+        Kind::Number(0.0, 1.0),
+        "Zipfian skew in the choice of accounts; 0 is uniform.",
+    ),
+    Parameter::new("hot", "0", Kind::Count(0, 100_000_000), "How many accounts are hot."),
+    Parameter::new(
+        "hot-share",
+        "0",
+        Kind::Percent,
+        "Share of choices that go to the hot accounts.",
+    ),
+    Parameter::new(
+        "locality",
+        "0",
+        Kind::Percent,
+        "Share of transactions that use accounts of the client's own node only.",
+    ),
+    Parameter::new(
+        "disjoint",
+        "false",
+        Kind::Flag,
+        "Whether each client uses accounts of its own, so that none conflict.",
+    ),
 ];
 
 /// The bank.

@@ -44,20 +44,69 @@ use record::{Layout, Record};
 const SPACE: &str = "usertable";
 
 /// What YCSB takes.
-#[rustfmt::skip]
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "workload", default: "a", kind: Kind::Choice(&["a", "b", "c", "d", "e", "f", "t", "s"]), help: "Core workload a to f, t: transactions over several records, s: transactions that scan." },
-    Parameter { name: "keys", default: "1000", kind: Kind::Count(2, 100_000_000), help: "How many records there are at first." },
-    Parameter { name: "fields", default: "10", kind: Kind::Count(1, 1000), help: "Fields of a record." },
-    Parameter { name: "field-length", default: "100", kind: Kind::Count(1, 100_000), help: "Bytes of a field." },
-    Parameter { name: "distribution", default: "default", kind: Kind::Choice(DISTRIBUTIONS), help: "How keys are chosen; by default latest in d, zipfian in t and s, else scrambled (zipfian)." },
-    Parameter { name: "theta", default: "0.99", kind: Kind::Number(0.0, 1.0), help: "Skew of the zipfian and latest distributions; that of the scrambled one is always 0.99." },
-    Parameter { name: "inserts", default: "100", kind: Kind::Count(0, 100_000_000), help: "Inserts expected in d and e, for which the distributions leave room." },
-    Parameter { name: "scan", default: "100", kind: Kind::Count(1, 100_000), help: "Most records of a scan in e; the least is 1." },
-    Parameter { name: "reads", default: "16", kind: Kind::Count(1, 10_000), help: "Records that a transaction of t reads, and keys of a range in s." },
-    Parameter { name: "writes", default: "4", kind: Kind::Count(1, 10_000), help: "Most records that an update of t or s changes; the least is 1." },
-    Parameter { name: "updates", default: "50", kind: Kind::Percent, help: "Share of the transactions of t and s that are updates." },
-    Parameter { name: "groups", default: "20", kind: Kind::Percent, help: "Share of the transactions of t that read a whole group of neighbours." },
+    Parameter::new(
+        "workload",
+        "a",
+        Kind::Choice(&["a", "b", "c", "d", "e", "f", "t", "s"]),
+        "Core a to f, t: transactions over several records, s: transactions that scan.",
+    ),
+    Parameter::new(
+        "keys",
+        "1000",
+        Kind::Count(2, 100_000_000),
+        "How many records there are at first.",
+    ),
+    Parameter::new("fields", "10", Kind::Count(1, 1000), "Fields of a record."),
+    Parameter::new("field-length", "100", Kind::Count(1, 100_000), "Bytes of a field."),
+    Parameter::new(
+        "distribution",
+        "default",
+        Kind::Choice(DISTRIBUTIONS),
+        "How keys are chosen; by default latest in d, zipfian in t and s, else scrambled.",
+    ),
+    Parameter::new(
+        "theta",
+        "0.99",
+        Kind::Number(0.0, 1.0),
+        "Skew of the zipfian and latest distributions; that of the scrambled one is always 0.99.",
+    ),
+    Parameter::new(
+        "inserts",
+        "100",
+        Kind::Count(0, 100_000_000),
+        "Inserts expected in d and e, for which the distributions leave room.",
+    ),
+    Parameter::new(
+        "scan",
+        "100",
+        Kind::Count(1, 100_000),
+        "Most records of a scan in e; the least is 1.",
+    ),
+    Parameter::new(
+        "reads",
+        "16",
+        Kind::Count(1, 10_000),
+        "Records that a transaction of t reads, and keys of a range in s.",
+    ),
+    Parameter::new(
+        "writes",
+        "4",
+        Kind::Count(1, 10_000),
+        "Most records that an update of t or s changes; the least is 1.",
+    ),
+    Parameter::new(
+        "updates",
+        "50",
+        Kind::Percent,
+        "Share of the transactions of t and s that are updates.",
+    ),
+    Parameter::new(
+        "groups",
+        "20",
+        Kind::Percent,
+        "Share of the transactions of t that read a whole group of neighbours.",
+    ),
 ];
 
 const DISTRIBUTIONS: &[&str] =
