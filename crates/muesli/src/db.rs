@@ -89,7 +89,7 @@ impl Db {
         let catalog = RwLock::new(catalog);
         let conflicts = Default::default();
         let inner = Arc::new(Inner { database, catalog, retry, sessions, turn, conflicts, away });
-        Db::in_new_session(inner, TxnOptions::default())
+        Db::in_new_session(inner, TxnOptions::default(), 0)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -98,15 +98,18 @@ impl Db {
         Db::new(database, catalog, retry, None)
     }
 
-    fn in_new_session(inner: Arc<Inner>, options: TxnOptions) -> Db {
+    fn in_new_session(inner: Arc<Inner>, options: TxnOptions, seen: u64) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Arc::new(Session { id, seen: AtomicU64::new(0) });
+        let session = Arc::new(Session { id, seen: AtomicU64::new(seen) });
         Db { inner, session, options }
     }
 
-    /// The same database in a new session.
+    /// The same database in a new session, which sees at least what this one has seen so far and
+    /// then goes its own way. Sessions that have nothing in common may read snapshots older than
+    /// what another one was just told is committed; [`strict`](Self::strict) transactions do not.
     pub fn session(&self) -> Db {
-        Db::in_new_session(self.inner.clone(), self.options)
+        let seen = self.session.seen.load(Ordering::Relaxed);
+        Db::in_new_session(self.inner.clone(), self.options, seen)
     }
 
     /// The same session, whose transactions only read: they never abort and never validate.
