@@ -29,6 +29,18 @@ pub trait Engine {
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure>;
     /// Reads a key.
     fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
+    /// and [`get`](Self::get) or [`get_many`](Self::get_many) is to be asked. A driver that counts every operation need not offer it.
+    fn peek(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let _ = (txn, space, keys, out);
+        false
+    }
     /// Reads several keys.
     fn get_many(
         &self,
@@ -77,6 +89,14 @@ pub trait Direct {
     fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure>;
     /// Reads a key.
     fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Reads keys straight into `out`; see [`Engine::peek`].
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool;
     /// Buffers a write; `None` deletes.
     fn put(
         &mut self,

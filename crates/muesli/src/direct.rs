@@ -26,6 +26,35 @@ impl DirectTx<'_> {
     /// or is being committed.
     #[inline]
     pub fn get(&mut self, space: Space, key: &SmallBytes) -> Result<Option<SmallBytes>, Error> {
+        let [found] = self.get_array(space, std::array::from_ref(key))?;
+        Ok(found)
+    }
+
+    /// Reads several keys of this loop at once, which costs less than one by one.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn get_array<const N: usize>(
+        &mut self,
+        space: Space,
+        keys: &[SmallBytes; N],
+    ) -> Result<[Option<SmallBytes>; N], Error> {
+        let mut found = [const { None }; N];
+        if !self.direct.peek(self.txn, space.id, keys, &mut found) {
+            for (key, found) in keys.iter().zip(&mut found) {
+                *found = self.get_otherwise(space, key)?;
+            }
+        }
+        Ok(found)
+    }
+
+    #[cold]
+    fn get_otherwise(
+        &mut self,
+        space: Space,
+        key: &SmallBytes,
+    ) -> Result<Option<SmallBytes>, Error> {
         match self.direct.get(self.txn, space.id, key) {
             Step::Done(answer) => Ok(answer?),
             Step::Wait(op) => {

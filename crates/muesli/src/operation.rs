@@ -57,6 +57,11 @@ impl Ask for Get {
 
     #[inline]
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Option<SmallBytes>> {
+        let mut found = [None];
+        if engine.peek(txn, self.space, std::array::from_ref(&self.key), &mut found) {
+            let [found] = found;
+            return Step::Done(Ok(found));
+        }
         engine.get(txn, self.space, &self.key)
     }
 

@@ -164,6 +164,16 @@ impl<P: Protocol> Direct for Machine<P> {
         self.node.get(txn, space, key, &mut self.effects)
     }
 
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.node.peek(txn, space, keys, &mut self.effects, out)
+    }
+
     fn put(
         &mut self,
         txn: Txn,
@@ -255,6 +265,17 @@ impl<P: Protocol> Engine for State<P> {
 
     fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.step(|node, effects| node.get(txn, space, key, effects))
+    }
+
+    fn peek(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let machine = &mut *self.machine.borrow_mut();
+        machine.node.peek(txn, space, keys, &mut machine.effects, out)
     }
 
     fn get_many(

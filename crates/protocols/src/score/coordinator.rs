@@ -266,6 +266,19 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         self.on_get(txn, space, key, here, cx)
     }
 
+    #[inline]
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.on_peek(txn, space, keys, here, cx, out)
+    }
+
     fn get_many(
         &mut self,
         txn: Txn,

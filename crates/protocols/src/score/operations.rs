@@ -127,6 +127,52 @@ impl Coordinator {
         }
     }
 
+    /// Reads a replica on this node, where nothing is in the way and no history is recorded.
+    #[inline]
+    pub(super) fn on_peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        mut here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let Ok(slot) = self.open(txn) else { return false };
+        let plain = slot.sets.writes.is_empty() && cx.effects.recorder.is_none();
+        let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
+        if !plain || !one_repository || !slot.may_read_now() {
+            return false;
+        }
+        let Some(key) = keys.first() else { return true };
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+            return false;
+        };
+        let (snapshot, first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
+        let mut at = cx.at(Role::Repository(replica));
+        let noting = !slot.options.read_only || slot.options.strict;
+        let reads = &mut slot.sets.reads;
+        let before = reads.len();
+        let read =
+            participant.read_all_here(space, keys, snapshot, first, &mut at, |place, read| {
+                out[place] = read.version.value.cloned();
+                if noting {
+                    let (handle, version) = (read.handle, read.version.at);
+                    let key = keys[place].clone();
+                    reads.push(ReadEntry { space, repository: replica, handle, key, version });
+                }
+            });
+        let Ok(snapshot) = read else {
+            slot.sets.reads.truncate(before);
+            return false;
+        };
+        slot.snapshot = Some(snapshot);
+        if cx.settings.logging {
+            slot.gate = cx.effects.gate;
+        }
+        true
+    }
+
     /// Reads the transaction's own write, or a replica on this node.
     #[inline(always)]
     fn read_locally(
@@ -168,7 +214,7 @@ impl Coordinator {
                 let noted = slot.note(space, replica, read.handle, key, version.at, version.newest);
                 Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
             }
-            Err(NotServed::Blocked) => Ok(Local::Ask),
+            Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
             Err(NotServed::TooOld) => Ok(Local::Failed(Abort::SnapshotTooOld)),
         }
     }

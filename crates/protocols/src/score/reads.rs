@@ -31,6 +31,8 @@ pub(super) enum NotServed {
     Blocked,
     /// The versions that the snapshot needs may be gone.
     TooOld,
+    /// A key is over the limit.
+    TooLarge,
 }
 
 impl Participant {
@@ -102,10 +104,44 @@ impl Participant {
         Ok(ReadHere { snapshot, handle, version })
     }
 
+    /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
+    /// before one that cannot be read do not count.
+    #[inline(always)]
+    pub(super) fn read_all_here(
+        &mut self,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        snapshot: Timestamp,
+        first: bool,
+        cx: &mut Context<'_>,
+        mut take: impl FnMut(usize, ReadHere<'_>),
+    ) -> Result<Timestamp, NotServed> {
+        let snapshot = self.serve_at(snapshot, first, cx)?;
+        cx.effects.work.reads += keys.len() as u64;
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        for (place, key) in keys.iter().enumerate() {
+            if key.len() > cx.settings.limits.key_bytes {
+                return Err(NotServed::TooLarge);
+            }
+            let (handle, version) = match versions.read(key, snapshot) {
+                None => (Handle::NONE, Version::ABSENT),
+                Some((handle, lock, version)) => {
+                    if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
+                        return Err(NotServed::Blocked);
+                    }
+                    (handle, version)
+                }
+            };
+            take(place, ReadHere { snapshot, handle, version });
+        }
+        Ok(snapshot)
+    }
+
     pub(super) fn on_read(&mut self, from: Address, request: ReadRequest, cx: &mut Context<'_>) {
         match self.serve_keys(&request, cx) {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
-            Err(NotServed::TooOld) => {
+            Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
                 let (committed, found) = (self.clock.committed(), Vec::new());
                 let reply = ReadReply { request, snapshot: None, committed, found };
@@ -136,7 +172,7 @@ impl Participant {
     pub(super) fn on_scan(&mut self, from: Address, request: ScanRequest, cx: &mut Context<'_>) {
         match self.serve_range(&request, cx) {
             Ok(reply) => cx.send(from, Message::ScanReply(reply)),
-            Err(NotServed::TooOld) => {
+            Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
                 let (committed, rows, complete) = (self.clock.committed(), Vec::new(), true);
                 let reply = ScanReply { request, snapshot: None, committed, rows, complete };
