@@ -18,6 +18,7 @@
 //! | [`fault`], [`plan`] | what goes wrong, when, and when it is repaired |
 //! | [`trace`] | whether two runs were the same |
 
+pub mod calibrate;
 pub mod clock;
 pub mod costs;
 pub mod disk;
