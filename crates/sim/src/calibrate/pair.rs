@@ -92,8 +92,7 @@ impl<P: Protocol> Pair<P> {
         let value = SmallBytes::from(vec![7; shape.value_bytes]);
         for place in 0..shape.reads {
             let key = self.keys[usize::from(shape.away)][(self.next_key + place) % KEYS].clone();
-            let wanted = key.clone();
-            let step = self.operate(|node, effects| node.get(txn, SPACE, wanted, effects));
+            let step = self.operate(|node, effects| node.get(txn, SPACE, &key, effects));
             self.wait(step);
             if place < shape.writes {
                 let value = Some(value.clone());
