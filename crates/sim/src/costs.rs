@@ -13,6 +13,10 @@ use crate::time::Span;
 pub struct Costs {
     /// A turn of the loop, whatever it does.
     pub turn: Span,
+    /// Fetching what one other node has sent: once a turn and node.
+    pub fetch: Span,
+    /// Flushing what there is for one other node: once a turn and node.
+    pub flush: Span,
     /// Taking in a message.
     pub receive: Span,
     /// Sending a message.
@@ -35,6 +39,8 @@ impl Costs {
     /// Work that takes no time at all.
     pub const FREE: Costs = Costs {
         turn: Span::ZERO,
+        fetch: Span::ZERO,
+        flush: Span::ZERO,
         receive: Span::ZERO,
         send: Span::ZERO,
         operation: Span::ZERO,
@@ -53,9 +59,11 @@ impl Costs {
         include_str!("../calibration.txt").parse().expect("the kept figures are a table of costs")
     }
 
-    fn named(&mut self) -> [(&'static str, &mut Span); 8] {
+    fn named(&mut self) -> [(&'static str, &mut Span); 10] {
         [
             ("turn", &mut self.turn),
+            ("fetch", &mut self.fetch),
+            ("flush", &mut self.flush),
             ("receive", &mut self.receive),
             ("send", &mut self.send),
             ("operation", &mut self.operation),
@@ -82,8 +90,8 @@ impl fmt::Display for Costs {
 pub enum CostsError {
     /// A line that says nothing known.
     #[error(
-        "`{0}` is no cost: expected `name = 120ns` with a name of turn, receive, send, operation, \
-         read, validate, install, log, or `byte = 80ps`"
+        "`{0}` is no cost: expected `name = 120ns` with a name of turn, fetch, flush, receive, \
+         send, operation, read, validate, install, log, or `byte = 80ps`"
     )]
     Line(String),
     /// A cost that no line gives.
@@ -139,12 +147,12 @@ mod tests {
     fn what_is_wrong_is_named() {
         let unknown = "turn = 5ns\nlunch = 1s".parse::<Costs>();
         assert_eq!(unknown, Err(CostsError::Line("lunch = 1s".into())));
-        assert_eq!("turn = 5ns".parse::<Costs>(), Err(CostsError::Missing("receive")));
+        assert_eq!("turn = 5ns".parse::<Costs>(), Err(CostsError::Missing("fetch")));
     }
 
     proptest! {
         #[test]
-        fn printed_costs_read_back(nanos: [u32; 8], byte_picos: u32) {
+        fn printed_costs_read_back(nanos: [u32; 10], byte_picos: u32) {
             let mut costs = Costs { byte_picos: u64::from(byte_picos), ..Costs::FREE };
             for ((_, span), nanos) in costs.named().into_iter().zip(nanos) {
                 *span = Span::from_nanos(u64::from(nanos));

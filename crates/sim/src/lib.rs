@@ -16,8 +16,11 @@
 //! | [`disk`] | when a record is stable, and what a crash leaves |
 //! | [`clock`] | what time a node thinks it is |
 //! | [`fault`], [`plan`] | what goes wrong, when, and when it is repaired |
+//! | [`scenario`] | what command repeats a run |
+//! | [`calibrate`] | what the costs are on this machine |
 //! | [`trace`] | whether two runs were the same |
 
+pub mod calibrate;
 pub mod clock;
 pub mod costs;
 pub mod disk;
@@ -28,6 +31,7 @@ pub mod plan;
 pub mod processor;
 pub mod queue;
 pub mod random;
+pub mod scenario;
 pub mod time;
 pub mod topology;
 pub mod trace;

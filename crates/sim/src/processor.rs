@@ -29,6 +29,10 @@ pub struct Processor<I> {
 /// What a turn was kept busy with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
+    /// Nodes that messages were taken in from.
+    pub sources: u64,
+    /// Nodes that messages were sent to.
+    pub destinations: u64,
     /// Messages taken in.
     pub received: u64,
     /// Messages sent out.
@@ -51,6 +55,8 @@ impl Load {
     /// What this load costs at usual speed, in a turn of its own.
     pub fn cost(&self, costs: &Costs) -> Span {
         costs.turn
+            + costs.fetch.times(self.sources)
+            + costs.flush.times(self.destinations)
             + costs.receive.times(self.received)
             + costs.send.times(self.sent)
             + costs.operation.times(self.operations)
@@ -64,6 +70,8 @@ impl Load {
 
 impl AddAssign for Load {
     fn add_assign(&mut self, more: Load) {
+        self.sources += more.sources;
+        self.destinations += more.destinations;
         self.received += more.received;
         self.sent += more.sent;
         self.bytes += more.bytes;

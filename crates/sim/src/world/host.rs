@@ -58,6 +58,9 @@ pub(super) struct Host<P: Protocol> {
     pub(super) random: Random,
     /// What this turn has done so far.
     pub(super) load: Load,
+    /// Whom messages of this turn came from, and whom they go to.
+    sources: Peers,
+    destinations: Peers,
     /// Operations since the task under way was last polled.
     pub(super) polled_operations: u32,
 }
@@ -69,6 +72,27 @@ pub(super) struct Outgoing<P: Protocol> {
     pub(super) timers: Vec<(Role, u32, Nanos)>,
     pub(super) sleeps: Vec<(OpId, Nanos)>,
     pub(super) spawned: Vec<muesli_core::client::Task>,
+}
+
+/// A small set of nodes.
+#[derive(Debug, Default)]
+struct Peers(Vec<u64>);
+
+impl Peers {
+    /// Adds a node; false if it was there.
+    fn insert(&mut self, node: NodeId) -> bool {
+        let (word, bit) = (node.0 as usize / 64, 1 << (node.0 % 64));
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        new
+    }
+
+    fn clear(&mut self) {
+        self.0.fill(0);
+    }
 }
 
 enum Gated<M> {
@@ -114,6 +138,8 @@ impl<P: Protocol> Host<P> {
             clock: LocalClock::default(),
             random,
             load: Load::default(),
+            sources: Peers::default(),
+            destinations: Peers::default(),
             polled_operations: 0,
         }
     }
@@ -144,6 +170,8 @@ impl<P: Protocol> Host<P> {
         self.gated.clear();
         self.stable = LogPosition(0);
         self.load = Load::default();
+        self.sources.clear();
+        self.destinations.clear();
         self.processor.crash();
         self.disk.crash();
     }
@@ -197,6 +225,7 @@ impl<P: Protocol> Host<P> {
         match input {
             Input::Message(envelope) => {
                 self.load.received += 1;
+                self.load.sources += u64::from(self.sources.insert(envelope.from.node));
                 self.load.bytes += P::wire_bytes(&envelope.message) as u64;
                 node.deliver(envelope, &mut self.effects);
             }
@@ -278,6 +307,7 @@ impl<P: Protocol> Host<P> {
             return;
         }
         self.load.sent += 1;
+        self.load.destinations += u64::from(self.destinations.insert(envelope.to.node));
         self.load.bytes += P::wire_bytes(&envelope.message) as u64;
         self.outgoing.messages.push(envelope);
     }
@@ -286,6 +316,8 @@ impl<P: Protocol> Host<P> {
     pub(super) fn end_turn(&mut self) -> VirtualTime {
         let load = self.load_so_far();
         (self.load, self.effects.work) = (Load::default(), Work::default());
+        self.sources.clear();
+        self.destinations.clear();
         self.processor.end(self.now, &load, &self.costs)
     }
 

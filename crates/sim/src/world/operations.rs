@@ -72,3 +72,37 @@ impl Operations {
         self.open.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll(operations: &mut Operations, op: OpId) -> Poll<OpResult> {
+        operations.poll(op, Waker::noop())
+    }
+
+    #[test]
+    fn an_answer_is_given_once() {
+        let mut operations = Operations::default();
+        let op = OpId(1);
+        operations.open(op);
+        assert_eq!(poll(&mut operations, op), Poll::Pending);
+        operations.answer(op, OpResult::Value(None));
+        assert_eq!(poll(&mut operations, op), Poll::Ready(OpResult::Value(None)));
+        let closed = OpResult::Failed(Failure::Closed);
+        assert_eq!(poll(&mut operations, op), Poll::Ready(closed));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_those_who_do_not_wait_any_more() {
+        let mut operations = Operations::default();
+        let (forgotten, asleep) = (OpId(1), operations.open_sleep());
+        assert_ne!(asleep, operations.open_sleep());
+        operations.open(forgotten);
+        operations.forget(forgotten);
+        operations.answer(forgotten, OpResult::Awake);
+        operations.answer(asleep, OpResult::Awake);
+        assert_eq!(poll(&mut operations, asleep), Poll::Ready(OpResult::Awake));
+        assert_eq!(operations.len(), 1);
+    }
+}

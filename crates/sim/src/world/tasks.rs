@@ -193,3 +193,78 @@ pub(super) enum Polled {
     /// The task has ended.
     Ended(TaskId),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::future::poll_fn;
+    use std::rc::Rc;
+
+    /// Wakes what was polled last, once, from outside.
+    type Last = Rc<RefCell<Option<Waker>>>;
+
+    fn sleeper(polls: &Rc<RefCell<u32>>, last: &Last, rounds: u32) -> Task {
+        let (polls, last) = (Rc::clone(polls), Rc::clone(last));
+        Box::pin(poll_fn(move |cx| {
+            *polls.borrow_mut() += 1;
+            *last.borrow_mut() = Some(cx.waker().clone());
+            if *polls.borrow() == rounds { Poll::Ready(()) } else { Poll::Pending }
+        }))
+    }
+
+    fn spread(tasks: &mut Tasks, woken: &Woken) -> usize {
+        let mut names = Vec::new();
+        woken.drain_into(&mut names);
+        names.iter().for_each(|name| tasks.make_ready(*name));
+        names.len()
+    }
+
+    #[test]
+    fn a_task_is_polled_once_for_many_wakes_and_ends() {
+        let (woken, polls, last) = (Woken::default(), Rc::default(), Last::default());
+        let mut tasks = Tasks::new(0, woken.clone());
+        let id = tasks.spawn(sleeper(&polls, &last, 2));
+        assert_eq!(tasks.poll_next(), Polled::Goes(id));
+        assert_eq!(tasks.poll_next(), Polled::Nothing);
+        let waker = last.borrow().clone().expect("it was polled");
+        waker.wake_by_ref();
+        waker.wake();
+        assert_eq!(spread(&mut tasks, &woken), 1);
+        assert_eq!(tasks.poll_next(), Polled::Ended(id));
+        assert_eq!((tasks.alive(), tasks.has_ready()), (0, false));
+    }
+
+    #[test]
+    fn a_task_that_wakes_itself_waits_for_the_next_turn() {
+        let woken = Woken::default();
+        let mut tasks = Tasks::new(0, woken.clone());
+        let id = tasks.spawn(Box::pin(poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })));
+        assert_eq!(tasks.poll_next(), Polled::Goes(id));
+        assert_eq!(spread(&mut tasks, &woken), 1);
+        assert_eq!(tasks.poll_next(), Polled::Nothing);
+        assert!(tasks.has_ready());
+        tasks.begin_turn();
+        assert_eq!(tasks.poll_next(), Polled::Goes(id));
+    }
+
+    #[test]
+    fn the_place_of_a_task_that_is_gone_is_not_woken_by_its_waker() {
+        let (woken, last) = (Woken::default(), Last::default());
+        let mut tasks = Tasks::new(0, woken.clone());
+        let first = tasks.spawn(sleeper(&Rc::default(), &last, 9));
+        tasks.poll_next();
+        assert!(tasks.remove(first).is_some());
+        let polls = Rc::default();
+        let second = tasks.spawn(sleeper(&polls, &Last::default(), 9));
+        assert!(first != second && !tasks.is_alive(first) && tasks.is_alive(second));
+        assert_eq!(tasks.poll_next(), Polled::Goes(second));
+        last.borrow_mut().take().expect("it was polled").wake();
+        spread(&mut tasks, &woken);
+        assert_eq!(tasks.poll_next(), Polled::Nothing);
+        assert_eq!(*polls.borrow(), 1);
+    }
+}
