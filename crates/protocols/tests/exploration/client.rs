@@ -28,6 +28,8 @@ pub enum Do {
 enum Outcome {
     Committed,
     Aborted,
+    /// Its node crashed.
+    Lost,
 }
 
 #[derive(Clone, Debug)]
@@ -117,6 +119,12 @@ impl Client {
         }
     }
 
+    /// Its node crashed, and it with it.
+    pub fn lose(&mut self) {
+        self.waiting = None;
+        self.outcome.get_or_insert(Outcome::Lost);
+    }
+
     pub fn hear(&mut self, result: &OpResult) {
         self.waiting = None;
         let text = |value: &SmallBytes| String::from_utf8_lossy(value.as_slice()).into_owned();
@@ -142,6 +150,7 @@ impl fmt::Display for Client {
             Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
             Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),
             Some(Outcome::Aborted) => write!(f, "{} aborted", self.name),
+            Some(Outcome::Lost) => write!(f, "{} was lost", self.name),
             None => write!(f, "{} runs", self.name),
         }
     }

@@ -2,8 +2,14 @@
 //! step is a client's next operation or the delivery of a link's first message (or, reordered,
 //! of any message). Equal worlds are visited once. Time does not pass, but for this: where
 //! nothing else can happen and somebody waits for a lock, the bounded wait ends.
+//!
+//! A scope may have one fault, once, at any point. A node crashes: it comes back at once with what
+//! was stable in its log, which is either everything or as little as it may be after what the node
+//! has said. A message is lost, or arrives twice. With faults, where nothing else can happen, time
+//! passes and all timers fire.
 
 mod client;
+mod life;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write};
@@ -12,14 +18,15 @@ use std::sync::Arc;
 
 use muesli_check::Level;
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, Nanos, Node, NodeId, Recorder, Role, Rule, Settings,
-    SpaceOptions,
+    Catalog, Effect, Effects, Envelope, Nanos, NodeId, Recorder, Role, Rule, Settings,
+    SpaceOptions, TxnId,
 };
 use muesli_protocols::score::{Message, Rules, Score};
 
 use crate::judge::Evidence;
-pub use client::Do;
 use client::Client;
+pub use client::Do;
+use life::Host;
 
 /// A transaction: where it runs, and what it does before it commits.
 pub type Program = (u32, &'static [Do]);
@@ -35,6 +42,8 @@ pub struct Scope {
     pub programs: Vec<Program>,
     /// Whether messages of one link may overtake each other.
     pub reordered: bool,
+    /// What may go wrong, once.
+    pub fault: Option<Fault>,
     pub level: Level,
 }
 
@@ -46,9 +55,21 @@ impl Scope {
             before: Vec::new(),
             programs: programs.to_vec(),
             reordered: false,
+            fault: None,
             level: Level::Serializable,
         }
     }
+}
+
+/// Something that goes wrong once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// This node crashes.
+    Crash(u32),
+    /// The next message of some link is lost.
+    Lose,
+    /// The next message of some link arrives a second time, after all that is under way there.
+    Repeat,
 }
 
 /// What an exploration found.
@@ -68,15 +89,34 @@ enum Choice {
     /// The message at a place of a link.
     Deliver(u32, u32, usize),
     LockWaitEnds(u32, Role),
+    /// The node loses its memory, and perhaps the end of its log.
+    Crash(u32, Lost),
+    Lose(u32, u32),
+    Repeat(u32, u32),
+    TimePasses,
+}
+
+/// How much of its log a crashed node loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Nothing,
+    WhatItMay,
 }
 
 #[derive(Clone)]
 struct World {
-    nodes: Vec<Node<Score>>,
+    hosts: Vec<Host>,
     links: BTreeMap<(u32, u32), VecDeque<Envelope<Message>>>,
     clients: Vec<Client>,
-    /// Repositories that wait to end a wait for locks.
-    lock_timers: BTreeSet<(u32, Role)>,
+    /// Timers that were set; without crashes, only those that end waits for locks.
+    timers: BTreeSet<(u32, Role, u32)>,
+    /// The fault of the scope, and whether it is still to come.
+    fault: Option<Fault>,
+    fault_ahead: bool,
+    /// How often time has passed: a bound for liveness.
+    passed: u32,
+    /// Transactions that took two phases.
+    prepared: BTreeSet<TxnId>,
     evidence: Evidence,
     /// Grows by two with every end of a transaction, so that real time orders what did not
     /// overlap, and only that.
@@ -124,13 +164,19 @@ impl World {
         let options = SpaceOptions { rule, ..SpaceOptions::default() };
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
         let catalog = Arc::new(catalog.with_space("s", options).expect("ascending splits"));
-        let settings = Arc::new(Settings { keep_tombstones: true, ..Settings::default() });
-        let node = |id| Node::new(id, 1, catalog.clone(), settings.clone(), &scope.rules);
+        let logging = matches!(scope.fault, Some(Fault::Crash(_)));
+        let settings = Settings { keep_tombstones: true, logging, ..Settings::default() };
+        let settings = Arc::new(settings);
+        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules);
         let mut world = World {
-            nodes: homes.into_iter().map(node).collect(),
+            hosts: homes.into_iter().map(host).collect(),
             links: BTreeMap::new(),
             clients: Vec::new(),
-            lock_timers: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            fault: None,
+            fault_ahead: false,
+            passed: 0,
+            prepared: BTreeSet::new(),
             evidence: Evidence::default(),
             now: Nanos(0),
             path: Vec::new(),
@@ -142,9 +188,11 @@ impl World {
             }
             assert!(world.clients[0].has_committed(), "what ran before has committed");
         }
-        let named = |(at, program): (usize, &Program)| Client::new(&format!("t{}", at + 1), *program);
+        let named =
+            |(at, program): (usize, &Program)| Client::new(&format!("t{}", at + 1), *program);
         world.clients = scope.programs.iter().enumerate().map(named).collect();
         world.path.clear();
+        (world.fault, world.fault_ahead) = (scope.fault, scope.fault.is_some());
         world
     }
 
@@ -157,66 +205,141 @@ impl World {
             let places = if reordered { link.len() } else { link.len().min(1) };
             choices.extend((0..places).map(|place| Choice::Deliver(from, to, place)));
         }
-        if choices.is_empty() && self.clients.iter().any(|client| !client.is_done()) {
-            let first = self.lock_timers.first().expect("somebody waits, and for nothing");
-            choices.push(Choice::LockWaitEnds(first.0, first.1));
+        let done = self.clients.iter().all(Client::is_done);
+        let finished = done && self.hosts.iter().all(Host::has_no_doubts);
+        if choices.is_empty() && !finished {
+            self.choices_of_time(&mut choices);
+        }
+        if self.fault_ahead && !done {
+            self.choices_of_fault(&mut choices);
         }
         choices
     }
 
+    fn choices_of_fault(&self, choices: &mut Vec<Choice>) {
+        let links = self.links.keys();
+        match self.fault {
+            Some(Fault::Crash(node)) => {
+                choices.push(Choice::Crash(node, Lost::Nothing));
+                choices.push(Choice::Crash(node, Lost::WhatItMay));
+            }
+            Some(Fault::Lose) => choices.extend(links.map(|link| Choice::Lose(link.0, link.1))),
+            Some(Fault::Repeat) => choices.extend(links.map(|link| Choice::Repeat(link.0, link.1))),
+            None => {}
+        }
+    }
+
+    /// What can happen where only time can help.
+    fn choices_of_time(&self, choices: &mut Vec<Choice>) {
+        if self.fault.is_some() {
+            choices.push(Choice::TimePasses);
+            return;
+        }
+        assert!(!self.timers.is_empty(), "somebody waits, and for nothing");
+        choices.extend(self.timers.iter().map(|t| Choice::LockWaitEnds(t.0, t.1)));
+    }
+
     fn take(&mut self, choice: Choice) {
         self.path.push(choice);
-        let mut effects = Effects::<Score> {
-            now: self.now,
-            recorder: Some(Box::new(Recorder::new())),
-            ..Effects::default()
-        };
-        let at = match choice {
+        match choice {
             Choice::Client(which) => {
                 let client = &mut self.clients[which];
-                client.step(&mut self.nodes[client.node as usize], &mut effects);
-                client.node
+                let (at, mut effects) =
+                    (client.node, self.hosts[client.node as usize].turn(self.now));
+                client.step(&mut self.hosts[at as usize].node, &mut effects);
+                self.perform(at, effects);
             }
             Choice::Deliver(from, to, place) => {
                 let link = self.links.get_mut(&(from, to)).expect("a link with messages");
                 let envelope = link.remove(place).expect("a message");
-                self.nodes[to as usize].deliver(envelope, &mut effects);
-                to
+                let host = &mut self.hosts[to as usize];
+                let mut effects = host.turn(self.now);
+                host.node.deliver(envelope, &mut effects);
+                self.perform(to, effects);
             }
             Choice::LockWaitEnds(node, role) => {
-                self.lock_timers.remove(&(node, role));
                 self.now = self.now + Settings::default().lock_wait;
-                effects.now = self.now;
-                self.nodes[node as usize].timer(role, LOCK_TIMER, &mut effects);
-                node
+                self.fire(node, role, LOCK_TIMER);
             }
-        };
-        self.perform(at, effects);
+            Choice::Crash(node, lost) => self.crash(node, lost),
+            Choice::Lose(from, to) | Choice::Repeat(from, to) => {
+                self.fault_ahead = false;
+                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
+                let first = link.front().expect("a message").clone();
+                if choice == Choice::Lose(from, to) {
+                    link.pop_front();
+                } else {
+                    link.push_back(first);
+                }
+                self.links.retain(|_, link| !link.is_empty());
+            }
+            Choice::TimePasses => {
+                self.passed += 1;
+                assert!(self.passed < PATIENCE, "nobody gets any further: {:?}", self.path);
+                self.now = self.now + Settings::default().in_doubt_after + Nanos(1);
+                for (node, role, timer) in std::mem::take(&mut self.timers) {
+                    self.fire(node, role, timer);
+                }
+            }
+        }
+    }
+
+    fn fire(&mut self, node: u32, role: Role, timer: u32) {
+        self.timers.remove(&(node, role, timer));
+        let host = &mut self.hosts[node as usize];
+        let mut effects = host.turn(self.now);
+        host.node.timer(role, timer, &mut effects);
+        self.perform(node, effects);
+    }
+
+    /// The node loses its memory and begins a new life; its clients are gone.
+    fn crash(&mut self, node: u32, lost: Lost) {
+        self.fault_ahead = false;
+        self.timers.retain(|(at, ..)| *at != node);
+        for client in self.clients.iter_mut().filter(|client| client.node == node) {
+            client.lose();
+        }
+        let host = &mut self.hosts[node as usize];
+        let mut recorder = Recorder::new();
+        host.node.record_running(&mut recorder);
+        self.evidence.absorb_crashed(&recorder);
+        let effects = host.restart(lost == Lost::WhatItMay, self.now);
+        self.perform(node, effects);
     }
 
     fn perform(&mut self, at: u32, mut effects: Effects<Score>) {
+        let host = &mut self.hosts[at as usize];
         for effect in std::mem::take(&mut effects.list) {
             match effect {
-                Effect::Send { envelope, .. } => {
+                Effect::Send { envelope, after } => {
+                    host.has_said(after);
+                    if let Message::Prepare(prepare) = &envelope.message {
+                        self.prepared.insert(prepare.txn);
+                    }
                     self.links.entry((at, envelope.to.node.0)).or_default().push_back(envelope);
                 }
-                Effect::Complete { op, result, .. } => {
+                Effect::Complete { op, result, after } => {
+                    host.has_said(after);
                     let waits = |client: &&mut Client| client.node == at && client.waits_for(op);
                     if let Some(client) = self.clients.iter_mut().find(waits) {
                         client.hear(&result);
                     }
                 }
-                Effect::SetTimer { role: role @ Role::Repository(_), timer: LOCK_TIMER, .. } => {
-                    self.lock_timers.insert((at, role));
+                Effect::SetTimer { role, timer, .. } => {
+                    let of_locks = timer == LOCK_TIMER && role != Role::Coordinator;
+                    let gossip = timer == GOSSIP_TIMER && role == Role::Coordinator;
+                    if of_locks || (self.fault.is_some() && !gossip) {
+                        self.timers.insert((at, role, timer));
+                    }
                 }
-                Effect::SetTimer { .. } => {} // Nothing is lost, so nothing need be sent again.
-                Effect::Log { .. } => unreachable!("nothing is logged"),
+                Effect::Log { repository, record } => host.log(repository, record),
             }
         }
+        host.end_turn(&effects);
         self.links.retain(|_, link| !link.is_empty());
         let recorder = effects.recorder.expect("given above");
         self.now = self.now + Nanos(2 * recorder.len() as u64);
-        self.evidence.absorb(&recorder, []);
+        self.evidence.absorb(&recorder, self.prepared.iter().copied());
         self.evidence.transactions.sort_by_key(|(record, _)| record.id);
     }
 
@@ -228,14 +351,18 @@ impl World {
     /// A hash of all that can make a difference to what follows, or to the verdict.
     fn fingerprint(&self) -> u64 {
         let mut text = Fingerprint(DefaultHasher::new());
-        let all = (&self.nodes, &self.links, &self.clients, &self.lock_timers);
+        let all = (&self.hosts, &self.links, &self.clients, &self.timers, self.fault_ahead);
         write!(text, "{all:?}{:?}{:?}", self.evidence, self.now).expect("hashing cannot fail");
         text.0.finish()
     }
 }
 
-/// The timer by which a repository ends waits for locks, as the protocol numbers it.
+/// The timers by which a repository ends waits for locks, and a coordinator tells its bound, as
+/// the protocol numbers them.
 const LOCK_TIMER: u32 = 1;
+const GOSSIP_TIMER: u32 = 0;
+/// So often time may pass before everybody must have got an answer.
+const PATIENCE: u32 = 20;
 
 struct Fingerprint(DefaultHasher);
 

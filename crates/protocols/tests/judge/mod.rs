@@ -29,14 +29,40 @@ impl Evidence {
         }
     }
 
-    /// Judges the transactions at `level`, sessions and, of updates, real time respected.
+    /// Takes over what was running on a node that crashed, without its reads: they may have seen
+    /// writes of that node that were not stable, and are lost with it.
+    pub fn absorb_crashed(&mut self, recorder: &Recorder) {
+        let before = self.transactions.len();
+        self.absorb(recorder, []);
+        for (_, operations) in &mut self.transactions[before..] {
+            operations.retain(|operation| matches!(operation, Operation::Write { .. }));
+        }
+    }
+
+    /// The client of a transaction was never told of its commit: whatever its coordinator
+    /// recorded, its end is unknown.
+    pub fn was_never_told(&mut self, which: impl Fn(&TxnRecord) -> bool) {
+        for (record, operations) in self.transactions.iter_mut().filter(|(it, _)| which(it)) {
+            (record.status, record.end, record.at) = (Status::Unknown, None, None);
+            operations.retain(|operation| matches!(operation, Operation::Write { .. }));
+        }
+    }
+
+    /// Judges all transactions at `level`, in the order of their sessions; and the updates among
+    /// them alone, which promise more: their order is that of real time.
     pub fn judge(&self, level: Level) -> Verdict {
+        let all = self.verdict(level, |_| true);
+        let updates =
+            |ops: &[Operation]| ops.iter().any(|op| matches!(op, Operation::Write { .. }));
+        if all.holds() { self.verdict(Level::StrictSerializable, updates) } else { all }
+    }
+
+    fn verdict(&self, level: Level, wanted: impl Fn(&[Operation]) -> bool) -> Verdict {
         let mut builder = HistoryBuilder::new(Kind::Version);
-        for (record, operations) in &self.transactions {
+        for (record, operations) in self.transactions.iter().filter(|(_, ops)| wanted(ops)) {
             self.add(&mut builder, record, operations);
         }
-        let options = Options { session_order: true, update_strict: true, ..Options::default() };
-        check(&builder.finish(), level, &options)
+        check(&builder.finish(), level, &Options { session_order: true, ..Options::default() })
     }
 
     fn add(&self, builder: &mut HistoryBuilder, record: &TxnRecord, operations: &[Operation]) {

@@ -124,7 +124,7 @@ impl Stage {
         let Some(host) = self.hosts.remove(&id) else { return };
         let mut recorder = Recorder::new();
         host.node.record_running(&mut recorder);
-        self.evidence.absorb(&recorder, []);
+        self.evidence.absorb_crashed(&recorder);
         let disk = self.disks.get_mut(&id).expect("a booted node");
         for (repository, record) in std::mem::take(&mut disk.unstable) {
             let line = lines::record(&record, &self.names);
@@ -132,6 +132,8 @@ impl Stage {
         }
         for what in host.waiting.values() {
             writeln!(self.page, "{what}: never answered").expect("into a string");
+            let of_it = |begin: u64| self.begun.get(&begin) == Some(what);
+            self.evidence.was_never_told(|record| of_it(record.begin.0));
         }
     }
 

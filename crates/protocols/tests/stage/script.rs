@@ -6,12 +6,13 @@
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
 //! | `commit t1`, `rollback t1` | its end |
-//! | `deliver`, `deliver n0 n1 [2]` | everything; or the next messages of a link |
-//! | `drop n0 n1 [2]`, `copy n0 n1` | loses messages; sends the next one once more, last |
+//! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
+//! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
 //! | `wait 5ms` | timers fire, messages stay where they are |
 //! | `sync n0`, `crash n0`, `restart n0` | logs and lives |
 //! | `state n0`, `pending`, `check [level]` | what there is; what is under way; the verdict |
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt::Write;
 
@@ -63,7 +64,11 @@ fn cluster(command: &Command) -> Result<Stage, Box<dyn Error>> {
             "nodes" => nodes = value.parse()?,
             "replicas" => replicas = value.parse()?,
             "log" => (settings.logging, manual) = (true, value == "manual"),
-            "off" => *switch(&mut rules, value)? = false,
+            "off" => {
+                for name in value.split(',') {
+                    *switch(&mut rules, name)? = false;
+                }
+            }
             "gossip" => settings.gossip_every = duration(value)?,
             "lease" => settings.snapshot_lease = duration(value)?,
             "lock_wait" => settings.lock_wait = duration(value)?,
@@ -81,6 +86,7 @@ fn switch<'a>(rules: &'a mut Rules, name: &str) -> Result<&'a mut bool, String> 
     Ok(match name {
         "validate" => &mut rules.validate,
         "reads_wait" => &mut rules.reads_wait,
+        "waits_by_proposal" => &mut rules.waits_by_proposal,
         "lock_reads" => &mut rules.lock_reads,
         "ordered_queue" => &mut rules.ordered_queue,
         "validate_scans" => &mut rules.validate_scans,
@@ -99,7 +105,8 @@ fn duration(text: &str) -> Result<Nanos, Box<dyn Error>> {
 }
 
 fn node(text: Option<&str>) -> Result<u32, Box<dyn Error>> {
-    let number = text.and_then(|text| text.strip_prefix('n')).ok_or("a node such as n0 is missing")?;
+    let number =
+        text.and_then(|text| text.strip_prefix('n')).ok_or("a node such as n0 is missing")?;
     Ok(number.parse()?)
 }
 
@@ -272,7 +279,12 @@ impl Stage {
             return Ok(());
         };
         let link = (node(Some(from))?, node(args.next_pos())?);
-        let count: usize = args.next_pos().map_or(Ok(1), str::parse)?;
+        let waiting = self.links.get(&link).map_or(0, VecDeque::len);
+        let count = match args.next_pos() {
+            Some("all") => waiting,
+            Some(number) => number.parse()?,
+            None => 1,
+        };
         for _ in 0..count {
             let queue = self.links.entry(link).or_default();
             let first = queue.front().cloned();
