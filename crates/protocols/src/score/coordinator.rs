@@ -44,7 +44,8 @@ pub struct Coordinator {
     /// No transaction of this node reads below it: told to others, so it never falls.
     pub(super) bound: Timestamp,
     pub(super) watermark: Watermark,
-    pub(super) started: Nanos,
+    /// When this life began.
+    pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
     pub(super) ended_since_told: u32,
     pub(super) begun_since_gossip: bool,
@@ -202,7 +203,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
             heard: Timestamp::ZERO,
             bound: Timestamp::ZERO,
             watermark: Watermark::default(),
-            started: Nanos(0),
+            started: None,
             told_all: Nanos(0),
             ended_since_told: 0,
             begun_since_gossip: false,
