@@ -43,7 +43,8 @@ impl Participant {
         first: bool,
         cx: &mut Context<'_>,
     ) -> Result<Timestamp, NotServed> {
-        let at = if first { snapshot.max(self.clock.committed()) } else { snapshot };
+        // A first read is free to begin at the watermark, so it is never too old.
+        let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
         if at < self.low {
             return Err(NotServed::TooOld);
         }
