@@ -175,9 +175,9 @@ impl Coordinator {
         }
     }
 
-    fn on_sweep_timeout(&mut self, here: Here<'_, Score>, cx: &mut Context<'_>) {
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
-        self.retry_requests(here, cx);
+        self.retry_requests(cx);
         self.retry_commits(cx);
         if !self.requests.is_empty() || !self.committing.is_empty() {
             self.set_sweep_timer(cx);
@@ -349,7 +349,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
     fn timer(&mut self, timer: u32, mut here: Here<'_, Score>, cx: &mut Context<'_>) {
         match timer {
             GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
-            SWEEP_TIMER => self.on_sweep_timeout(here, cx),
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }
