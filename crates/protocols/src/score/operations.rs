@@ -57,10 +57,12 @@ pub(super) struct Request {
     since: Nanos,
 }
 
+/// A key with its place among those of the operation.
+type AskedKey = (usize, SpaceId, SmallBytes);
+
 #[derive(Clone, Debug)]
 enum Asked {
-    /// Keys, each with its place among those of the operation.
-    Keys(Vec<(usize, SpaceId, SmallBytes)>),
+    Keys(Vec<AskedKey>),
     /// Partitions of the operation's scan, and most rows wanted.
     Partitions(Vec<u16>, usize),
 }
@@ -204,12 +206,12 @@ impl Coordinator {
         &mut self,
         txn: Txn,
         kind: Kind,
-        keys: Vec<(usize, SpaceId, SmallBytes)>,
+        keys: Vec<AskedKey>,
         here: &Here<'_, Score>,
         cx: &mut Context<'_>,
     ) -> OpId {
         let alone = self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
-        let mut groups: Vec<(RepositoryId, Vec<(usize, SpaceId, SmallBytes)>)> = Vec::new();
+        let mut groups: Vec<(RepositoryId, Vec<AskedKey>)> = Vec::new();
         for (count, key) in keys.into_iter().enumerate() {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
             let group = groups.iter_mut().skip(usize::from(alone)).find(|(known, _)| *known == to);
@@ -443,14 +445,11 @@ impl Coordinator {
         let live: Vec<Row> = live.collect();
         let complete = edge.is_none();
         let answer = slot.sets.overlay(&range, live, scan.reverse, scan.limit, complete);
-        if answer.len() == scan.limit {
-            if let Some((last, _)) = answer.last() {
-                if scan.reverse {
-                    seen.lo = last.clone().max(seen.lo);
-                } else {
-                    seen.hi = Some(last.successor());
-                }
-            }
+        let full = answer.last().filter(|_| answer.len() == scan.limit);
+        match full {
+            Some((last, _)) if scan.reverse => seen.lo = last.clone().max(seen.lo),
+            Some((last, _)) => seen.hi = Some(last.successor()),
+            None => {}
         }
         if cx.effects.recorder.is_some() {
             let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));
