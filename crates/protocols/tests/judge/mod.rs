@@ -39,15 +39,6 @@ impl Evidence {
         }
     }
 
-    /// The client of a transaction was never told of its commit: whatever its coordinator
-    /// recorded, its end is unknown.
-    pub fn was_never_told(&mut self, which: impl Fn(&TxnRecord) -> bool) {
-        for (record, operations) in self.transactions.iter_mut().filter(|(it, _)| which(it)) {
-            (record.status, record.end, record.at) = (Status::Unknown, None, None);
-            operations.retain(|operation| matches!(operation, Operation::Write { .. }));
-        }
-    }
-
     /// Judges all transactions at `level`, in the order of their sessions; and the updates among
     /// them alone, which promise more: their order is that of real time.
     pub fn judge(&self, level: Level) -> Verdict {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 
+use muesli_core::recorder::{Operation, Status};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Recorder,
     RepositoryId, Role, Rule, Settings, SpaceOptions, Txn, TxnId,
@@ -132,8 +133,7 @@ impl Stage {
         }
         for what in host.waiting.values() {
             writeln!(self.page, "{what}: never answered").expect("into a string");
-            let of_it = |begin: u64| self.begun.get(&begin) == Some(what);
-            self.evidence.was_never_told(|record| of_it(record.begin.0));
+            forget_untold(&mut self.evidence, |begin| self.begun.get(&begin) == Some(what));
         }
     }
 
@@ -272,5 +272,15 @@ impl Stage {
             evidence.absorb(&recorder, []);
         }
         evidence
+    }
+}
+
+/// The client of a transaction, known by when it began, was never told of its commit: whatever its
+/// coordinator recorded, its end is unknown.
+fn forget_untold(evidence: &mut Evidence, began: impl Fn(u64) -> bool) {
+    let untold = evidence.transactions.iter_mut().filter(|(record, _)| began(record.begin.0));
+    for (record, operations) in untold {
+        (record.status, record.end, record.at) = (Status::Unknown, None, None);
+        operations.retain(|operation| matches!(operation, Operation::Write { .. }));
     }
 }
