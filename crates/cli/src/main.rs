@@ -1,3 +1,84 @@
-//! The binary `muesli`.
+//! The binary `muesli`: demo, benchmarks, simulation, history checking.
+//!
+//! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
+//! one line on standard error says why.
 
-fn main() {}
+mod bench;
+mod check;
+mod demo;
+mod measure;
+mod options;
+mod report;
+mod simulate;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Command, error::ErrorKind};
+
+/// The command could not be carried out.
+const UNUSABLE: u8 = 2;
+
+const ABOUT: &str = "Serializable transactions over any keys: embedded, simulated, and checked";
+
+const AFTER: &str = "\
+Examples:
+  muesli demo                                            a first look, under a minute
+  muesli bench bank --repositories 4 --replicas 2        measure transfers in this process
+  muesli sim bank --seeds 1..100 --faults all            look for faults in simulated runs
+  muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl";
+
+fn command() -> Command {
+    Command::new("muesli")
+        .about(ABOUT)
+        .after_help(AFTER)
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(demo::command())
+        .subcommand(bench::command())
+        .subcommand(simulate::command())
+        .subcommand(check::command())
+}
+
+fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return explain(&error),
+    };
+    let done = match matches.subcommand() {
+        Some(("demo", matches)) => demo::run(matches),
+        Some(("bench", matches)) => bench::run(matches),
+        Some(("sim", matches)) => simulate::run(matches),
+        Some(("check", matches)) => check::run(matches),
+        _ => unreachable!("every subcommand is listed here"),
+    };
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("muesli: {error:#}");
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+/// Help goes out as it is; an error becomes one line.
+fn explain(error: &clap::Error) -> ExitCode {
+    let help = [
+        ErrorKind::DisplayHelp,
+        ErrorKind::DisplayVersion,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
+    if help.contains(&error.kind()) {
+        // A reader that has gone away is no matter.
+        let _ = error.print();
+        return ExitCode::from(error.exit_code() as u8);
+    }
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let said = said.collect::<Vec<_>>().join(" ");
+    eprintln!("muesli: {}", said.trim_start_matches("error: "));
+    ExitCode::from(UNUSABLE)
+}

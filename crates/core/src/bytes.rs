@@ -2,78 +2,132 @@
 //!
 //! Most keys and many values are short, and on the hot path an allocation costs more than all the
 //! rest of a look-up. A [`SmallBytes`] is 24 bytes: up to 23 bytes inline, longer ones shared.
+//!
+//! This is the one file with unsafe code. An enum of an array and an `Arc` would need none, but it
+//! is copied in odd pieces, and a processor that reads a word over two pieces just written waits:
+//! that alone doubled the time of a transaction. So the string is a struct of three words, always
+//! moved, compared and hashed as such. The last byte says what it is, and is never zero, so that
+//! `Option<SmallBytes>` is as small.
+#![expect(unsafe_code, reason = "three plain words instead of an enum; see above")]
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::mem::ManuallyDrop;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// The longest byte string that is kept inline.
 pub const INLINE_MAX: usize = 23;
 
 /// A byte string; cheap to clone. Equality, order and hash are those of its bytes.
-#[derive(Clone)]
-pub struct SmallBytes(Repr);
-
-#[derive(Clone)]
-enum Repr {
-    /// Bytes past the length are zero, so that comparing the arrays compares the strings.
-    Inline(Length, [u8; INLINE_MAX]),
-    Shared(Arc<[u8]>),
+#[repr(C)]
+pub struct SmallBytes {
+    head: Head,
+    /// In memory order: inline bytes 16 to 22, then the tag. The tag of an inline string is its
+    /// length and one; inline bytes past the length are zero.
+    last: NonZeroU64,
 }
 
-/// 0 to 23, as a type with unused bit patterns: the compiler keeps the variant there, and the
-/// `None` of an `Option<SmallBytes>` as well.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-#[rustfmt::skip]
-enum Length {
-    L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11,
-    L12, L13, L14, L15, L16, L17, L18, L19, L20, L21, L22, L23,
+/// The first two words: the first 16 inline bytes, or the pointer of an `Arc<[u8]>`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+union Head {
+    inline: [u64; 2],
+    shared: *const [u8],
 }
 
-#[rustfmt::skip]
-const LENGTHS: [Length; INLINE_MAX + 1] = {
-    use Length::*;
-    [L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11,
-     L12, L13, L14, L15, L16, L17, L18, L19, L20, L21, L22, L23]
-};
+/// The tag of shared strings.
+const SHARED: u8 = INLINE_MAX as u8 + 2;
+
+const fn tagged(tag: u8) -> NonZeroU64 {
+    match NonZeroU64::new(u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, tag])) {
+        Some(last) => last,
+        None => panic!("a tag is never zero"),
+    }
+}
 
 const _: () = assert!(size_of::<SmallBytes>() == 24 && size_of::<Option<SmallBytes>>() == 24);
 
+// SAFETY: inline bytes are plain data, and the pointer is that of an `Arc<[u8]>`, which is `Send`.
+unsafe impl Send for SmallBytes {}
+// SAFETY: as above; nothing is changed through a shared reference but the `Arc`'s own count.
+unsafe impl Sync for SmallBytes {}
+
 impl SmallBytes {
     /// The empty string.
-    pub const EMPTY: SmallBytes = SmallBytes(Repr::Inline(Length::L0, [0; INLINE_MAX]));
+    pub const EMPTY: SmallBytes = SmallBytes { head: Head { inline: [0; 2] }, last: tagged(1) };
 
     /// A copy of `bytes`.
     #[inline]
     pub fn new(bytes: &[u8]) -> SmallBytes {
-        if bytes.len() <= INLINE_MAX {
-            let mut array = [0; INLINE_MAX];
-            array[..bytes.len()].copy_from_slice(bytes);
-            SmallBytes(Repr::Inline(LENGTHS[bytes.len()], array))
-        } else {
-            SmallBytes(Repr::Shared(bytes.into()))
+        if bytes.len() > INLINE_MAX {
+            return SmallBytes::shared(bytes.into());
         }
+        let mut all = [0; 24];
+        all[..bytes.len()].copy_from_slice(bytes);
+        all[INLINE_MAX] = bytes.len() as u8 + 1;
+        let word = |at: usize| {
+            let bytes = all[at..at + 8].try_into().expect("eight bytes of twenty-four");
+            u64::from_ne_bytes(bytes)
+        };
+        let last = NonZeroU64::new(word(16)).expect("the tag is not zero");
+        SmallBytes { head: Head { inline: [word(0), word(8)] }, last }
+    }
+
+    fn shared(bytes: Arc<[u8]>) -> SmallBytes {
+        SmallBytes { head: Head { shared: Arc::into_raw(bytes) }, last: tagged(SHARED) }
+    }
+
+    #[inline]
+    fn tag(&self) -> u8 {
+        self.last.get().to_ne_bytes()[7]
+    }
+
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.tag() == SHARED
+    }
+
+    /// The shared bytes, without owning them.
+    #[inline]
+    fn as_shared(&self) -> Option<ManuallyDrop<Arc<[u8]>>> {
+        if !self.is_shared() {
+            return None;
+        }
+        // SAFETY: the tag says that the head is a pointer that came from `Arc::into_raw`, and
+        // `self` keeps its count; `ManuallyDrop` does not give it back.
+        Some(ManuallyDrop::new(unsafe { Arc::from_raw(self.head.shared) }))
+    }
+
+    /// The three words of an inline string: equal where the strings are.
+    #[inline]
+    fn words(&self) -> [u64; 3] {
+        debug_assert!(!self.is_shared());
+        // SAFETY: the tag says that the head is inline bytes.
+        let [first, second] = unsafe { self.head.inline };
+        [first, second, self.last.get()]
     }
 
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        match &self.0 {
-            Repr::Inline(length, array) => &array[..*length as usize],
-            Repr::Shared(shared) => shared,
+        if self.is_shared() {
+            // SAFETY: the tag says that the head points to the bytes of an `Arc` that `self` keeps.
+            unsafe { &*self.head.shared }
+        } else {
+            // SAFETY: the struct is 24 bytes without padding, all written, and begins with its
+            // inline bytes, 23 of them before the tag.
+            let all = unsafe { &*std::ptr::from_ref(self).cast::<[u8; INLINE_MAX]>() };
+            &all[..self.tag() as usize - 1]
         }
     }
 
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Repr::Inline(length, _) => *length as usize,
-            Repr::Shared(shared) => shared.len(),
-        }
+        if self.is_shared() { self.as_slice().len() } else { self.tag() as usize - 1 }
     }
 
     /// Whether there are no bytes.
@@ -103,27 +157,37 @@ impl SmallBytes {
     }
 }
 
-/// The array as three words, the last of which shares a byte with the second: comparing and
-/// hashing words costs no call.
-#[inline]
-fn words(array: &[u8; INLINE_MAX]) -> [u64; 3] {
-    let word = |at: usize| {
-        u64::from_le_bytes(array[at..at + 8].try_into().expect("eight bytes of the array"))
-    };
-    [word(0), word(8), word(15)]
+impl Clone for SmallBytes {
+    #[inline]
+    fn clone(&self) -> SmallBytes {
+        if let Some(shared) = self.as_shared() {
+            let _counted = ManuallyDrop::new(Arc::clone(&shared));
+        }
+        // Inline bytes are plain data; a shared pointer has just been counted once more.
+        SmallBytes { head: self.head, last: self.last }
+    }
+}
+
+impl Drop for SmallBytes {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(shared) = self.as_shared() {
+            drop(ManuallyDrop::into_inner(shared));
+        }
+    }
 }
 
 impl PartialEq for SmallBytes {
     #[inline]
     fn eq(&self, other: &SmallBytes) -> bool {
-        match (&self.0, &other.0) {
-            (Repr::Inline(a, x), Repr::Inline(b, y)) => {
-                let (x, y) = (words(x), words(y));
-                *a as u8 == *b as u8 && x[0] == y[0] && x[1] == y[1] && x[2] == y[2]
-            }
-            (Repr::Shared(x), Repr::Shared(y)) => x == y,
-            _ => false,
+        if self.last != other.last {
+            return false; // Another tag, or other last bytes; shared strings have none.
         }
+        if self.is_shared() {
+            return self.as_slice() == other.as_slice();
+        }
+        let (x, y) = (self.words(), other.words());
+        x[0] == y[0] && x[1] == y[1]
     }
 }
 
@@ -133,15 +197,14 @@ impl Hash for SmallBytes {
     /// Inline strings are hashed as three words, whatever their length.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        match &self.0 {
-            Repr::Inline(length, a) => {
-                let [first, second, third] = words(a);
-                state.write_u64(first);
-                state.write_u64(second);
-                state.write_u64(third ^ u64::from(*length as u8));
-            }
-            Repr::Shared(shared) => state.write(shared),
+        if self.is_shared() {
+            state.write(self.as_slice());
+            return;
         }
+        let [first, second, third] = self.words();
+        state.write_u64(first);
+        state.write_u64(second);
+        state.write_u64(third);
     }
 }
 
@@ -187,7 +250,7 @@ impl From<Vec<u8>> for SmallBytes {
         if bytes.len() <= INLINE_MAX {
             SmallBytes::new(&bytes)
         } else {
-            SmallBytes(Repr::Shared(bytes.into()))
+            SmallBytes::shared(bytes.into())
         }
     }
 }

@@ -4,7 +4,7 @@
 //! *here*, in a thread-local: an operation on data of this loop is then a function call whose
 //! answer is ready inside the poll. What must wait is named by an [`OpId`] and asked for again.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -28,7 +28,20 @@ pub trait Engine {
     /// Begins a transaction.
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure>;
     /// Reads a key.
-    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>>;
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
+    /// and [`get`](Self::get) or [`get_many`](Self::get_many) is to be asked. A driver that counts
+    /// every operation need not offer it.
+    fn peek(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let _ = (txn, space, keys, out);
+        false
+    }
     /// Reads several keys.
     fn get_many(
         &self,
@@ -76,7 +89,15 @@ pub trait Direct {
     /// Begins a transaction.
     fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure>;
     /// Reads a key.
-    fn get(&mut self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>>;
+    fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Reads keys straight into `out`; see [`Engine::peek`].
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool;
     /// Buffers a write; `None` deletes.
     fn put(
         &mut self,
@@ -95,6 +116,9 @@ pub trait Direct {
 
 thread_local! {
     static HERE: RefCell<Option<Rc<dyn Engine>>> = const { RefCell::new(None) };
+    /// The database of the engine that is here; zero where none is. Kept beside it, so that the
+    /// question costs no call.
+    static DATABASE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// While it lives, its engine is here on this thread; then the one before is again.
@@ -104,20 +128,25 @@ pub struct Entered {
 
 /// Makes `engine` the one that is here.
 pub fn enter(engine: Rc<dyn Engine>) -> Entered {
-    Entered { before: HERE.with(|here| here.borrow_mut().replace(engine)) }
+    Entered { before: put_here(Some(engine)) }
+}
+
+fn put_here(engine: Option<Rc<dyn Engine>>) -> Option<Rc<dyn Engine>> {
+    DATABASE.set(engine.as_ref().map_or(0, |engine| engine.database()));
+    HERE.with(|here| std::mem::replace(&mut *here.borrow_mut(), engine))
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        HERE.with(|here| *here.borrow_mut() = self.before.take());
+        put_here(self.before.take());
     }
 }
 
 /// Calls `f` with the engine of `database` if it is here.
 #[inline]
 pub fn with<T>(database: u64, f: impl FnOnce(&dyn Engine) -> T) -> Option<T> {
-    HERE.with(|here| match &*here.borrow() {
-        Some(engine) if engine.database() == database => Some(f(&**engine)),
-        _ => None,
-    })
+    if DATABASE.get() != database {
+        return None;
+    }
+    HERE.with(|here| here.borrow().as_deref().map(f))
 }

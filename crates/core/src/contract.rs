@@ -156,10 +156,27 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         here: Here<'_, P>,
         cx: &mut Context<'_, P>,
     ) -> Step<Option<SmallBytes>>;
+    /// Reads keys if that can be done at once and simply, straight into `out`, which is as long;
+    /// false leaves everything to [`get`](Self::get) or [`get_many`](Self::get_many). A protocol
+    /// need not offer it: it saves the hot path the copies of an answer that is handed from call
+    /// to call.
+    #[inline]
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let _ = (txn, space, keys, here, cx, out);
+        false
+    }
     /// Reads several keys, in parallel where they live elsewhere.
     fn get_many(
         &mut self,

@@ -125,10 +125,25 @@ impl<P: Protocol> Node<P> {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         effects: &mut Effects<P>,
     ) -> Step<Option<SmallBytes>> {
         operate!(self, effects, get(txn, space, key))
+    }
+
+    /// See [`Coordinator::peek`].
+    #[inline]
+    pub fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        effects: &mut Effects<P>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let mut cx = context!(self, Role::Coordinator, effects);
+        let here = Here::new(&mut self.participants);
+        self.coordinator.peek(txn, space, keys, here, &mut cx, out)
     }
 
     /// See [`Coordinator::get_many`].

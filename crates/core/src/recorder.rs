@@ -63,13 +63,24 @@ pub struct TxnRecord {
     operations: (usize, usize),
 }
 
-/// Collects the transactions of one node.
+/// Collects the transactions of one node, in chunks that never move once they are full: growing
+/// one long list would copy all of it again and again.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    transactions: Vec<TxnRecord>,
-    operations: Vec<Operation>,
+    chunks: Vec<Chunk>,
     applied: BTreeMap<TxnId, Timestamp>,
 }
+
+#[derive(Debug, Default)]
+struct Chunk {
+    transactions: Vec<TxnRecord>,
+    operations: Vec<Operation>,
+}
+
+/// Transactions of a full chunk; the first one grows from nothing, for short runs.
+const CHUNK_TRANSACTIONS: usize = 4096;
+/// Operations that a chunk has room for from the start.
+const CHUNK_OPERATIONS: usize = 4 * CHUNK_TRANSACTIONS;
 
 impl Recorder {
     /// An empty recorder.
@@ -90,11 +101,16 @@ impl Recorder {
         at: Option<Timestamp>,
         operations: &mut Vec<Operation>,
     ) {
-        let from = self.operations.len();
-        self.operations.append(operations);
-        let operations = (from, self.operations.len());
+        let full = |chunk: &Chunk| chunk.transactions.len() >= CHUNK_TRANSACTIONS;
+        if self.chunks.last().is_none_or(full) {
+            self.chunks.push(Chunk::after(self.chunks.len()));
+        }
+        let chunk = self.chunks.last_mut().expect("just made sure of");
+        let from = chunk.operations.len();
+        chunk.operations.append(operations);
+        let operations = (from, chunk.operations.len());
         let record = TxnRecord { id, session, begin, end, status, read_only, at, operations };
-        self.transactions.push(record);
+        chunk.transactions.push(record);
     }
 
     /// A participant applied `txn` at `at`: tells the version of writes whose coordinator never
@@ -110,23 +126,65 @@ impl Recorder {
 
     /// All transactions, in the order they ended, with their operations.
     pub fn transactions(&self) -> impl Iterator<Item = (&TxnRecord, &[Operation])> {
-        self.transactions
-            .iter()
-            .map(|record| (record, &self.operations[record.operations.0..record.operations.1]))
+        self.chunks.iter().flat_map(|chunk| {
+            let operations = &chunk.operations;
+            let records = chunk.transactions.iter();
+            records.map(|record| (record, &operations[record.operations.0..record.operations.1]))
+        })
     }
 
     /// How many transactions were recorded.
     pub fn len(&self) -> usize {
-        self.transactions.len()
+        self.chunks.iter().map(|chunk| chunk.transactions.len()).sum()
     }
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.transactions.is_empty()
+        self.chunks.is_empty()
+    }
+}
+
+impl Chunk {
+    /// An empty chunk that follows so many others.
+    fn after(others: usize) -> Chunk {
+        if others == 0 {
+            return Chunk::default();
+        }
+        Chunk {
+            transactions: Vec::with_capacity(CHUNK_TRANSACTIONS),
+            operations: Vec::with_capacity(CHUNK_OPERATIONS),
+        }
     }
 }
 
 /// The hash of a value as histories carry it: 53 bits, so that every JSON reader keeps it whole.
 pub fn value_hash(value: &SmallBytes) -> u64 {
     foldhash::fast::FixedState::with_seed(0x4d75_6573).hash_one(value) >> 11
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_come_back_in_order_with_their_own_operations() {
+        let mut recorder = Recorder::new();
+        let total = 2 * CHUNK_TRANSACTIONS + 5;
+        for number in 0..total {
+            let key = SmallBytes::from(number.to_string().as_str());
+            let read = Operation::ReadOwn { space: SpaceId(0), key, hash: None };
+            let mut operations = vec![read; number % 7];
+            let id = TxnId { sequence: number as u64, ..TxnId::default() };
+            let (now, status) = (Nanos(number as u64), Status::Committed);
+            recorder.transaction(id, 1, false, now, None, status, None, &mut operations);
+            assert!(operations.is_empty());
+        }
+        assert_eq!(recorder.len(), total);
+        for (number, (record, operations)) in recorder.transactions().enumerate() {
+            assert_eq!((record.id.sequence, operations.len()), (number as u64, number % 7));
+            let own = number.to_string();
+            assert!(operations.iter().all(|operation| matches!(operation,
+                Operation::ReadOwn { key, .. } if key.as_slice() == own.as_bytes())));
+        }
+    }
 }

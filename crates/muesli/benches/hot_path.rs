@@ -111,10 +111,13 @@ async fn bodies_plain(db: &Db, accounts: Space, draws: &mut Draws, count: u64) {
         let (from, to, by) = draws.next();
         let done: Result<(), Error> = db
             .call_here(|tx| {
-                let payer = amount(&tx.get(accounts, &from)?.expect("loaded"));
-                let payee = amount(&tx.get(accounts, &to)?.expect("loaded"));
-                tx.put(accounts, from.clone(), value(payer - by))?;
-                tx.put(accounts, to.clone(), value(payee + by))
+                let keys = [from.clone(), to.clone()];
+                let [payer, payee] = tx.get_array(accounts, &keys)?;
+                let payer = amount(&payer.expect("loaded"));
+                let payee = amount(&payee.expect("loaded"));
+                let [from, to] = keys;
+                tx.put(accounts, from, value(payer - by))?;
+                tx.put(accounts, to, value(payee + by))
             })
             .await;
         done.expect("alone");
@@ -127,13 +130,12 @@ async fn reads(db: &Db, accounts: Space, draws: &mut Draws, count: u64) {
     for _ in 0..count {
         sum += db
             .call_here(|tx| {
-                let mut sum = 0;
-                for _ in 0..4 {
-                    let (a, b, _) = draws.next();
-                    sum += amount(&tx.get(accounts, &a)?.expect("loaded"));
-                    sum += amount(&tx.get(accounts, &b)?.expect("loaded"));
+                let mut keys = [const { SmallBytes::EMPTY }; 8];
+                for pair in keys.chunks_exact_mut(2) {
+                    (pair[0], pair[1], _) = draws.next();
                 }
-                Ok(sum)
+                let values = tx.get_array(accounts, &keys)?;
+                Ok(values.iter().flatten().map(amount).sum::<i64>())
             })
             .await
             .expect("read-only");

@@ -13,9 +13,10 @@ use muesli_core::{Abort, Catalog, Nanos, SpaceOptions, Timestamp, TxnOptions};
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::oneshot;
+use crate::operation::wait;
 use crate::options::{Options, Retry};
 use crate::space::Space;
-use crate::transaction::{Tx, wait};
+use crate::transaction::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
 /// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.
@@ -88,7 +89,7 @@ impl Db {
         let catalog = RwLock::new(catalog);
         let conflicts = Default::default();
         let inner = Arc::new(Inner { database, catalog, retry, sessions, turn, conflicts, away });
-        Db::in_new_session(inner, TxnOptions::default())
+        Db::in_new_session(inner, TxnOptions::default(), 0)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -97,15 +98,18 @@ impl Db {
         Db::new(database, catalog, retry, None)
     }
 
-    fn in_new_session(inner: Arc<Inner>, options: TxnOptions) -> Db {
+    fn in_new_session(inner: Arc<Inner>, options: TxnOptions, seen: u64) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Arc::new(Session { id, seen: AtomicU64::new(0) });
+        let session = Arc::new(Session { id, seen: AtomicU64::new(seen) });
         Db { inner, session, options }
     }
 
-    /// The same database in a new session.
+    /// The same database in a new session, which sees at least what this one has seen so far and
+    /// then goes its own way. Sessions that have nothing in common may read snapshots older than
+    /// what another one was just told is committed; [`strict`](Self::strict) transactions do not.
     pub fn session(&self) -> Db {
-        Db::in_new_session(self.inner.clone(), self.options)
+        let seen = self.session.seen.load(Ordering::Relaxed);
+        Db::in_new_session(self.inner.clone(), self.options, seen)
     }
 
     /// The same session, whose transactions only read: they never abort and never validate.
@@ -265,7 +269,7 @@ impl Db {
         } else {
             let home = self.next_loop();
             let begun = self.run_on(home, async move || begin()).await?;
-            (begun.ok_or(Error::Closed)??, Some((self.clone(), home)))
+            (begun.ok_or(Error::Closed)??, Some(Box::new((self.clone(), home))))
         };
         Ok(Transaction { tx: Tx { database, txn, away }, db: self.clone(), ended: false })
     }
@@ -351,7 +355,7 @@ impl Transaction {
     /// [`Error::Conflict`]: run it again. [`Error::Unknown`]: it may have taken effect.
     pub async fn commit(mut self) -> Result<(), Error> {
         self.ended = true;
-        let committed = match &self.tx.away {
+        let committed = match self.tx.away.as_deref() {
             None => self.tx.commit_here().await,
             Some((db, home)) => {
                 let tx = self.tx.at_home();
@@ -368,7 +372,7 @@ impl Transaction {
     /// [`Error::Closed`].
     pub async fn rollback(mut self) -> Result<(), Error> {
         self.ended = true;
-        match &self.tx.away {
+        match self.tx.away.as_deref() {
             None => self.tx.rollback_here(),
             Some((db, home)) => {
                 let tx = self.tx.at_home();
@@ -392,7 +396,7 @@ impl Drop for Transaction {
         if self.ended {
             return;
         }
-        match &self.tx.away {
+        match self.tx.away.as_deref() {
             None => self.tx.rollback_here(),
             Some((db, home)) => {
                 let (tx, home) = (self.tx.at_home(), *home);

@@ -19,12 +19,14 @@
 //! ```
 
 pub mod blocking;
+pub mod calibrate;
 mod db;
 mod direct;
 mod embedded;
 mod error;
 pub mod key;
 mod oneshot;
+mod operation;
 mod options;
 mod space;
 mod transaction;
@@ -36,6 +38,12 @@ pub use error::Error;
 pub use key::Key;
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{Abort, Limits, SmallBytes};
+pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};
 pub use space::{Space, TypedSpace};
 pub use transaction::{Range, Tx};
+
+/// The example of the project's front page, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;

@@ -1,15 +1,13 @@
 //! A running transaction, as its body sees it.
 
-use std::future::Future;
 use std::ops::Bound;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Committed, Failure, OpId, OpResult, Row, SmallBytes, Step, Txn};
+use muesli_core::{Committed, OpResult, Scan, SmallBytes, Step, Txn};
 
 use crate::db::Db;
 use crate::error::Error;
+use crate::operation::{Get, GetMany, Operation, Put, RangeScan, wait};
 use crate::space::Space;
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
@@ -21,7 +19,7 @@ pub struct Tx {
     pub(crate) database: u64,
     pub(crate) txn: Txn,
     /// Where the transaction lives, if that is not the loop that polls this.
-    pub(crate) away: Option<(Db, usize)>,
+    pub(crate) away: Option<Box<(Db, usize)>>,
 }
 
 /// A range of keys to scan, and how: by default all keys, ascending, without limit.
@@ -78,56 +76,21 @@ impl Tx {
     /// [`Error::Conflict`] where the transaction cannot commit any more, [`Error::Timeout`],
     /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`].
     #[inline]
-    pub async fn get(
-        &self,
-        space: Space,
-        key: impl Into<SmallBytes>,
-    ) -> Result<Option<SmallBytes>, Error> {
-        let key = key.into();
-        let space = space.id;
-        match self.away() {
-            None => match self.here(|engine| engine.get(self.txn, space, key))? {
-                Step::Done(answer) => Ok(answer?),
-                Step::Wait(op) => match wait(self.database, op).await? {
-                    OpResult::Value(value) => Ok(value),
-                    other => Err(unexpected(other)),
-                },
-            },
-            Some((db, home)) => {
-                let (tx, space) = (self.at_home(), Space { id: space });
-                db.run_on(*home, async move || tx.get_boxed(space, key).await).await?
-            }
-        }
+    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Operation<'_, Get> {
+        Operation::new(self, Get { space: space.id, key: key.into() })
     }
 
     /// Reads several keys at once: those that live elsewhere in parallel.
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub async fn get_many(
+    pub fn get_many(
         &self,
         space: Space,
         keys: impl IntoIterator<Item = impl Into<SmallBytes>>,
-    ) -> Result<Vec<Option<SmallBytes>>, Error> {
-        let keys: Vec<SmallBytes> = keys.into_iter().map(Into::into).collect();
-        match self.away() {
-            None => match self.here(|engine| engine.get_many(self.txn, space.id, keys))? {
-                Step::Done(answer) => Ok(answer?),
-                Step::Wait(op) => match wait(self.database, op).await? {
-                    OpResult::Values(values) => Ok(values),
-                    other => Err(unexpected(other)),
-                },
-            },
-            Some((db, home)) => {
-                let tx = self.at_home();
-                db.run_on(*home, async move || {
-                    let again: Pin<Box<dyn Future<Output = _>>> =
-                        Box::pin(async move { tx.get_many(space, keys).await });
-                    again.await
-                })
-                .await?
-            }
-        }
+    ) -> Operation<'_, GetMany> {
+        let keys = keys.into_iter().map(Into::into).collect();
+        Operation::new(self, GetMany { space: space.id, keys })
     }
 
     /// Writes a key. Nothing is sent before the commit.
@@ -135,13 +98,13 @@ impl Tx {
     /// # Errors
     /// [`Error::TooLarge`], [`Error::ReadOnly`], [`Error::Ended`], [`Error::Closed`].
     #[inline]
-    pub async fn put(
+    pub fn put(
         &self,
         space: Space,
         key: impl Into<SmallBytes>,
         value: impl Into<SmallBytes>,
-    ) -> Result<(), Error> {
-        self.write(space, key.into(), Some(value.into())).await
+    ) -> Operation<'_, Put> {
+        Operation::new(self, Put { space: space.id, key: key.into(), value: Some(value.into()) })
     }
 
     /// Deletes a key; nothing happens where it is absent.
@@ -149,27 +112,8 @@ impl Tx {
     /// # Errors
     /// As [`put`](Self::put).
     #[inline]
-    pub async fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Result<(), Error> {
-        self.write(space, key.into(), None).await
-    }
-
-    #[inline]
-    async fn write(
-        &self,
-        space: Space,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Error> {
-        match self.away() {
-            None => Ok(self.here(|engine| engine.put(self.txn, space.id, key, value))??),
-            Some((db, home)) => {
-                let tx = self.at_home();
-                db.run_on(*home, async move || {
-                    Ok(tx.here(|engine| engine.put(tx.txn, space.id, key, value))??)
-                })
-                .await?
-            }
-        }
+    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Operation<'_, Put> {
+        Operation::new(self, Put { space: space.id, key: key.into(), value: None })
     }
 
     /// Reads a range of keys in order. In an update transaction the range is protected: nobody
@@ -177,37 +121,10 @@ impl Tx {
     ///
     /// # Errors
     /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index.
-    pub async fn scan(&self, space: Space, range: Range) -> Result<Vec<Row>, Error> {
-        match self.away() {
-            None => {
-                let Range { lo, hi, reverse, limit } = range;
-                let scan = muesli_core::Scan { space: space.id, lo, hi, reverse, limit };
-                match self.here(|engine| engine.scan(self.txn, scan))? {
-                    Step::Done(answer) => Ok(answer?),
-                    Step::Wait(op) => match wait(self.database, op).await? {
-                        OpResult::Rows(rows) => Ok(rows),
-                        other => Err(unexpected(other)),
-                    },
-                }
-            }
-            Some((db, home)) => {
-                let tx = self.at_home();
-                db.run_on(*home, async move || {
-                    let again: Pin<Box<dyn Future<Output = _>>> =
-                        Box::pin(async move { tx.scan(space, range).await });
-                    again.await
-                })
-                .await?
-            }
-        }
-    }
-
-    fn get_boxed(
-        self,
-        space: Space,
-        key: SmallBytes,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<SmallBytes>, Error>>>> {
-        Box::pin(async move { self.get(space, key).await })
+    pub fn scan(&self, space: Space, range: Range) -> Operation<'_, RangeScan> {
+        let Range { lo, hi, reverse, limit } = range;
+        let scan = Scan { space: space.id, lo, hi, reverse, limit };
+        Operation::new(self, RangeScan { scan })
     }
 
     #[inline]
@@ -221,11 +138,6 @@ impl Tx {
     /// Rolls back, if the transaction's loop is here and still there.
     pub(crate) fn rollback_here(&self) {
         client::with(self.database, |engine| engine.rollback(self.txn));
-    }
-
-    #[inline]
-    fn away(&self) -> Option<&(Db, usize)> {
-        self.away.as_ref()
     }
 
     pub(crate) fn at_home(&self) -> Tx {
@@ -246,47 +158,9 @@ pub(crate) fn as_committed(result: OpResult) -> Result<Committed, Error> {
     }
 }
 
-fn unexpected(result: OpResult) -> Error {
+pub(crate) fn unexpected(result: OpResult) -> Error {
     match result {
         OpResult::Failed(failure) => failure.into(),
         other => unreachable!("an operation was answered by {other:?}"),
-    }
-}
-
-/// Waits for the answer to an operation; dropping it tells the driver that nobody waits.
-pub(crate) fn wait(database: u64, op: OpId) -> Waiting {
-    Waiting { database, op: Some(op) }
-}
-
-pub(crate) struct Waiting {
-    database: u64,
-    op: Option<OpId>,
-}
-
-impl Future for Waiting {
-    type Output = Result<OpResult, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let op = self.op.expect("polled after it was ready");
-        let polled = client::with(self.database, |engine| engine.poll(op, cx.waker()));
-        match polled {
-            Some(Poll::Pending) => Poll::Pending,
-            Some(Poll::Ready(result)) => {
-                self.op = None;
-                Poll::Ready(Ok(result))
-            }
-            None => {
-                self.op = None;
-                Poll::Ready(Err(Failure::Closed.into()))
-            }
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(op) = self.op {
-            client::with(self.database, |engine| engine.forget(op));
-        }
     }
 }

@@ -42,7 +42,7 @@ const MAY_USE: [(&str, &[&str]); 7] = [
     ("core", &[]),
     ("protocols", &["core"]),
     ("check", &[]),
-    ("sim", &["core"]),
+    ("sim", &["core", "check"]),
     ("muesli", &["core", "protocols", "sim", "check"]),
     ("workloads", &["core", "protocols", "sim", "check", "muesli"]),
     ("cli", &["core", "protocols", "sim", "check", "muesli", "workloads"]),

@@ -117,6 +117,11 @@ impl LocalClock {
         self.earlier.push(earlier);
     }
 
+    /// Whether [`virtual_at`](Self::virtual_at) is exact, because the clock never drifted.
+    pub fn is_exact(&self) -> bool {
+        self.earlier.iter().chain([&self.newest]).all(|piece| piece.drift == Drift(0))
+    }
+
     /// When the clock first showed `local` or more. Exact to the nanosecond without drift; with
     /// it, never late.
     pub fn virtual_at(&self, local: Nanos) -> VirtualTime {

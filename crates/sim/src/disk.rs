@@ -31,6 +31,10 @@ impl Default for DiskSpeed {
 #[derive(Debug)]
 pub struct Disk<R> {
     records: Vec<R>,
+    /// How many records were appended and not lost.
+    appended: usize,
+    /// Whether the records themselves are kept, and not only their number.
+    keeps: bool,
     /// How many records are stable.
     stable: usize,
     /// How many records the sync under way will have made stable.
@@ -48,6 +52,8 @@ impl<R> Disk<R> {
     pub fn new(speed: DiskSpeed, random: Random) -> Self {
         Disk {
             records: Vec::new(),
+            appended: 0,
+            keeps: true,
             stable: 0,
             syncing: None,
             unsynced_bytes: 0,
@@ -58,9 +64,19 @@ impl<R> Disk<R> {
         }
     }
 
+    /// From now on only the number of records is kept: enough where nobody will read them, and
+    /// much less memory. Such a disk must not crash.
+    pub fn keep_nothing(&mut self) {
+        self.keeps = false;
+        self.records.clear();
+    }
+
     /// Appends a record of `bytes` bytes at `now`.
     pub fn append(&mut self, now: VirtualTime, record: R, bytes: u64) {
-        self.records.push(record);
+        self.appended += 1;
+        if self.keeps {
+            self.records.push(record);
+        }
         self.unsynced_bytes += bytes;
         self.appended_at = self.appended_at.max(now);
     }
@@ -68,10 +84,10 @@ impl<R> Disk<R> {
     /// Begins a sync if none is under way and something is not stable. Returns when it ends, which
     /// is when to call [`finish_sync`](Self::finish_sync).
     pub fn start_sync(&mut self, now: VirtualTime) -> Option<VirtualTime> {
-        if self.syncing.is_some() || self.stable == self.records.len() {
+        if self.syncing.is_some() || self.stable == self.appended {
             return None;
         }
-        self.syncing = Some(self.records.len());
+        self.syncing = Some(self.appended);
         let bytes = std::mem::take(&mut self.unsynced_bytes).saturating_mul(1_000_000_000);
         let writing = Span::from_nanos(bytes.checked_div(self.speed.bandwidth).unwrap_or(0));
         let length = (self.speed.sync.draw(&mut self.random) + writing).times(self.slowdown);
@@ -91,12 +107,16 @@ impl<R> Disk<R> {
 
     /// Whether everything appended is stable.
     pub fn is_settled(&self) -> bool {
-        self.stable == self.records.len()
+        self.stable == self.appended
     }
 
     /// The power fails: keeps the stable records and perhaps some that followed them.
+    ///
+    /// # Panics
+    /// If the disk was told to keep nothing.
     pub fn crash(&mut self) {
-        let waiting = (self.records.len() - self.stable) as u64;
+        assert!(self.keeps, "a disk that keeps nothing has nothing to come back with");
+        let waiting = (self.appended - self.stable) as u64;
         // Nothing and everything are the cases that find faults, so they are not left to luck.
         let kept = match self.random.below(4) {
             0 => 0,
@@ -105,6 +125,7 @@ impl<R> Disk<R> {
         };
         self.stable += kept as usize;
         self.records.truncate(self.stable);
+        self.appended = self.stable;
         (self.syncing, self.unsynced_bytes) = (None, 0);
     }
 

@@ -37,6 +37,8 @@ pub struct Network<M> {
     /// Lanes that partitions block, and what waits there. No entry: open.
     blocked: BTreeMap<LaneId, Blocked<M>>,
     down: BTreeSet<NodeId>,
+    /// Whether no link has broken yet: then every message arrives, and its lane need not be asked.
+    unbroken: bool,
     random: Random,
 }
 
@@ -100,7 +102,7 @@ impl<M> Network<M> {
     pub fn new(topology: Topology, random: Random) -> Self {
         let lanes = vec![Lane::default(); topology.nodes() * topology.nodes()];
         let (blocked, down) = (BTreeMap::new(), BTreeSet::new());
-        Network { topology, lanes, blocked, down, random }
+        Network { topology, lanes, blocked, down, unbroken: true, random }
     }
 
     /// Sends a message of `bytes` bytes; `None` if it is lost because the link is broken.
@@ -131,6 +133,9 @@ impl<M> Network<M> {
         epoch: Epoch,
         message: M,
     ) -> Arrival<M> {
+        if self.unbroken && self.blocked.is_empty() {
+            return Arrival::Delivered(message);
+        }
         let lane = &self.lanes[lane_index(self.topology.nodes(), from, to)];
         let cut = lane.broken && now > lane.last_arrival;
         if lane.epoch != epoch.0 || cut {
@@ -160,6 +165,7 @@ impl<M> Network<M> {
 
     /// Cuts one lane and draws when its receiver is told.
     fn cut(&mut self, now: VirtualTime, from: NodeId, to: NodeId) -> VirtualTime {
+        self.unbroken = false;
         let lane = &mut self.lanes[lane_index(self.topology.nodes(), from, to)];
         lane.broken = true;
         let under_way = lane.last_arrival.since(now).as_nanos();

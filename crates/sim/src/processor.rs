@@ -149,9 +149,13 @@ impl<I> Processor<I> {
     pub fn end(&mut self, now: VirtualTime, load: &Load, costs: &Costs) -> VirtualTime {
         self.scheduled = None;
         // Never nothing, or a node that always has work of its own would stop the time.
-        let cost = load.cost(costs).times(self.slowdown).max(Span::from_nanos(1));
-        self.busy_until = now + cost;
+        self.busy_until = now + self.cost(load, costs).max(Span::from_nanos(1));
         self.busy_until
+    }
+
+    /// What a turn that did `load` costs here.
+    pub fn cost(&self, load: &Load, costs: &Costs) -> Span {
+        load.cost(costs).times(self.slowdown)
     }
 
     /// Begins no turn before `until`. What is under way ends.

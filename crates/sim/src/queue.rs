@@ -27,7 +27,10 @@ const NONE: u32 = u32::MAX;
 /// Events of payload `E`, taken in order of time, and of insertion where times are equal.
 #[derive(Debug)]
 pub struct EventQueue<E> {
-    slots: Vec<Slot<E>>,
+    /// The lists run through these; apart from the events, so that walking a list is cheap.
+    links: Vec<Link>,
+    /// The event of each link; `None` iff that is free.
+    events: Vec<Option<E>>,
     /// Head of the list of free slots.
     free: u32,
     lists: Box<[[List; DIGITS]; LEVELS]>,
@@ -40,12 +43,10 @@ pub struct EventQueue<E> {
     len: usize,
 }
 
-#[derive(Debug)]
-struct Slot<E> {
+#[derive(Clone, Copy, Debug)]
+struct Link {
     time: u64,
     next: u32,
-    /// `None` iff the slot is free.
-    event: Option<E>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,8 @@ impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         let empty = List { head: NONE, tail: NONE };
         EventQueue {
-            slots: Vec::new(),
+            links: Vec::new(),
+            events: Vec::new(),
             free: NONE,
             lists: Box::new([[empty; DIGITS]; LEVELS]),
             occupied: [0; LEVELS],
@@ -108,7 +110,7 @@ impl<E> EventQueue<E> {
         let List { head, tail } = self.lists[level][digit];
         let slot = if head == tail || level == 0 {
             // Alone, or all of one time: the first is the next.
-            if self.slots[head as usize].time > limit.as_nanos() {
+            if self.links[head as usize].time > limit.as_nanos() {
                 return None;
             }
             self.unlink_head(level, digit);
@@ -133,7 +135,7 @@ impl<E> EventQueue<E> {
         let (mut earliest, mut first) = (u64::MAX, NONE);
         let mut next = self.lists[level][digit].head;
         while next != NONE {
-            let slot = &self.slots[next as usize];
+            let slot = self.links[next as usize];
             if slot.time < earliest || first == NONE {
                 (earliest, first) = (slot.time, next);
             }
@@ -146,7 +148,7 @@ impl<E> EventQueue<E> {
         next = self.lists[level][digit].head;
         self.clear(level, digit);
         while next != NONE {
-            let Slot { time, next: after, .. } = self.slots[next as usize];
+            let Link { time, next: after } = self.links[next as usize];
             if next != first {
                 self.link(next, time);
             }
@@ -160,7 +162,7 @@ impl<E> EventQueue<E> {
         let highest = u64::BITS - 1 - ((time ^ self.newest_taken) | 1).leading_zeros();
         let level = (highest / DIGIT_BITS) as usize;
         let digit = (time >> (level as u32 * DIGIT_BITS)) as usize % DIGITS;
-        self.slots[slot as usize].next = NONE;
+        self.links[slot as usize].next = NONE;
         let list = &mut self.lists[level][digit];
         if list.head == NONE {
             *list = List { head: slot, tail: slot };
@@ -169,7 +171,7 @@ impl<E> EventQueue<E> {
         } else {
             let tail = list.tail;
             list.tail = slot;
-            self.slots[tail as usize].next = slot;
+            self.links[tail as usize].next = slot;
         }
     }
 
@@ -178,7 +180,7 @@ impl<E> EventQueue<E> {
         if head == tail {
             self.clear(level, digit);
         } else {
-            self.lists[level][digit].head = self.slots[head as usize].next;
+            self.lists[level][digit].head = self.links[head as usize].next;
         }
     }
 
@@ -191,25 +193,27 @@ impl<E> EventQueue<E> {
     }
 
     fn allocate(&mut self, time: u64, event: E) -> u32 {
+        let link = Link { time, next: NONE };
         if self.free == NONE {
-            let slot = u32::try_from(self.slots.len()).ok().filter(|slot| *slot != NONE);
+            let slot = u32::try_from(self.links.len()).ok().filter(|slot| *slot != NONE);
             let slot = slot.expect("the event queue holds at most four billion events");
-            self.slots.push(Slot { time, next: NONE, event: Some(event) });
+            self.links.push(link);
+            self.events.push(Some(event));
             return slot;
         }
         let slot = self.free;
-        let place = &mut self.slots[slot as usize];
-        self.free = place.next;
-        *place = Slot { time, next: NONE, event: Some(event) };
+        self.free = self.links[slot as usize].next;
+        self.links[slot as usize] = link;
+        self.events[slot as usize] = Some(event);
         slot
     }
 
     fn release(&mut self, slot: u32) -> (u64, E) {
-        let place = &mut self.slots[slot as usize];
-        let event = place.event.take().expect("a linked slot holds an event");
-        place.next = self.free;
+        let event = self.events[slot as usize].take().expect("a linked slot holds an event");
+        let link = &mut self.links[slot as usize];
+        link.next = self.free;
         self.free = slot;
-        (place.time, event)
+        (link.time, event)
     }
 }
 
@@ -288,7 +292,7 @@ mod tests {
             queue.push(at(round + 1), round);
             assert!(queue.pop().is_some() && queue.pop().is_some());
         }
-        assert_eq!(queue.slots.len(), 2);
+        assert_eq!(queue.links.len(), 2);
     }
 
     #[test]

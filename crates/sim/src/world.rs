@@ -18,6 +18,7 @@
 
 mod clients;
 mod faults;
+mod history;
 mod host;
 mod journal;
 mod operations;
@@ -36,9 +37,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Recorder, Role, Settings};
 
-use crate::clock::LocalClock;
-use crate::costs::Costs;
 use crate::disk::Disk;
+use crate::fault::Fault;
 use crate::network::{Arrival, Epoch, Network};
 use crate::plan::Plan;
 use crate::queue::EventQueue;
@@ -75,7 +75,6 @@ pub struct World<P: Protocol> {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
     rules: P::Rules,
-    costs: Costs,
     patience: Span,
     reconnect_every: Span,
     plan: Plan,
@@ -142,7 +141,6 @@ impl<P: Protocol> World<P> {
             catalog: setup.catalog,
             settings: Arc::new(setup.settings),
             rules: setup.rules,
-            costs: setup.costs,
             patience: setup.patience,
             reconnect_every: setup.reconnect_every,
             plan: setup.plan,
@@ -288,9 +286,12 @@ impl<P: Protocol> World<P> {
 
 fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
-    let disk = Disk::new(setup.disk, disk_seed.stream());
+    let mut disk = Disk::new(setup.disk, disk_seed.stream());
+    if !setup.plan.faults().iter().any(|timed| matches!(timed.fault, Fault::Crash(_))) {
+        disk.keep_nothing();
+    }
     let random = setup.seed.split("host").nth(place.into()).stream();
-    let mut host = Host::new(NodeId(place), disk, LocalClock::default(), random);
+    let mut host = Host::new(NodeId(place), disk, setup.costs, random);
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host
 }

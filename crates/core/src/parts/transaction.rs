@@ -103,9 +103,16 @@ impl TransactionSets {
         value: Option<SmallBytes>,
         limits: &Limits,
     ) -> Result<(), Failure> {
-        let size = key.len() + value.as_ref().map_or(0, SmallBytes::len);
-        check_size("a key", key.len(), limits.key_bytes)?;
-        check_size("a value", size - key.len(), limits.value_bytes)?;
+        let (key_size, value_size) = (key.len(), value.as_ref().map_or(0, SmallBytes::len));
+        let size = key_size + value_size;
+        check_size("a key", key_size, limits.key_bytes)?;
+        check_size("a value", value_size, limits.value_bytes)?;
+        if self.writes.is_empty() {
+            check_size("a transaction", size, limits.transaction_bytes)?;
+            self.written_bytes = size;
+            self.push_write(space, key, value);
+            return Ok(());
+        }
         let place = self.own_place(space, &key);
         let replaced = place.map_or(0, |place| {
             let write = &self.writes[place];

@@ -171,7 +171,10 @@ impl Versions {
         if entry.at <= snapshot {
             return Version { at: entry.at, value: entry.value.as_ref(), newest: true };
         }
-        let mut next = entry.older;
+        self.older_at(entry.older, snapshot)
+    }
+
+    fn older_at(&self, mut next: u32, snapshot: Timestamp) -> Version<'_> {
         while let Some(older) = self.older.get(next as usize) {
             if older.at <= snapshot {
                 return Version { at: older.at, value: older.value.as_ref(), newest: false };
@@ -179,6 +182,40 @@ impl Versions {
             next = older.older;
         }
         Version { newest: false, ..Version::ABSENT }
+    }
+
+    /// The entry of `key` as a read at `snapshot` sees it: handle, lock, version.
+    #[inline(always)]
+    pub fn read(
+        &self,
+        key: &SmallBytes,
+        snapshot: Timestamp,
+    ) -> Option<(Handle, LockWord, Version<'_>)> {
+        let hash = self.hasher.hash_one(key);
+        let slot = *self.index.find(hash, |&slot| self.entries[slot as usize].key == *key)?;
+        let entry = &self.entries[slot as usize];
+        let handle = Handle { slot, generation: entry.generation };
+        if entry.at <= snapshot {
+            let version = Version { at: entry.at, value: entry.value.as_ref(), newest: true };
+            return Some((handle, entry.lock, version));
+        }
+        Some((handle, entry.lock, self.older_at(entry.older, snapshot)))
+    }
+
+    /// The newest version's timestamp and the lock of `key`'s entry, found by an earlier handle
+    /// if that is still good.
+    #[inline]
+    pub fn look(&self, handle: Handle, key: &SmallBytes) -> Option<(Handle, Timestamp, LockWord)> {
+        match self.entries.get(handle.slot as usize) {
+            Some(entry) if entry.generation == handle.generation => {
+                Some((handle, entry.at, entry.lock))
+            }
+            _ => {
+                let handle = self.find(key)?;
+                let entry = self.entry(handle);
+                Some((handle, entry.at, entry.lock))
+            }
+        }
     }
 
     /// The lock of an entry.
@@ -202,34 +239,29 @@ impl Versions {
     ///
     /// # Panics
     /// If `at` is not above the newest version's.
-    #[inline]
+    #[inline(always)]
     pub fn install(&mut self, handle: Handle, value: Option<SmallBytes>, at: Timestamp) {
-        let entry = self.entry_mut(handle);
+        let entry = &mut self.entries[handle.slot as usize];
+        assert_eq!(entry.generation, handle.generation, "a stale handle");
         assert!(at > entry.at, "versions are installed in order");
         let deleted = value.is_none();
         let before = std::mem::replace(&mut entry.value, value);
         let before_at = std::mem::replace(&mut entry.at, at);
         if before_at != Timestamp::ZERO {
             let older = Older { value: before, at: before_at, older: entry.older };
-            let place = self.keep(older);
-            self.entry_mut(handle).older = place;
+            entry.older = match self.free_older.pop() {
+                Some(place) => {
+                    self.older[place as usize] = older;
+                    place
+                }
+                None => {
+                    self.older.push(older);
+                    (self.older.len() - 1) as u32
+                }
+            };
             self.replaced.push_back(Replaced { at, handle });
         } else if deleted {
             self.replaced.push_back(Replaced { at, handle });
-        }
-    }
-
-    #[inline]
-    fn keep(&mut self, older: Older) -> u32 {
-        match self.free_older.pop() {
-            Some(place) => {
-                self.older[place as usize] = older;
-                place
-            }
-            None => {
-                self.older.push(older);
-                (self.older.len() - 1) as u32
-            }
         }
     }
 
@@ -241,13 +273,14 @@ impl Versions {
                 return;
             };
             let Replaced { handle, .. } = replaced;
-            if self.entries[handle.slot as usize].generation != handle.generation {
+            let entry = &self.entries[handle.slot as usize];
+            if entry.generation != handle.generation {
                 continue;
             }
-            self.cut_below(handle, low);
-            let entry = self.entry(handle);
             let dead = entry.value.is_none() && entry.at <= low && !keep_tombstones;
-            if dead && entry.lock.is_free() {
+            let free = entry.lock.is_free();
+            self.cut_below(handle, low);
+            if dead && free {
                 self.remove(handle);
             } else if dead {
                 self.replaced.push_back(replaced); // Locked: look again when its turn comes.
@@ -257,7 +290,7 @@ impl Versions {
 
     /// Frees every version older than the one that a snapshot at `low` reads.
     fn cut_below(&mut self, handle: Handle, low: Timestamp) {
-        let entry = self.entry_mut(handle);
+        let entry = &mut self.entries[handle.slot as usize];
         let mut rest = if entry.at <= low {
             std::mem::replace(&mut entry.older, NIL)
         } else {

@@ -160,8 +160,18 @@ impl<P: Protocol> Direct for Machine<P> {
         self.node.begin(options, &mut self.effects)
     }
 
-    fn get(&mut self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+    fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.node.get(txn, space, key, &mut self.effects)
+    }
+
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.node.peek(txn, space, keys, &mut self.effects, out)
     }
 
     fn put(
@@ -253,8 +263,19 @@ impl<P: Protocol> Engine for State<P> {
         self.timed_step(|node, effects| node.begin(options, effects))
     }
 
-    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.step(|node, effects| node.get(txn, space, key, effects))
+    }
+
+    fn peek(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let machine = &mut *self.machine.borrow_mut();
+        machine.node.peek(txn, space, keys, &mut machine.effects, out)
     }
 
     fn get_many(

@@ -38,7 +38,7 @@ enum Phase {
 }
 
 impl Coordinator {
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_commit(
         &mut self,
         txn: Txn,
@@ -71,7 +71,7 @@ impl Coordinator {
     }
 
     /// The repository on this node that is all of the transaction's footprint, if there is one.
-    #[inline]
+    #[inline(always)]
     fn only_repository(
         &mut self,
         txn: Txn,
@@ -98,7 +98,7 @@ impl Coordinator {
 
     /// Ends a transaction without a second phase. Where what it read or wrote here is not stable
     /// yet, its client hears of it only when it is.
-    #[inline]
+    #[inline(always)]
     fn finish_at_once(
         &mut self,
         txn: Txn,
@@ -187,6 +187,7 @@ impl Coordinator {
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
             Decision::Abort(reason) => {
+                self.learn_from(reason);
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(reason)))
             }
         };

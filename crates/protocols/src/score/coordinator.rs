@@ -41,6 +41,9 @@ pub struct Coordinator {
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(super) heard: Timestamp,
+    /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
+    /// a node that is told of nothing new would read the same stale versions for ever.
+    pub(super) fresh: Timestamp,
     /// No transaction of this node reads below it: told to others, so it never falls.
     pub(super) bound: Timestamp,
     pub(super) watermark: Watermark,
@@ -151,6 +154,9 @@ impl Coordinator {
         if self.slot(txn).is_none() {
             return;
         }
+        if let Failure::Aborted(reason) = failure {
+            self.learn_from(*reason);
+        }
         self.end(txn, None, Status::Aborted, None, cx);
         if self.operations.is_empty() {
             return;
@@ -165,6 +171,14 @@ impl Coordinator {
             self.operations.remove(&op);
             self.requests.retain(|_, request| request.op != op);
             cx.complete(op, OpResult::Failed(failure.clone()));
+        }
+    }
+
+    /// What a stale read teaches: later snapshots are to be at least what was heard of since.
+    pub(super) fn learn_from(&mut self, reason: Abort) {
+        match reason {
+            Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => self.fresh = self.heard,
+            Abort::Locked | Abort::Abandoned | Abort::Overloaded | Abort::Rollback => {}
         }
     }
 
@@ -201,6 +215,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
             committing: BTreeMap::new(),
             sweep_timer_set: false,
             heard: Timestamp::ZERO,
+            fresh: Timestamp::ZERO,
             bound: Timestamp::ZERO,
             watermark: Watermark::default(),
             started: None,
@@ -225,7 +240,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
                 (self.slots.len() - 1) as u32
             }
         };
-        let base = options.floor.max(self.bound);
+        let base = options.floor.max(self.bound).max(self.fresh);
         let slot = &mut self.slots[place as usize];
         slot.running = true;
         slot.committing = None;
@@ -245,11 +260,24 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         here: Here<'_, Score>,
         cx: &mut Context<'_>,
     ) -> Step<Option<SmallBytes>> {
         self.on_get(txn, space, key, here, cx)
+    }
+
+    #[inline]
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.on_peek(txn, space, keys, here, cx, out)
     }
 
     fn get_many(
@@ -324,7 +352,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         match message {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
             Message::ScanReply(reply) => self.on_scan_reply(reply, here, cx),
-            Message::Vote { txn, repository, vote } => {
+            Message::Vote { txn, repository, vote, committed } => {
+                self.heard = self.heard.max(committed);
                 if txn.incarnation == self.incarnation {
                     self.on_vote(txn, repository, vote, cx);
                 }

@@ -35,6 +35,9 @@ pub enum Message {
         repository: RepositoryId,
         /// How.
         vote: Vote,
+        /// The last transaction applied there: what is refused as stale now is not stale at a
+        /// snapshot of at least this.
+        committed: Timestamp,
     },
     /// To a participant: final. May be repeated, is never contradicted.
     Decide {
@@ -102,6 +105,8 @@ pub struct ReadReply {
     pub request: u64,
     /// The snapshot read at; `None`: it is older than the versions still kept.
     pub snapshot: Option<Timestamp>,
+    /// The last transaction applied there.
+    pub committed: Timestamp,
     /// What was found, in the order asked.
     pub found: Vec<Found>,
 }
@@ -132,6 +137,8 @@ pub struct ScanReply {
     pub request: u64,
     /// As in [`ReadReply`].
     pub snapshot: Option<Timestamp>,
+    /// As in [`ReadReply`].
+    pub committed: Timestamp,
     /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
     pub rows: Vec<(SmallBytes, Found)>,
     /// Whether the range was seen to its end.

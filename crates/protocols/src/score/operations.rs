@@ -45,6 +45,9 @@ struct Gathered {
     edge: Option<SmallBytes>,
 }
 
+/// A key asked for, with its place among those of its operation.
+type AskedKey = (usize, SpaceId, SmallBytes);
+
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -57,11 +60,9 @@ pub(super) struct Request {
     since: Nanos,
 }
 
-/// A key with its place among those of the operation.
-type AskedKey = (usize, SpaceId, SmallBytes);
-
 #[derive(Clone, Debug)]
 enum Asked {
+    /// Keys, each with its place among those of the operation.
     Keys(Vec<AskedKey>),
     /// Partitions of the operation's scan, and most rows wanted.
     Partitions(Vec<u16>, usize),
@@ -102,30 +103,77 @@ enum Local {
 }
 
 impl Coordinator {
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_get(
         &mut self,
         txn: Txn,
         space: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         mut here: Here<'_, Score>,
         cx: &mut Context<'_>,
     ) -> Step<Option<SmallBytes>> {
-        match self.read_locally(txn, space, &key, &mut here, cx) {
+        match self.read_locally(txn, space, key, &mut here, cx) {
             Ok(Local::Value(value)) => Step::Done(Ok(value)),
             Ok(Local::Failed(reason)) => {
                 self.abort(txn, &Failure::Aborted(reason), cx);
                 Step::Done(Err(Failure::Aborted(reason)))
             }
             Ok(Local::Ask) => {
-                Step::Wait(self.ask_keys(txn, Kind::Get(None), vec![(0, space, key)], &here, cx))
+                let keys = vec![(0, space, key.clone())];
+                Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
             }
             Err(failure) => Step::Done(Err(failure)),
         }
     }
 
-    /// Reads the transaction's own write, or a replica on this node.
+    /// Reads a replica on this node, where nothing is in the way and no history is recorded.
     #[inline]
+    pub(super) fn on_peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        mut here: Here<'_, Score>,
+        cx: &mut Context<'_>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let Ok(slot) = self.open(txn) else { return false };
+        let plain = slot.sets.writes.is_empty() && cx.effects.recorder.is_none();
+        let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
+        if !plain || !one_repository || !slot.may_read_now() {
+            return false;
+        }
+        let Some(key) = keys.first() else { return true };
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+            return false;
+        };
+        let (snapshot, first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
+        let mut at = cx.at(Role::Repository(replica));
+        let noting = !slot.options.read_only || slot.options.strict;
+        let reads = &mut slot.sets.reads;
+        let before = reads.len();
+        let read =
+            participant.read_all_here(space, keys, snapshot, first, &mut at, |place, read| {
+                out[place] = read.version.value.cloned();
+                if noting {
+                    let (handle, version) = (read.handle, read.version.at);
+                    let key = keys[place].clone();
+                    reads.push(ReadEntry { space, repository: replica, handle, key, version });
+                }
+            });
+        let Ok(snapshot) = read else {
+            slot.sets.reads.truncate(before);
+            return false;
+        };
+        slot.snapshot = Some(snapshot);
+        if cx.settings.logging {
+            slot.gate = cx.effects.gate;
+        }
+        true
+    }
+
+    /// Reads the transaction's own write, or a replica on this node.
+    #[inline(always)]
     fn read_locally(
         &mut self,
         txn: Txn,
@@ -165,7 +213,7 @@ impl Coordinator {
                 let noted = slot.note(space, replica, read.handle, key, version.at, version.newest);
                 Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
             }
-            Err(NotServed::Blocked) => Ok(Local::Ask),
+            Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
             Err(NotServed::TooOld) => Ok(Local::Failed(Abort::SnapshotTooOld)),
         }
     }
@@ -315,6 +363,7 @@ impl Coordinator {
         let Some(request) = self.requests.remove(&reply.request) else { return };
         let Some(operation) = self.operations.get(&request.op) else { return };
         let txn = operation.txn;
+        self.heard = self.heard.max(reply.committed);
         let Some(snapshot) = reply.snapshot else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
             return;
@@ -407,6 +456,7 @@ impl Coordinator {
         let Some(request) = self.requests.remove(&reply.request) else { return };
         let Some(operation) = self.operations.get(&request.op) else { return };
         let txn = operation.txn;
+        self.heard = self.heard.max(reply.committed);
         let Some(snapshot) = reply.snapshot else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
             return;
@@ -445,11 +495,12 @@ impl Coordinator {
         let live: Vec<Row> = live.collect();
         let complete = edge.is_none();
         let answer = slot.sets.overlay(&range, live, scan.reverse, scan.limit, complete);
-        let full = answer.last().filter(|_| answer.len() == scan.limit);
-        match full {
-            Some((last, _)) if scan.reverse => seen.lo = last.clone().max(seen.lo),
-            Some((last, _)) => seen.hi = Some(last.successor()),
-            None => {}
+        if let Some((last, _)) = answer.last().filter(|_| answer.len() == scan.limit) {
+            if scan.reverse {
+                seen.lo = last.clone().max(seen.lo);
+            } else {
+                seen.hi = Some(last.successor());
+            }
         }
         if cx.effects.recorder.is_some() {
             let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));

@@ -271,7 +271,8 @@ impl Participant {
     }
 
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote, cx: &mut Context<'_>) {
-        cx.send(to, Message::Vote { txn, repository: self.id, vote });
+        let (repository, committed) = (self.id, self.clock.committed());
+        cx.send(to, Message::Vote { txn, repository, vote, committed });
     }
 
     /// Votes no, for good.
@@ -333,7 +334,9 @@ impl muesli_core::Participant<Score> for Participant {
             Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
             Message::Decide { txn, decision } => self.on_decide(txn, decision, cx),
             Message::Ask { txn } => self.on_ask(from, txn, cx),
-            Message::Vote { txn, repository, vote } => self.on_vote(txn, repository, vote, cx),
+            Message::Vote { txn, repository, vote, .. } => {
+                self.on_vote(txn, repository, vote, cx);
+            }
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }

@@ -101,7 +101,7 @@ impl Participant {
     }
 
     /// Whether a read version is still the newest, and nobody is about to replace it.
-    #[inline]
+    #[inline(always)]
     fn check_read(
         &mut self,
         space: SpaceId,
@@ -112,15 +112,14 @@ impl Participant {
     ) -> Result<(), Abort> {
         let rules = self.rules;
         let versions = self.space(space, cx);
-        let Some(handle) = versions.find_again(handle, key) else {
+        let Some((_, newest, lock)) = versions.look(handle, key) else {
             let stale = rules.validate && version != Timestamp::ZERO;
             return if stale { Err(Abort::StaleRead) } else { Ok(()) };
         };
-        let newest = versions.newest(handle).at;
         if rules.validate && newest != version {
             return Err(Abort::StaleRead);
         }
-        if rules.lock_reads && versions.lock(handle).is_exclusive() {
+        if rules.lock_reads && lock.is_exclusive() {
             return Err(Abort::Locked);
         }
         Ok(())
@@ -254,7 +253,7 @@ impl Participant {
 
     /// Both phases in one step, for a transaction that this repository alone takes part in.
     /// `None`: it must take the long way, to wait for locks or behind the queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
@@ -281,9 +280,9 @@ impl Participant {
                 return None;
             }
             let versions = self.space(write.space, cx);
-            match versions.find_again(write.handle, &write.key) {
-                Some(handle) if !versions.lock(handle).is_free() => return None,
-                Some(handle) => write.handle = handle,
+            match versions.look(write.handle, &write.key) {
+                Some((_, _, lock)) if !lock.is_free() => return None,
+                Some((handle, ..)) => write.handle = handle,
                 None => write.handle = NO_HANDLE,
             }
         }
@@ -293,7 +292,7 @@ impl Participant {
         Some(Ok(at))
     }
 
-    #[inline]
+    #[inline(always)]
     fn install_here(&mut self, sets: &mut TransactionSets, at: Timestamp, cx: &mut Context<'_>) {
         cx.log(|| {
             let write = |w: &muesli_core::parts::transaction::WriteEntry| {
@@ -304,7 +303,10 @@ impl Participant {
         cx.effects.work.installed += sets.writes.len() as u64;
         for write in &mut sets.writes {
             let versions = self.space(write.space, cx);
-            let handle = versions.find_or_create(write.handle, &write.key);
+            let handle = match write.handle {
+                NO_HANDLE => versions.find_or_create(NO_HANDLE, &write.key),
+                handle => handle,
+            };
             versions.install(handle, write.value.take(), at);
         }
         self.clock.apply(at);

@@ -31,12 +31,14 @@ pub(super) enum NotServed {
     Blocked,
     /// The versions that the snapshot needs may be gone.
     TooOld,
+    /// A key is over the limit.
+    TooLarge,
 }
 
 impl Participant {
     /// Fixes the snapshot of a first read, and makes sure that everything proposed from now on is
     /// later. This comes before any lock is looked at, and in one step with it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve_at(
         &mut self,
         snapshot: Timestamp,
@@ -84,7 +86,7 @@ impl Participant {
     }
 
     /// Reads a key for a coordinator on the same node.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_here(
         &mut self,
         space: SpaceId,
@@ -95,22 +97,58 @@ impl Participant {
     ) -> Result<ReadHere<'_>, NotServed> {
         let snapshot = self.serve_at(snapshot, first, cx)?;
         cx.effects.work.reads += 1;
-        let Some(handle) = self.space(space, cx).find(key) else {
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        let Some((handle, lock, version)) = versions.read(key, snapshot) else {
             return Ok(ReadHere { snapshot, handle: Handle::NONE, version: Version::ABSENT });
         };
-        if self.must_wait(space, handle, snapshot) {
+        if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
             return Err(NotServed::Blocked);
         }
-        let version = self.versions(space).expect("just found").at(handle, snapshot);
         Ok(ReadHere { snapshot, handle, version })
+    }
+
+    /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
+    /// before one that cannot be read do not count.
+    #[inline(always)]
+    pub(super) fn read_all_here(
+        &mut self,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        snapshot: Timestamp,
+        first: bool,
+        cx: &mut Context<'_>,
+        mut take: impl FnMut(usize, ReadHere<'_>),
+    ) -> Result<Timestamp, NotServed> {
+        let snapshot = self.serve_at(snapshot, first, cx)?;
+        cx.effects.work.reads += keys.len() as u64;
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        for (place, key) in keys.iter().enumerate() {
+            if key.len() > cx.settings.limits.key_bytes {
+                return Err(NotServed::TooLarge);
+            }
+            let (handle, version) = match versions.read(key, snapshot) {
+                None => (Handle::NONE, Version::ABSENT),
+                Some((handle, lock, version)) => {
+                    if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
+                        return Err(NotServed::Blocked);
+                    }
+                    (handle, version)
+                }
+            };
+            take(place, ReadHere { snapshot, handle, version });
+        }
+        Ok(snapshot)
     }
 
     pub(super) fn on_read(&mut self, from: Address, request: ReadRequest, cx: &mut Context<'_>) {
         match self.serve_keys(&request, cx) {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
-            Err(NotServed::TooOld) => {
+            Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let reply = ReadReply { request, snapshot: None, found: Vec::new() };
+                let (committed, found) = (self.clock.committed(), Vec::new());
+                let reply = ReadReply { request, snapshot: None, committed, found };
                 cx.send(from, Message::ReadReply(reply));
             }
             Err(NotServed::Blocked) => {
@@ -131,16 +169,17 @@ impl Participant {
             let read = self.read_here(*space, key, snapshot, false, cx)?;
             found.push(Found::from(read.version));
         }
-        Ok(ReadReply { request: request.request, snapshot: Some(snapshot), found })
+        let (request, committed) = (request.request, self.clock.committed());
+        Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }
 
     pub(super) fn on_scan(&mut self, from: Address, request: ScanRequest, cx: &mut Context<'_>) {
         match self.serve_range(&request, cx) {
             Ok(reply) => cx.send(from, Message::ScanReply(reply)),
-            Err(NotServed::TooOld) => {
+            Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let (rows, complete) = (Vec::new(), true);
-                let reply = ScanReply { request, snapshot: None, rows, complete };
+                let (committed, rows, complete) = (self.clock.committed(), Vec::new(), true);
+                let reply = ScanReply { request, snapshot: None, committed, rows, complete };
                 cx.send(from, Message::ScanReply(reply));
             }
             Err(NotServed::Blocked) => {
@@ -160,7 +199,9 @@ impl Participant {
         self.space(space, cx);
         let (rows, complete) = self.rows_at(request, snapshot, cx)?;
         cx.effects.work.reads += rows.len() as u64;
-        Ok(ScanReply { request: request.request, snapshot: Some(snapshot), rows, complete })
+        let (request, snapshot) = (request.request, Some(snapshot));
+        let committed = self.clock.committed();
+        Ok(ScanReply { request, snapshot, committed, rows, complete })
     }
 
     /// The rows that a scan sees, deleted ones without a value, and whether it saw the range to

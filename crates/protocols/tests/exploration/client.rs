@@ -87,7 +87,7 @@ impl Client {
                     assert_eq!(done, Ok(()), "a small write in an open transaction");
                 }
                 Do::Get(key) => {
-                    let step = node.get(txn, SPACE, key.into(), effects);
+                    let step = node.get(txn, SPACE, &key.into(), effects);
                     return self.take(step, OpResult::Value);
                 }
                 Do::Scan(lo, hi) => {

@@ -61,6 +61,25 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// What runs, where, and under which conditions, in one line.
+    pub fn title(&self) -> String {
+        let programs = self.programs.iter().enumerate();
+        let shown = programs.map(|(at, (node, all))| format!("t{} at n{node}: {all:?}", at + 1));
+        let mut title = shown.collect::<Vec<_>>().join("; ");
+        if self.replicas > 1 {
+            title += &format!("; {} replicas", self.replicas);
+        }
+        if self.reordered {
+            title += "; reordered";
+        }
+        if let Some(fault) = self.fault {
+            title += &format!("; {fault:?}");
+        }
+        title
+    }
+}
+
 /// Something that goes wrong once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {

@@ -104,8 +104,12 @@ fn message(message: &Message, names: &Names) -> String {
             format!("ScanReply {}: {}", served(reply.snapshot), joined(rows))
         }
         Message::Prepare(part) => format!("Prepare {}", prepare(part, names)),
-        Message::Vote { txn, repository, vote: how } => {
-            format!("Vote {} r{} {}", name(*txn, names), repository.0, vote(*how))
+        Message::Vote { txn, repository, vote: how, committed } => {
+            let clock = match *committed {
+                Timestamp::ZERO => String::new(),
+                at => format!(", clock {at}"),
+            };
+            format!("Vote {} r{} {}{clock}", name(*txn, names), repository.0, vote(*how))
         }
         Message::Decide { txn, decision: end } => {
             format!("Decide {} {}", name(*txn, names), decision(*end))

@@ -208,7 +208,7 @@ impl Stage {
         let host = self.host(at)?;
         host.effects.now = now;
         if let [key] = keys.as_slice() {
-            let step = host.node.get(txn, SPACE, key.clone(), &mut host.effects);
+            let step = host.node.get(txn, SPACE, key, &mut host.effects);
             return self.take(at, what, step, OpResult::Value);
         }
         let step = host.node.get_many(txn, SPACE, keys, &mut host.effects);

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use muesli_core::{
     Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Recorder, RepositoryId, Role,
+    Recorder, RepositoryId, Role, Work,
 };
 
 use super::journal::{Journal, Matching, Promise};
 use super::operations::Operations;
 use crate::clock::LocalClock;
+use crate::costs::Costs;
 use crate::disk::Disk;
 use crate::processor::{Load, Processor};
 use crate::random::Random;
@@ -37,6 +38,7 @@ pub(super) struct Host<P: Protocol> {
     pub(super) id: NodeId,
     /// When the turn under way began.
     now: VirtualTime,
+    costs: Costs,
     /// `None` while it is down.
     pub(super) node: Option<Node<P>>,
     /// Which life of the node this is, from 1.
@@ -91,12 +93,13 @@ impl<P: Protocol> Host<P> {
     pub(super) fn new(
         id: NodeId,
         disk: Disk<(RepositoryId, P::Record)>,
-        clock: LocalClock,
+        costs: Costs,
         random: Random,
     ) -> Self {
         Host {
             id,
             now: VirtualTime::ZERO,
+            costs,
             node: None,
             incarnation: 0,
             effects: Effects::default(),
@@ -108,7 +111,7 @@ impl<P: Protocol> Host<P> {
             processor: Processor::new(),
             disk,
             log_base: 0,
-            clock,
+            clock: LocalClock::default(),
             random,
             load: Load::default(),
             polled_operations: 0,
@@ -179,6 +182,16 @@ impl<P: Protocol> Host<P> {
         self.effects.now = self.clock.local(now);
     }
 
+    /// Tells the node how far the turn has come: when the work of the turn so far is done.
+    /// Histories want the time of every begin and end, and within a turn these follow each other.
+    pub(super) fn tell_moment(&mut self) {
+        self.effects.now = self.clock.local(self.moment());
+    }
+
+    fn moment(&self) -> VirtualTime {
+        self.now + self.processor.cost(&self.load_so_far(), &self.costs)
+    }
+
     fn take_input(&mut self, input: Input<P::Message>) {
         let Some(node) = &mut self.node else { return };
         match input {
@@ -207,7 +220,7 @@ impl<P: Protocol> Host<P> {
                     Gated::Message(envelope) => self.speak(envelope),
                     Gated::Answer(op, result, promise) => {
                         if let Some(promise) = promise {
-                            self.journal.tell(promise, self.now);
+                            self.journal.tell(promise, self.moment());
                         }
                         self.operations.answer(op, result);
                     }
@@ -269,14 +282,22 @@ impl<P: Protocol> Host<P> {
         self.outgoing.messages.push(envelope);
     }
 
-    /// What the turn has done, the work that the node says it did included.
-    pub(super) fn take_load(&mut self) -> Load {
-        let work = std::mem::take(&mut self.effects.work);
-        let mut load = std::mem::take(&mut self.load);
-        load.reads += work.reads;
-        load.validated += work.validated;
-        load.installed += work.installed;
-        load
+    /// Ends the turn. Returns when its effects leave.
+    pub(super) fn end_turn(&mut self) -> VirtualTime {
+        let load = self.load_so_far();
+        (self.load, self.effects.work) = (Load::default(), Work::default());
+        self.processor.end(self.now, &load, &self.costs)
+    }
+
+    /// What the turn has done so far, the work that the node says it did included.
+    fn load_so_far(&self) -> Load {
+        let work = &self.effects.work;
+        Load {
+            reads: self.load.reads + work.reads,
+            validated: self.load.validated + work.validated,
+            installed: self.load.installed + work.installed,
+            ..self.load
+        }
     }
 
     /// Whether nothing waits for the disk and nobody for an answer.

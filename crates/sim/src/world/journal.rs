@@ -134,11 +134,11 @@ impl Segment {
         clock: &LocalClock,
     ) -> Recorded<'a> {
         // Drift costs the way back up to two nanoseconds; they must not order what overlapped.
-        let slack = Span::from_nanos(2);
+        let slack = if clock.is_exact() { Span::ZERO } else { Span::from_nanos(2) };
         let waited = self.waited.iter().find(|(waited, _)| *waited == place);
         let (status, end) = match waited {
             Some((_, None)) => (Status::Unknown, None),
-            Some((_, Some(told))) => (record.status, Some(*told + slack)),
+            Some((_, Some(told))) => (record.status, Some(*told)),
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
         let lost = self.crashed || matches!(waited, Some((_, None)));

@@ -44,6 +44,14 @@ impl<P: Protocol> Station<P> {
             Err(failure) => Step::Done(Err(failure)),
         }
     }
+
+    /// Lets the node know the moment, if a history wants it.
+    fn tell_moment(&self) {
+        let mut host = self.host.borrow_mut();
+        if host.effects.recorder.is_some() {
+            host.tell_moment();
+        }
+    }
 }
 
 impl<P: Protocol> Engine for Station<P> {
@@ -52,10 +60,11 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
+        self.tell_moment();
         self.operate(|node, effects| node.begin(options, effects))
     }
 
-    fn get(&self, txn: Txn, space: SpaceId, key: SmallBytes) -> Step<Option<SmallBytes>> {
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
         self.step(|node, effects| node.get(txn, space, key, effects))
     }
 
@@ -83,10 +92,12 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {
+        self.tell_moment();
         self.step(|node, effects| node.commit(txn, effects))
     }
 
     fn rollback(&self, txn: Txn) {
+        self.tell_moment();
         // Where the node is down the transaction is gone with it.
         let _ = self.operate(|node, effects| {
             node.rollback(txn, effects);

@@ -54,8 +54,7 @@ impl<P: Protocol> World<P> {
         drop(host);
         self.poll_tasks(place, &station);
         let mut host = station.host.borrow_mut();
-        let load = host.take_load();
-        let leave = host.processor.end(self.now, &load, &self.costs);
+        let leave = host.end_turn();
         self.flush(place, &mut host, leave);
         let more = self.tasks[place].has_ready() || host.processor.waiting() > 0;
         drop(host);

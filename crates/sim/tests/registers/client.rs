@@ -51,7 +51,7 @@ impl Db {
 
 impl Open {
     pub async fn get(&self, key: &str) -> Result<Option<SmallBytes>, Failure> {
-        match self.db.with(|engine| engine.get(self.txn, SpaceId(0), key.into())) {
+        match self.db.with(|engine| engine.get(self.txn, SpaceId(0), &key.into())) {
             Step::Done(result) => result,
             Step::Wait(op) => match Answer(self.db, op).await {
                 OpResult::Value(value) => Ok(value),

@@ -155,13 +155,13 @@ impl Coordinator<Registers> for Client {
         &mut self,
         _: Txn,
         _: SpaceId,
-        key: SmallBytes,
+        key: &SmallBytes,
         _: Here<'_, Registers>,
         cx: &mut Context<'_, Registers>,
     ) -> Step<Option<SmallBytes>> {
-        let (op, repository) = (self.next_op(), Client::home(&key, cx));
+        let (op, repository) = (self.next_op(), Client::home(key, cx));
         self.reads.insert(op, (repository, key.clone()));
-        cx.send_to_repository(repository, Message::Read { op, key });
+        cx.send_to_repository(repository, Message::Read { op, key: key.clone() });
         Step::Wait(op)
     }
 

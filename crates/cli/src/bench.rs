@@ -1,0 +1,183 @@
+//! `muesli bench`: measures a workload under one protocol or several.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use indicatif::{ProgressBar, ProgressStyle};
+use muesli_workloads::embedded::Length;
+use muesli_workloads::registry::Description;
+use muesli_workloads::tally::Tallies;
+
+use crate::measure::{Benchmark, Driver, write_history};
+use crate::options::{chosen, workload_commands};
+use crate::report::{Measured, side_by_side};
+
+#[derive(Args, Clone, Debug)]
+struct BenchOptions {
+    /// Where it runs
+    #[arg(long, value_enum, default_value = "embedded")]
+    driver: Driver,
+    /// The protocol; several with commas between are measured one after the other
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "score")]
+    protocol: Vec<String>,
+    /// Nodes; in this process, loops on threads of their own [default: 1, or 3 in the simulator]
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
+    /// Repositories, dealt to the nodes in turn [default: as many as nodes or replicas]
+    #[arg(long, value_name = "N")]
+    repositories: Option<usize>,
+    /// How many repositories hold each key
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    replicas: usize,
+    /// Clients, each of which runs one transaction after the other
+    #[arg(long, value_name = "C", default_value_t = 32,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: u32,
+    /// How long they run; virtual seconds in the simulator
+    #[arg(long, value_name = "S", default_value_t = 5.0, conflicts_with = "transactions")]
+    seconds: f64,
+    /// How many transactions they run, instead of a time
+    #[arg(long, value_name = "N")]
+    transactions: Option<u64>,
+    /// Where chance comes from
+    #[arg(long, value_name = "X", default_value_t = 1)]
+    seed: u64,
+    /// Record what happens, for `muesli check`; costs speed
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Write the results as JSON, an array if there are several protocols; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// A parameter of the workload, listed below
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+}
+
+/// The command's options.
+pub fn command() -> Command {
+    let command = Command::new("bench")
+        .about("Measure a workload")
+        .after_help("`muesli bench WORKLOAD --help` lists the workload's parameters.");
+    workload_commands::<BenchOptions>(command)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let (workload, matches) = chosen(matches);
+    let options = BenchOptions::from_arg_matches(matches)?;
+    if options.history.is_some() && options.protocol.len() > 1 {
+        bail!("--history takes one protocol, not {}", options.protocol.len());
+    }
+    if !(options.seconds > 0.0 && options.seconds <= 1e6) {
+        bail!("--seconds {}: allowed are numbers above 0, to a million", options.seconds);
+    }
+    let quiet = options.json.as_deref() == Some(Path::new("-"));
+    let mut results = Vec::new();
+    for protocol in &options.protocol {
+        let benchmark = benchmark(workload, &options, protocol);
+        let tallies = Arc::new(Tallies::new(options.clients as usize));
+        let (measured, history) = watched(&benchmark, &tallies)?;
+        if let (Some(path), Some(history)) = (&options.history, history) {
+            write_history(&history, path)?;
+        }
+        results.push(measured);
+    }
+    if let Some(path) = &options.json {
+        write_json(&results, path)?;
+    }
+    let table = side_by_side(&results);
+    // A reader that has gone away is no matter.
+    let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
+    Ok(u8::from(!results.iter().all(Measured::holds)))
+}
+
+fn benchmark(workload: &'static Description, options: &BenchOptions, protocol: &str) -> Benchmark {
+    let nodes = options.nodes.unwrap_or(match options.driver {
+        Driver::Embedded => 1,
+        Driver::Sim => 3,
+    });
+    let length = match options.transactions {
+        Some(transactions) => Length::Transactions(transactions),
+        None => Length::Time(Duration::from_secs_f64(options.seconds)),
+    };
+    Benchmark {
+        workload,
+        parameters: options.parameters.clone(),
+        driver: options.driver,
+        protocol: protocol.to_owned(),
+        nodes,
+        repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
+        replicas: options.replicas,
+        clients: options.clients,
+        length,
+        seed: options.seed,
+        history: options.history.is_some(),
+    }
+}
+
+/// Runs a benchmark and shows on the terminal how far it is.
+///
+/// # Errors
+/// It cannot be run.
+pub fn watched(
+    benchmark: &Benchmark,
+    tallies: &Arc<Tallies>,
+) -> anyhow::Result<(Measured, Option<muesli_check::History>)> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if stderr().is_terminal() {
+            scope.spawn(|| show_progress(benchmark, tallies, &over));
+        }
+        let done = benchmark.run(tallies);
+        over.store(true, Ordering::Release);
+        done
+    })
+}
+
+fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
+    let name = format!("{} {}", benchmark.workload.name, benchmark.protocol);
+    let whole = match benchmark.length {
+        Length::Time(length) => length.as_millis() as u64,
+        Length::Transactions(all) => all,
+    };
+    let bar = ProgressBar::new(whole).with_prefix(name);
+    let style = ProgressStyle::with_template("{prefix:24} {bar:32} {msg}");
+    bar.set_style(style.expect("the template is one"));
+    let mut begun: Option<Instant> = None;
+    while !over.load(Ordering::Acquire) {
+        let ended = tallies.ended();
+        if ended > 0 {
+            let since = begun.get_or_insert_with(Instant::now).elapsed();
+            let done = match (benchmark.length, benchmark.driver) {
+                (Length::Time(_), Driver::Embedded) => since.as_millis() as u64,
+                // Virtual time is not seen from here.
+                (Length::Time(_), Driver::Sim) => 0,
+                (Length::Transactions(_), _) => ended,
+            };
+            bar.set_position(done.min(whole));
+        }
+        bar.set_message(format!("{ended} transactions"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bar.finish_and_clear();
+}
+
+fn write_json(results: &[Measured], path: &Path) -> anyhow::Result<()> {
+    let text = match results {
+        [one] => serde_json::to_string_pretty(one)?,
+        several => serde_json::to_string_pretty(several)?,
+    };
+    if path == Path::new("-") {
+        return writeln!(stdout(), "{text}").context("cannot write to standard output");
+    }
+    let told = || format!("cannot write the results to {}", path.display());
+    std::fs::write(path, format!("{text}\n")).with_context(told)
+}

@@ -1,0 +1,185 @@
+//! Runs one benchmark on one driver.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use muesli::Options;
+use muesli_check::History;
+use muesli_sim::plan::Plan;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_workloads::embedded::{self, Embedded, Length};
+use muesli_workloads::history::{by_lists, by_versions};
+use muesli_workloads::registry::Description;
+use muesli_workloads::simulated::{self, Simulated};
+use muesli_workloads::tally::{Tallies, Tally};
+use muesli_workloads::workload::{AnyWorkload, Check};
+use serde_json::{Map, Value as Json};
+
+use crate::report::{Checked, Latency, Measured};
+
+/// Where a benchmark runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Driver {
+    /// In this process; a node is a loop on a thread of its own
+    Embedded,
+    /// In the simulator, in virtual time; nothing is logged, as in this process
+    Sim,
+}
+
+impl Driver {
+    fn name(self) -> &'static str {
+        match self {
+            Driver::Embedded => "embedded",
+            Driver::Sim => "sim",
+        }
+    }
+}
+
+/// One benchmark.
+#[derive(Clone, Debug)]
+pub struct Benchmark {
+    pub workload: &'static Description,
+    pub parameters: Vec<String>,
+    pub driver: Driver,
+    pub protocol: String,
+    pub nodes: usize,
+    pub repositories: usize,
+    pub replicas: usize,
+    pub clients: u32,
+    pub length: Length,
+    pub seed: u64,
+    /// Whether what happens is recorded.
+    pub history: bool,
+}
+
+impl Benchmark {
+    /// Runs it; what was measured, and the history if it was to be recorded. Clients count in
+    /// `tallies` while they run.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn run(&self, tallies: &Arc<Tallies>) -> anyhow::Result<(Measured, Option<History>)> {
+        let workload = self.workload.build(&self.parameters, self.clients)?;
+        match self.driver {
+            Driver::Embedded => self.run_embedded(&workload, tallies),
+            Driver::Sim => self.run_simulated(&workload, tallies),
+        }
+    }
+
+    fn run_embedded(
+        &self,
+        workload: &Arc<dyn AnyWorkload>,
+        tallies: &Arc<Tallies>,
+    ) -> anyhow::Result<(Measured, Option<History>)> {
+        if !(1..=self.repositories).contains(&self.nodes) {
+            let (nodes, repositories) = (self.nodes, self.repositories);
+            bail!(
+                "{nodes} nodes: there must be 1 to {repositories}, one repository a node at least"
+            );
+        }
+        let options = Options {
+            repositories: self.repositories,
+            replicas: self.replicas,
+            loops: self.nodes,
+            protocol: self.protocol.clone(),
+            history: self.history && workload.history().is_none(),
+            ..Options::default()
+        };
+        let plan = Embedded { options, length: self.length, seed: self.seed };
+        let outcome = embedded::run(workload, &plan, tallies)?;
+        let history = match (self.history, workload.history()) {
+            (false, _) => None,
+            (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
+            (true, None) => Some(by_versions(&outcome.reports, &outcome.catalog, self.meta())?),
+        };
+        let messages = Some(outcome.messages);
+        Ok((self.measured(&outcome.tally, outcome.length, messages, outcome.checks), history))
+    }
+
+    fn run_simulated(
+        &self,
+        workload: &Arc<dyn AnyWorkload>,
+        tallies: &Arc<Tallies>,
+    ) -> anyhow::Result<(Measured, Option<History>)> {
+        let plan = Simulated {
+            protocol: self.protocol.clone(),
+            nodes: self.nodes,
+            repositories: self.repositories,
+            replicas: self.replicas,
+            seed: self.seed,
+            plan: Plan::calm(VirtualTime::ZERO),
+            length: self.length,
+            transactions_least: 0,
+            pause_most: Span::ZERO,
+            logging: false,
+            history: self.history && workload.history().is_none(),
+            trace: false,
+        };
+        let outcome = simulated::run(workload, &plan, tallies)?;
+        let history = match (self.history, workload.history()) {
+            (false, _) => None,
+            (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
+            (true, None) => Some(by_versions(&outcome.run.hosts, &outcome.catalog, self.meta())?),
+        };
+        Ok((self.measured(&outcome.tally, outcome.length, None, outcome.checks), history))
+    }
+
+    fn measured(
+        &self,
+        tally: &Tally,
+        length: Duration,
+        messages: Option<u64>,
+        checks: Vec<Check>,
+    ) -> Measured {
+        let seconds = length.as_secs_f64();
+        let per_commit = |messages: u64| messages as f64 / tally.committed.max(1) as f64;
+        Measured {
+            workload: self.workload.name,
+            protocol: self.protocol.clone(),
+            driver: self.driver.name(),
+            nodes: self.nodes,
+            repositories: self.repositories,
+            replicas: self.replicas,
+            clients: self.clients,
+            seed: self.seed,
+            parameters: self.parameters.clone(),
+            seconds,
+            committed: tally.committed,
+            aborted: tally.aborted,
+            rolled_back: tally.rolled_back,
+            failed: tally.failed,
+            unknown: tally.unknown,
+            throughput: if seconds > 0.0 { tally.committed as f64 / seconds } else { 0.0 },
+            abort_rate: tally.abort_rate(),
+            latency_us: Latency::of(tally),
+            messages_per_commit: messages.map(per_commit),
+            checks: checks.into_iter().map(Checked::from).collect(),
+        }
+    }
+
+    fn meta(&self) -> Map<String, Json> {
+        let fields = [
+            ("workload", Json::from(self.workload.name)),
+            ("protocol", Json::from(self.protocol.as_str())),
+            ("driver", Json::from(self.driver.name())),
+            ("seed", Json::from(self.seed)),
+            ("parameters", Json::from(self.parameters.clone())),
+        ];
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// Writes a history to a file.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_history(history: &History, path: &Path) -> anyhow::Result<()> {
+    let told = || format!("cannot write the history to {}", path.display());
+    let file = File::create(path).with_context(told)?;
+    history.write(BufWriter::new(file)).with_context(told)
+}

@@ -1,0 +1,125 @@
+//! What a benchmark says: as JSON for scripts, as a table for people.
+
+use comfy_table::Table;
+use muesli_workloads::tally::Tally;
+use muesli_workloads::workload::Check;
+use serde::Serialize;
+
+use crate::table::{self, grouped, micros};
+
+/// The result of one benchmark. The names of the fields are what scripts read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    pub workload: &'static str,
+    pub protocol: String,
+    pub driver: &'static str,
+    pub nodes: usize,
+    pub repositories: usize,
+    pub replicas: usize,
+    pub clients: u32,
+    pub seed: u64,
+    pub parameters: Vec<String>,
+    /// How long the clients ran; virtual in the simulator.
+    pub seconds: f64,
+    pub committed: u64,
+    /// Attempts that met a conflict; they were tried again.
+    pub aborted: u64,
+    /// Transactions that the workload's own logic rolled back.
+    pub rolled_back: u64,
+    /// Transactions that gave up.
+    pub failed: u64,
+    pub unknown: u64,
+    /// Committed transactions a second.
+    pub throughput: f64,
+    /// Share of all attempts that met a conflict, from 0 to 1.
+    pub abort_rate: f64,
+    pub latency_us: Latency,
+    /// Messages between nodes per committed transaction, those of loading and checking included;
+    /// null where they are not counted.
+    pub messages_per_commit: Option<f64>,
+    pub checks: Vec<Checked>,
+}
+
+/// From the first attempt of a transaction to its commit.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// A check and whether it holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Checked {
+    pub name: String,
+    pub ok: bool,
+    pub details: String,
+}
+
+impl From<Check> for Checked {
+    fn from(check: Check) -> Checked {
+        Checked { name: check.name.to_owned(), ok: check.ok, details: check.details }
+    }
+}
+
+impl Latency {
+    /// Those of a tally.
+    pub fn of(tally: &Tally) -> Latency {
+        let at = |quantile| tally.latency.value_at_quantile(quantile) as f64 / 1e3;
+        Latency {
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: tally.latency.max() as f64 / 1e3,
+        }
+    }
+}
+
+impl Measured {
+    /// Whether every check holds.
+    pub fn holds(&self) -> bool {
+        self.checks.iter().all(|check| check.ok)
+    }
+
+    /// `holds`, or what does not.
+    pub fn verdict(&self) -> String {
+        let broken: Vec<_> = self.checks.iter().filter(|check| !check.ok).collect();
+        match broken.first() {
+            None => format!("{} checks hold", self.checks.len()),
+            Some(first) => format!("BROKEN: {}: {}", first.name, first.details),
+        }
+    }
+}
+
+/// One column per result.
+pub fn side_by_side(results: &[Measured]) -> Table {
+    let Some(first) = results.first() else { return table::new(Vec::new()) };
+    let title = format!("{} ({})", first.workload, first.driver);
+    let header = std::iter::once(title).chain(results.iter().map(|one| one.protocol.clone()));
+    let mut table = table::new(header.collect());
+    let mut row = |name: &str, cell: &dyn Fn(&Measured) -> String| {
+        table.add_row(std::iter::once(name.to_owned()).chain(results.iter().map(cell)));
+    };
+    row("committed/s", &|one| grouped(one.throughput.round() as u64));
+    row("committed", &|one| grouped(one.committed));
+    row("aborted attempts", &|one| format!("{:.2} %", one.abort_rate * 100.0));
+    row("rolled back", &|one| grouped(one.rolled_back));
+    row("gave up", &|one| grouped(one.failed));
+    row("unknown", &|one| grouped(one.unknown));
+    row("latency p50", &|one| micros(one.latency_us.p50));
+    row("latency p95", &|one| micros(one.latency_us.p95));
+    row("latency p99", &|one| micros(one.latency_us.p99));
+    row("latency max", &|one| micros(one.latency_us.max));
+    row("messages/commit", &|one| {
+        one.messages_per_commit.map_or_else(|| "-".to_owned(), |messages| format!("{messages:.2}"))
+    });
+    for (place, check) in first.checks.iter().enumerate() {
+        row(&check.name, &|one| match one.checks.get(place) {
+            Some(check) if check.ok => "holds".to_owned(),
+            Some(check) => format!("BROKEN: {}", check.details),
+            None => "-".to_owned(),
+        });
+    }
+    table
+}

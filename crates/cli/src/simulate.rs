@@ -1,0 +1,339 @@
+//! `muesli sim`: many simulated runs, in search of one that goes wrong.
+
+use std::io::{Write, stdout};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use indicatif::{ProgressBar, ProgressStyle};
+use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::Plan;
+use muesli_workloads::registry::Description;
+use muesli_workloads::trial::{Trial, TrialError, Trialled};
+
+use crate::options::{chosen, workload_commands};
+use crate::table::grouped;
+
+#[derive(Args, Clone, Debug)]
+struct SimOptions {
+    /// The seeds, as 1..101 (the last one is not tried) or one number [default: 1..101, or all
+    /// from 1 on with --minutes]
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    seeds: Option<Range<u64>>,
+    /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew
+    #[arg(long, value_name = "KINDS", default_value = "all")]
+    faults: FaultKinds,
+    /// Stop after so many minutes, however many seeds are left
+    #[arg(long, value_name = "M")]
+    minutes: Option<f64>,
+    /// The protocol
+    #[arg(long, value_name = "NAME", default_value = "score")]
+    protocol: String,
+    /// Nodes, with a repository each
+    #[arg(long, value_name = "N", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    nodes: u32,
+    /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
+    #[arg(long, value_name = "R")]
+    replicas: Option<usize>,
+    /// Clients
+    #[arg(long, value_name = "C", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    clients: u32,
+    /// At least so many transactions are run with each seed
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    transactions: u64,
+    /// What goes wrong, instead of what the seed draws, as in `horizon 1s; 12ms+300ms crash n3`
+    #[arg(long, value_name = "TEXT")]
+    plan: Option<Plan>,
+    /// Write every event of the run; takes one seed
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// A parameter of the workload, listed below; here keys=30 unless given
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+}
+
+/// The command's options.
+pub fn command() -> Command {
+    let command = Command::new("sim")
+        .about("Run a workload in simulated worlds where things go wrong, and check every history")
+        .after_help(
+            "Each seed runs the workload and, on the same seed, the list workload; their histories \
+             are judged by version order and by lists. Exit status: 0 all hold, 1 some do not.\n\
+             `muesli sim WORKLOAD --help` lists the workload's parameters.",
+        );
+    workload_commands::<SimOptions>(command)
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let wrong =
+        || format!("`{text}` is no range of seeds: expected A..B, as in 1..101, or a number");
+    let range = match text.split_once("..") {
+        None => {
+            let seed: u64 = text.parse().map_err(|_| wrong())?;
+            seed..seed.saturating_add(1)
+        }
+        Some((from, to)) => from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?,
+    };
+    if range.is_empty() { Err(format!("there is no seed in {text}")) } else { Ok(range) }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let (workload, matches) = chosen(matches);
+    let options = SimOptions::from_arg_matches(matches)?;
+    let last = if options.minutes.is_some() { u64::MAX } else { 101 };
+    let seeds = options.seeds.clone().unwrap_or(1..last);
+    if options.trace.is_some() && seeds.end - seeds.start != 1 {
+        bail!("--trace takes one seed, as in --seeds {}", seeds.start);
+    }
+    let deadline = match options.minutes {
+        None => None,
+        Some(minutes) if minutes > 0.0 && minutes <= 1e6 => {
+            Some(Instant::now() + Duration::from_secs_f64(minutes * 60.0))
+        }
+        Some(minutes) => bail!("--minutes {minutes}: allowed are numbers above 0, to a million"),
+    };
+    let search = Search {
+        trial: trial(workload, &options),
+        options: &options,
+        workload,
+        next: AtomicU64::new(seeds.start),
+        end: seeds.end,
+        deadline,
+        found: Mutex::default(),
+        bar: progress(seeds.end - seeds.start),
+    };
+    let begun = Instant::now();
+    search.on_all_cores()?;
+    search.bar.finish_and_clear();
+    let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let rate = found.seeds as f64 / begun.elapsed().as_secs_f64();
+    let Found { seeds, transactions, faults, verdicts, failed, .. } = found;
+    let line = format!(
+        "{} seeds, {} transactions, {} faults, {} histories judged, {} seeds failed, {rate:.1} \
+         seeds/s",
+        grouped(seeds),
+        grouped(transactions),
+        grouped(faults),
+        grouped(verdicts),
+        grouped(failed),
+    );
+    // A reader that has gone away is no matter.
+    let _ = writeln!(stdout(), "{line}");
+    Ok(u8::from(failed > 0))
+}
+
+fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
+    let mut parameters = vec!["keys=30".to_owned()];
+    parameters.extend(options.parameters.iter().cloned());
+    Trial {
+        workload,
+        parameters,
+        protocol: options.protocol.clone(),
+        nodes: options.nodes as usize,
+        replicas: options.replicas,
+        clients: options.clients,
+        transactions_least: options.transactions,
+        faults: options.faults.clone(),
+        plan: options.plan.clone(),
+    }
+}
+
+fn progress(seeds: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds  {msg}  {eta} left");
+    ProgressBar::new(seeds).with_style(style.expect("the template is one"))
+}
+
+struct Search<'a> {
+    trial: Trial,
+    options: &'a SimOptions,
+    workload: &'static Description,
+    next: AtomicU64,
+    end: u64,
+    deadline: Option<Instant>,
+    found: Mutex<Found>,
+    bar: ProgressBar,
+}
+
+#[derive(Default)]
+struct Found {
+    seeds: u64,
+    transactions: u64,
+    faults: u64,
+    verdicts: u64,
+    failed: u64,
+    /// Why the search cannot go on.
+    error: Option<anyhow::Error>,
+}
+
+impl Search<'_> {
+    fn on_all_cores(&self) -> anyhow::Result<()> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..cores {
+                scope.spawn(|| self.work());
+            }
+        });
+        self.lock().error.take().map_or(Ok(()), Err)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes seeds until there are none, or no time, or no sense in going on.
+    fn work(&self) {
+        while self.deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            let seed = self.next.fetch_add(1, Ordering::Relaxed);
+            if seed >= self.end || self.lock().error.is_some() {
+                return;
+            }
+            if let Err(error) = self.one(seed) {
+                self.lock().error = Some(error);
+            }
+        }
+    }
+
+    fn one(&self, seed: u64) -> anyhow::Result<()> {
+        let trialled = attempt(&self.trial, seed, self.options.trace.is_some());
+        let (plan, problems) = match trialled {
+            Ok(trialled) => {
+                let trialled = trialled?;
+                self.count(&trialled);
+                if let (Some(path), Some(trace)) = (&self.options.trace, &trialled.trace) {
+                    let told = || format!("cannot write the trace to {}", path.display());
+                    std::fs::write(path, trace).with_context(told)?;
+                }
+                (Some(trialled.plan), trialled.problems)
+            }
+            Err(panic) => (None, vec![panic]),
+        };
+        if !problems.is_empty() {
+            self.tell(seed, plan.as_ref(), &problems)?;
+        }
+        self.bar.inc(1);
+        Ok(())
+    }
+
+    fn count(&self, trialled: &Trialled) {
+        let mut found = self.lock();
+        found.seeds += 1;
+        found.transactions += trialled.transactions;
+        found.faults += trialled.plan.faults().len() as u64;
+        found.verdicts += trialled.verdicts;
+        let message = format!("{} transactions", grouped(found.transactions));
+        drop(found);
+        self.bar.set_message(message);
+    }
+
+    fn again(&self, seed: u64, shorter: Option<&Plan>) -> String {
+        command_again(self.workload.name, self.options, seed, shorter)
+    }
+
+    fn tell(&self, seed: u64, plan: Option<&Plan>, problems: &[String]) -> anyhow::Result<()> {
+        self.lock().failed += 1;
+        let mut text = format!("seed {seed} FAILED\n");
+        if let Some(plan) = plan {
+            text += &format!("  plan: {plan}\n");
+        }
+        for problem in problems {
+            text += &format!("  {}\n", problem.trim_end().replace('\n', "\n  "));
+        }
+        text += &format!("  again: {}\n", self.again(seed, None));
+        if let Some(plan) = plan.filter(|plan| !plan.faults().is_empty()) {
+            let shrunk = self.trial.shrink(seed, plan)?;
+            if shrunk.faults().len() < plan.faults().len() {
+                text += &format!("  shorter: {}\n", self.again(seed, Some(&shrunk)));
+            }
+        }
+        self.bar.suspend(|| {
+            // A reader that has gone away is no matter.
+            let _ = write!(stdout(), "{text}");
+        });
+        Ok(())
+    }
+}
+
+/// The command that runs this seed again.
+fn command_again(
+    workload: &str,
+    options: &SimOptions,
+    seed: u64,
+    shorter: Option<&Plan>,
+) -> String {
+    let SimOptions { faults, protocol, nodes, clients, transactions, .. } = options;
+    let mut command = format!(
+        "muesli sim {workload} --seeds {seed} --faults {faults} --protocol {protocol} \
+         --nodes {nodes} --clients {clients} --transactions {transactions}",
+    );
+    if let Some(replicas) = options.replicas {
+        command += &format!(" --replicas {replicas}");
+    }
+    for parameter in &options.parameters {
+        command += &format!(" --param '{parameter}'");
+    }
+    if let Some(plan) = shorter.or(options.plan.as_ref()) {
+        command += &format!(" --plan '{plan}'");
+    }
+    command
+}
+
+/// Tries a seed; what an assertion of the code under test said, if one failed.
+fn attempt(trial: &Trial, seed: u64, trace: bool) -> Result<Result<Trialled, TrialError>, String> {
+    catch_unwind(AssertUnwindSafe(|| trial.run(seed, trace))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("an assertion failed: {}", text.unwrap_or("without a message"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> SimOptions {
+        // Every second piece between quotes is one argument; the others are split at spaces.
+        let pieces = line.split('\'').enumerate();
+        let arguments = pieces.flat_map(|(place, piece)| match place % 2 {
+            0 => piece.split_whitespace().collect(),
+            _ => vec![piece],
+        });
+        let matches = command().try_get_matches_from(arguments.skip(1)).expect("it is taken");
+        let (_, matches) = chosen(&matches);
+        SimOptions::from_arg_matches(matches).expect("it is taken")
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_seed_is_read_back() {
+        for line in [
+            "muesli sim bank --seeds 5",
+            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --clients 3 \
+             --transactions 50 --param workload=t --param keys=40 \
+             --plan 'horizon 1s; 12ms+300ms crash n3'",
+        ] {
+            let options = parsed(line);
+            let workload = line.split(' ').nth(2).expect("a workload");
+            let again = parsed(&command_again(workload, &options, 5, None));
+            assert_eq!(format!("{again:?}"), format!("{options:?}"));
+        }
+    }
+
+    #[test]
+    fn seeds_are_a_range_or_one() {
+        assert_eq!(seeds("3..5"), Ok(3..5));
+        assert_eq!(seeds("7"), Ok(7..8));
+        for wrong in ["", "a", "5..3", "4..4", "1-2", "..", "1..x"] {
+            assert!(seeds(wrong).is_err(), "{wrong} was taken");
+        }
+    }
+}

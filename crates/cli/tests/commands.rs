@@ -1,0 +1,271 @@
+//! The commands as scripts use them: exit status, JSON, files, and what is said to wrong options.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn muesli(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
+    command.args(arguments).output().expect("the binary can be run")
+}
+
+fn status(output: &Output) -> i32 {
+    output.status.code().expect("it was not killed")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it speaks UTF-8")
+}
+
+/// Refused with status 2 and one line on standard error that says all of this.
+fn assert_refused(arguments: &[&str], said: &[&str]) {
+    let output = muesli(arguments);
+    let error = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{arguments:?}: {error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "{arguments:?}: {error}");
+    for part in said {
+        assert!(error.contains(part), "{arguments:?}: `{part}` is not in: {error}");
+    }
+}
+
+fn json(output: &Output) -> Value {
+    let told = || format!("{} {}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(status(output), 0, "{}", told());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", told()))
+}
+
+const FIELDS: &[&str] = &[
+    "workload",
+    "protocol",
+    "driver",
+    "nodes",
+    "repositories",
+    "replicas",
+    "clients",
+    "seconds",
+    "committed",
+    "aborted",
+    "unknown",
+    "throughput",
+    "abort_rate",
+    "messages_per_commit",
+];
+
+#[test]
+fn bench_writes_every_field_on_both_drivers() {
+    for driver in ["embedded", "sim"] {
+        for workload in ["bank", "ycsb", "append"] {
+            let output = muesli(&[
+                "bench",
+                workload,
+                "--driver",
+                driver,
+                "--nodes",
+                "2",
+                "--repositories",
+                "3",
+                "--replicas",
+                "2",
+                "--clients",
+                "4",
+                "--transactions",
+                "400",
+                "--json",
+                "-",
+                "--param",
+                "keys=50",
+            ]);
+            let result = json(&output);
+            for field in FIELDS {
+                assert!(result.get(field).is_some(), "{driver} {workload}: no {field}: {result}");
+            }
+            for quantile in ["p50", "p95", "p99", "max"] {
+                assert!(result["latency_us"][quantile].as_f64().unwrap() > 0.0, "{result}");
+            }
+            assert_eq!(
+                (&result["workload"], &result["driver"]),
+                (&workload.into(), &driver.into())
+            );
+            assert!(result["committed"].as_u64().unwrap() > 200, "{result}");
+            let checks = result["checks"].as_array().unwrap();
+            assert!(checks.len() > 2 && checks.iter().all(|check| check["ok"] == true), "{result}");
+            assert!(checks.iter().all(|check| check["name"].is_string()));
+        }
+    }
+}
+
+#[test]
+fn bench_runs_for_a_time_and_several_protocols_side_by_side() {
+    let output = muesli(&[
+        "bench",
+        "bank",
+        "--protocol",
+        "score,score",
+        "--seconds",
+        "0.3",
+        "--clients",
+        "2",
+        "--json",
+        "-",
+    ]);
+    let results = json(&output);
+    assert_eq!(results.as_array().map(Vec::len), Some(2));
+    assert!(results[1]["seconds"].as_f64().unwrap() >= 0.3);
+    let table = text(&output.stderr);
+    assert!(table.contains("committed/s") && table.contains("money is conserved"), "{table}");
+}
+
+#[test]
+fn recorded_histories_are_judged_and_broken_ones_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for workload in ["bank", "append"] {
+        let file = path(workload);
+        let bench = muesli(&[
+            "bench",
+            workload,
+            "--transactions",
+            "500",
+            "--clients",
+            "4",
+            "--history",
+            &file,
+            "--repositories",
+            "2",
+            "--nodes",
+            "2",
+            "--param",
+            "keys=10",
+        ]);
+        assert_eq!(status(&bench), 0, "{}", text(&bench.stderr));
+        let check = muesli(&["check", &file]);
+        assert_eq!(status(&check), 0, "{}", text(&check.stdout));
+        assert!(text(&check.stdout).starts_with("serializable: holds"));
+    }
+    let skew = path("skew");
+    std::fs::write(&skew, WRITE_SKEW).expect("it can be written");
+    let drawing = path("cycle.dot");
+    let broken = muesli(&["check", &skew, "--dot", &drawing]);
+    assert_eq!(status(&broken), 1, "{}", text(&broken.stdout));
+    assert!(std::fs::read_to_string(&drawing).expect("it was drawn").contains("digraph"));
+    assert_eq!(status(&muesli(&["check", &skew, "--level", "rr"])), 0);
+}
+
+const WRITE_SKEW: &str = r#"
+{"id":"a","b":1,"e":9,"st":"c","ops":[["r","x",0],["r","y",0],["w","x",1]]}
+{"id":"b","b":1,"e":9,"st":"c","ops":[["r","x",0],["r","y",0],["w","y",1]]}
+"#;
+
+#[test]
+fn unreadable_histories_are_refused_with_the_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("broken");
+    let file = file.to_str().expect("a plain path");
+    assert_refused(&["check", "/nowhere/history.jsonl"], &["/nowhere/history.jsonl", "open"]);
+    std::fs::write(file, "{\"t\":\"meta\",\"kind\":\"version\"}\nnonsense\n").expect("written");
+    assert_refused(&["check", file], &["line 2"]);
+    assert_refused(&["check", file, "--level", "snapshot"], &["snapshot", "strict-serializable"]);
+}
+
+#[test]
+fn wrong_options_are_refused_in_one_line() {
+    let bank = |more: &[&'static str]| [&["bench", "bank"], more].concat();
+    assert_refused(&["bench", "tpcc"], &["tpcc"]);
+    assert_refused(&["cook"], &["cook"]);
+    assert_refused(&bank(&["--replicas", "3", "--repositories", "2"]), &["3 replicas", "1 to 2"]);
+    assert_refused(&bank(&["--nodes", "4", "--repositories", "2"]), &["4 nodes", "1 to 2"]);
+    assert_refused(&bank(&["--nodes", "0"]), &["0 nodes"]);
+    assert_refused(&bank(&["--repositories", "0", "--nodes", "1"]), &["1 nodes", "repositor"]);
+    assert_refused(&bank(&["--protocol", "paxos"]), &["paxos", "score"]);
+    assert_refused(&bank(&["--driver", "cloud"]), &["cloud", "embedded", "sim"]);
+    assert_refused(&bank(&["--clients", "0"]), &["--clients", "1..=100"]);
+    assert_refused(&bank(&["--seconds", "0"]), &["--seconds 0", "above 0"]);
+    assert_refused(&bank(&["--seconds", "1", "--transactions", "2"]), &["--transactions"]);
+    assert_refused(&bank(&["--param", "kees=1"]), &["kees", "keys", "locality"]);
+    assert_refused(&bank(&["--param", "keys=1"]), &["keys", "from 2"]);
+    assert_refused(&bank(&["--param", "keys"]), &["name=value"]);
+    assert_refused(&bank(&["--protocol", "score,score", "--history", "h"]), &["one protocol"]);
+    assert_refused(&bank(&["--json", "/nowhere/x.json", "--transactions", "9"]), &["/nowhere"]);
+    assert_refused(&["sim", "bank", "--seeds", "9..2"], &["9..2"]);
+    assert_refused(&["sim", "bank", "--faults", "flood"], &["flood", "partition"]);
+    assert_refused(&["sim", "bank", "--plan", "crash n1"], &["horizon"]);
+    assert_refused(
+        &["sim", "bank", "--seeds", "1", "--plan", "horizon 1s; 1ms+1ms crash n9"],
+        &["n9"],
+    );
+    assert_refused(&["sim", "bank", "--replicas", "9", "--nodes", "3"], &["9 replicas", "1 to 3"]);
+    assert_refused(&["sim", "bank", "--seeds", "1..9", "--trace", "x"], &["one seed"]);
+}
+
+#[test]
+fn sim_judges_every_seed_and_says_so_in_the_last_line() {
+    let output = muesli(&["sim", "bank", "--seeds", "1..5", "--faults", "all"]);
+    let said = text(&output.stdout);
+    assert_eq!(status(&output), 0, "{said}");
+    let last = said.lines().last().expect("a last line");
+    assert!(last.starts_with("4 seeds, "), "{last}");
+    assert!(last.contains("12 histories judged, 0 seeds failed"), "{last}");
+}
+
+#[test]
+fn sim_traces_are_those_of_the_seed_and_its_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = |name: &str, seed: &str, faults: &str| {
+        let file = folder.path().join(name);
+        let path = file.to_str().expect("a plain path");
+        let output = muesli(&[
+            "sim",
+            "append",
+            "--seeds",
+            seed,
+            "--trace",
+            path,
+            "--faults",
+            faults,
+            "--nodes",
+            "2",
+            "--plan",
+            "horizon 60ms; 12ms+9ms crash n1",
+        ]);
+        assert_eq!(status(&output), 0, "{}", text(&output.stdout));
+        read(&file)
+    };
+    let first = trace("first", "7", "none");
+    assert!(first.contains("crash"), "the plan was not followed");
+    assert_eq!(first, trace("second", "7", "none"));
+    assert_ne!(first, trace("third", "8", "none"));
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("it was written")
+}
+
+#[test]
+fn help_teaches() {
+    let help = |arguments: &[&str]| {
+        let output = muesli(arguments);
+        assert_eq!(status(&output), 0, "{arguments:?}");
+        text(&output.stdout)
+    };
+    let whole = help(&["--help"]);
+    for command in ["demo", "bench", "sim", "check", "Examples"] {
+        assert!(whole.contains(command), "{whole}");
+    }
+    let bank = help(&["bench", "bank", "--help"]);
+    for part in ["keys=1000", "overdraft=false", "--protocol", "--json", "How many accounts"] {
+        assert!(bank.contains(part), "{part} is not in: {bank}");
+    }
+    assert!(help(&["sim", "ycsb", "--help"]).contains("workload=a"));
+    assert!(help(&["check", "--help"]).contains("strict-serializable"));
+}
+
+#[test]
+fn the_demo_ends_with_what_to_type_next() {
+    let output = muesli(&["demo"]);
+    let said = text(&output.stdout);
+    assert_eq!(status(&output), 0, "{said}");
+    assert_eq!(said.matches("serializable").count(), 3, "{said}");
+    let last: Vec<_> = said.trim_end().lines().rev().take(3).collect();
+    assert!(last.iter().all(|line| line.trim().starts_with("muesli ")), "{said}");
+}

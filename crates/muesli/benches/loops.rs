@@ -1,0 +1,231 @@
+//! Several loops, clients on other threads, and memory per key.
+//!
+//! `cargo bench -p muesli --bench loops`. Rates are wall-clock transfers a second over all loops,
+//! medians of several rounds, with the smallest and the largest; ratios are to the row before that
+//! is named in the row.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use muesli::{Db, Error, Index, Options, Rule, SmallBytes, Space, SpaceOptions, Tx};
+
+const ACCOUNTS: u64 = 10_000;
+const ROUNDS: usize = 7;
+const ROUND: Duration = Duration::from_millis(400);
+
+fn key(account: u64) -> SmallBytes {
+    let mut bytes = *b"account/00000000";
+    bytes[8..].copy_from_slice(&account.to_be_bytes());
+    SmallBytes::new(&bytes)
+}
+
+fn amount(value: &SmallBytes) -> i64 {
+    i64::from_le_bytes(value.as_slice().try_into().expect("eight bytes"))
+}
+
+fn value(amount: i64) -> SmallBytes {
+    SmallBytes::new(&amount.to_le_bytes())
+}
+
+fn open(loops: usize) -> (Db, Space) {
+    let splits = (1..loops as u64).map(|at| key(at * ACCOUNTS / loops as u64)).collect();
+    let space = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
+    let options = Options { loops, repositories: loops, ..Options::default() };
+    let db = Db::open(options.space("accounts", space)).expect("the options are good");
+    let accounts = db.space("accounts").expect("just made");
+    let load = move |tx: Tx| async move {
+        for account in 0..ACCOUNTS {
+            tx.put(accounts, key(account), value(1_000)).await?;
+        }
+        Ok(())
+    };
+    db.blocking().transact(load).expect("nothing is in the way");
+    (db, accounts)
+}
+
+async fn transfer(tx: Tx, accounts: Space, from: SmallBytes, to: SmallBytes) -> Result<(), Error> {
+    let payer = tx.get(accounts, from.clone()).await?.expect("loaded");
+    let payee = tx.get(accounts, to.clone()).await?.expect("loaded");
+    tx.put(accounts, from, value(amount(&payer) - 1)).await?;
+    tx.put(accounts, to, value(amount(&payee) + 1)).await
+}
+
+/// Random numbers, seeded per client.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % end
+    }
+}
+
+struct Shared {
+    deadline: Instant,
+    done: AtomicU64,
+}
+
+/// A client on loop `home` of `loops`; of its transfers `crossing` in a hundred have their payee
+/// on the next loop.
+async fn client(db: Db, accounts: Space, place: (u64, u64), crossing: u64, shared: Arc<Shared>) {
+    let (home, loops) = place;
+    let part = ACCOUNTS / loops;
+    let mut draws = Draws(home * 77 + Arc::strong_count(&shared) as u64);
+    let mut done = 0;
+    loop {
+        let from = home * part + draws.below(part);
+        let payee_home = if draws.below(100) < crossing { (home + 1) % loops } else { home };
+        let to = payee_home * part + draws.below(part);
+        let (from, to) = if from == to { (from, (to + 1) % ACCOUNTS) } else { (from, to) };
+        let (from, to) = (key(from), key(to));
+        let body = |tx| transfer(tx, accounts, from.clone(), to.clone());
+        db.transact_here(body).await.expect("conflicts are retried");
+        done += 1;
+        if done % 64 == 0 && Instant::now() > shared.deadline {
+            break;
+        }
+    }
+    shared.done.fetch_add(done, Ordering::Relaxed);
+}
+
+/// Transfers a second, and conflicts in a hundred transfers.
+fn on_loops(loops: usize, clients: usize, crossing: u64) -> (Vec<f64>, f64) {
+    let (db, accounts) = open(loops);
+    let mut rates = Vec::new();
+    let mut all = 0;
+    for _ in 0..ROUNDS {
+        let deadline = Instant::now() + ROUND;
+        let shared = Arc::new(Shared { deadline, done: AtomicU64::new(0) });
+        let start = Instant::now();
+        let mut running = Vec::new();
+        for number in 0..loops * clients {
+            let home = number % loops;
+            let (here, shared) = (db.session(), shared.clone());
+            let place = (home as u64, loops as u64);
+            let task = async move || client(here, accounts, place, crossing, shared).await;
+            let db = db.clone();
+            running.push(Box::pin(async move { db.run_on(home, task).await }) as Running);
+        }
+        muesli::blocking::block_on(AllOf(running));
+        let done = shared.done.load(Ordering::Relaxed);
+        all += done;
+        rates.push(done as f64 / start.elapsed().as_secs_f64());
+    }
+    let conflicts: u64 = db.conflicts().iter().map(|(_, count)| count).sum();
+    db.close();
+    (rates, 100.0 * conflicts as f64 / all as f64)
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// Waits for all.
+struct AllOf(Vec<Running>);
+
+impl Future for AllOf {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.retain_mut(|running| running.as_mut().poll(cx).is_pending());
+        if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// Transfers a second from one other thread that keeps so many in flight.
+fn from_outside(in_flight: usize) -> Vec<f64> {
+    let (db, accounts) = open(1);
+    let mut draws = Draws(5);
+    let mut submit = || {
+        let from = draws.below(ACCOUNTS);
+        let to = (from + 1 + draws.below(ACCOUNTS - 1)) % ACCOUNTS;
+        let db = db.clone();
+        let body = move |tx: Tx| transfer(tx, accounts, key(from), key(to));
+        Box::pin(async move { db.transact(body).await }) as Running
+    };
+    let mut rates = Vec::new();
+    for _ in 0..ROUNDS {
+        let (start, mut done) = (Instant::now(), 0_u64);
+        let mut flight: Vec<Running> = (0..in_flight).map(|_| submit()).collect();
+        while start.elapsed() < ROUND {
+            if in_flight == 1 {
+                muesli::blocking::block_on(flight.pop().expect("one")).expect("retried");
+                flight.push(submit());
+                done += 1;
+                continue;
+            }
+            for place in &mut flight {
+                let polled = place.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                if polled.is_ready() {
+                    *place = submit();
+                    done += 1;
+                }
+            }
+        }
+        rates.push(done as f64 / start.elapsed().as_secs_f64());
+        muesli::blocking::block_on(AllOf(flight));
+    }
+    db.close();
+    rates
+}
+
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS 0");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Bytes of process memory per key beyond its key and value bytes, at a million keys.
+fn memory(index: Index) -> f64 {
+    const KEYS: u64 = 1_000_000;
+    let options = Options::default().space("keys", SpaceOptions { index, ..Default::default() });
+    let db = Db::open(options).expect("the options are good");
+    let space = db.space("keys").expect("just made");
+    let load = |from: u64, to: u64| {
+        let body = move |tx: Tx| async move {
+            for number in from..to {
+                tx.put(space, key(number), value(1)).await?;
+            }
+            Ok(())
+        };
+        db.blocking().transact(body).expect("nothing is in the way");
+    };
+    load(0, 100);
+    let before = resident_bytes();
+    for part in 0..KEYS / 100 {
+        load(part * 100, (part + 1) * 100);
+    }
+    let grown = resident_bytes() - before;
+    db.close();
+    grown as f64 / KEYS as f64 - 24.0
+}
+
+fn row(name: &str, mut rates: Vec<f64>, reference: Option<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    let (low, median, high) = (rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
+    let ratio = reference.map_or(String::new(), |reference| format!("{:8.2}", median / reference));
+    println!("{name:<44} {median:>11.0} {low:>11.0} {high:>11.0} {ratio}");
+    median
+}
+
+fn main() {
+    // Memory first, while the process is small.
+    let (hash, ordered) = (memory(Index::Hash), memory(Index::Ordered));
+    println!("bytes a key beyond key and value, hash index: {hash:.0}, ordered: {ordered:.0}");
+    println!("{:<44} {:>11} {:>11} {:>11}    ratio", "transfers a second", "median", "min", "max");
+    let (rates, _) = on_loops(1, 8, 0);
+    let one = row("one loop, async bodies on it", rates, None);
+    let (rates, _) = on_loops(2, 8, 0);
+    row("two loops, none crossing (to one loop)", rates, Some(one));
+    for clients in [4, 8, 16] {
+        let (rates, conflicts) = on_loops(2, clients, 10);
+        let name = format!("two loops, 10 % crossing, {clients} clients each");
+        row(&name, rates, Some(one));
+        println!("    conflicts in a hundred transfers: {conflicts:.2}");
+    }
+    row("another thread, 256 in flight (to one loop)", from_outside(256), Some(one));
+    let alone = row("another thread, 1 in flight (to one loop)", from_outside(1), Some(one));
+    println!("    one at a time costs {:.1} us each, wake-ups included", 1e6 / alone);
+}

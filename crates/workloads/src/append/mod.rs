@@ -1,0 +1,204 @@
+//! Lists that grow: each transaction reads some lists and appends to others.
+//!
+//! Every appended element is unique, so the lists themselves show in which order their
+//! transactions took effect; a history of it needs no version numbers of the database, and judges
+//! it from the outside. A list that has become long is left alone and another key takes its
+//! place, because long lists make histories large and show nothing new. At the end a fresh client
+//! reads every list.
+
+mod checks;
+mod record;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
+
+use crate::distribution::{self, Distribution};
+use crate::parameters::{Kind, Parameter, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Clock, Seat, Workload, ended, transact};
+
+use record::Notebooks;
+pub use record::{ListHistory, ListOperation, ListStatus, ListTransaction};
+
+/// The space with the lists.
+pub const SPACE: &str = "lists";
+
+/// What the list workload takes.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new("keys", "20", Kind::Count(1, 1_000_000), "How many lists are in use at a time."),
+    Parameter::new(
+        "operations",
+        "4",
+        Kind::Count(1, 100),
+        "The most reads and appends in one transaction; the least is 1.",
+    ),
+    Parameter::new("appends", "50", Kind::Percent, "Share of the operations that append."),
+    Parameter::new(
+        "length",
+        "100",
+        Kind::Count(1, 100_000),
+        "How many appends a list takes before another takes its place.",
+    ),
+    Parameter::new(
+        "distribution",
+        "uniform",
+        Kind::Choice(distribution::NAMES),
+        "How lists are chosen.",
+    ),
+    Parameter::new(
+        "theta",
+        "0.99",
+        Kind::Number(0.0, 1.0),
+        "Skew of the zipfian and latest distributions.",
+    ),
+];
+
+/// The list-append workload.
+#[derive(Debug)]
+pub struct Append {
+    lists: u64,
+    operations: u64,
+    appends: f64,
+    length: u64,
+    distribution: Distribution,
+    /// Appends drawn so far, by list in use.
+    drawn: Box<[AtomicU64]>,
+    notebooks: Notebooks,
+}
+
+/// What a client of the list workload remembers.
+#[derive(Debug)]
+pub struct Memory {
+    space: Space,
+    distribution: Distribution,
+}
+
+/// One operation before it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Planned {
+    Read(u64),
+    Append(u64),
+}
+
+impl Append {
+    /// The workload with these parameters, for so many clients.
+    pub fn new(values: &Values, clients: u32) -> Append {
+        let lists = values.count("keys");
+        let (name, theta) = (values.word("distribution"), values.number("theta"));
+        Append {
+            lists,
+            operations: values.count("operations"),
+            appends: values.number("appends"),
+            length: values.count("length"),
+            distribution: Distribution::new(name, lists, theta, 0),
+            drawn: (0..lists).map(|_| AtomicU64::new(0)).collect(),
+            notebooks: Notebooks::new(clients),
+        }
+    }
+
+    fn draw(&self, seat: &mut Seat, memory: &mut Memory) -> Vec<Planned> {
+        let many = seat.chance.between(1, self.operations);
+        let mut planned = Vec::with_capacity(many as usize);
+        for _ in 0..many {
+            let list = memory.distribution.draw(self.lists, &mut seat.chance);
+            let drawn = &self.drawn[list as usize];
+            let appends = seat.chance.percent(self.appends);
+            let number = drawn.fetch_add(u64::from(appends), Ordering::Relaxed);
+            let key = list + self.lists * (number / self.length);
+            planned.push(if appends { Planned::Append(key) } else { Planned::Read(key) });
+        }
+        planned
+    }
+
+    /// Every key that may have been used.
+    fn keys(&self) -> impl Iterator<Item = u64> {
+        self.drawn.iter().zip(0..).flat_map(move |(drawn, list)| {
+            let turns = drawn.load(Ordering::Relaxed) / self.length;
+            (0..=turns).map(move |turn| list + self.lists * turn)
+        })
+    }
+
+    async fn perform(
+        &self,
+        tx: &Tx,
+        space: Space,
+        client: u32,
+        planned: &[Planned],
+    ) -> Result<(), Error> {
+        for planned in planned {
+            match *planned {
+                Planned::Read(key) => {
+                    let list = read(tx, space, key).await?;
+                    self.notebooks.of(client).note(ListOperation::Read { key, list });
+                }
+                Planned::Append(key) => {
+                    let mut list = read(tx, space, key).await?;
+                    let element = self.notebooks.note_append(client, key);
+                    list.push(element);
+                    tx.put(space, key_of(key), encode(&list)).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Workload for Append {
+    type Memory = Memory;
+
+    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+        vec![(SPACE, SpaceOptions::default())]
+    }
+
+    async fn load(&self, _: &Db) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.notebooks.of(seat.client).begin_life(seat.life);
+        Ok(Memory { space: seat.db.space(SPACE)?, distribution: self.distribution.clone() })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        let planned = self.draw(seat, memory);
+        let (client, space) = (seat.client, memory.space);
+        let (planned, clock): (&[Planned], &Clock) = (&planned, &seat.clock);
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            self.notebooks.of(client).begin(clock());
+            self.perform(&tx, space, client, planned).await
+        })
+        .await;
+        let ended = ended(answer);
+        self.notebooks.of(client).end(&ended, clock());
+        (ended, attempts)
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(self, db).await
+    }
+
+    fn history(&self) -> Option<ListHistory> {
+        Some(self.notebooks.history())
+    }
+}
+
+fn key_of(key: u64) -> SmallBytes {
+    SmallBytes::from(&*key.to_string())
+}
+
+async fn read(tx: &Tx, space: Space, key: u64) -> Result<Vec<u64>, Error> {
+    decode(tx.get(space, key_of(key)).await?.as_ref())
+}
+
+fn encode(list: &[u64]) -> Vec<u8> {
+    list.iter().flat_map(|element| element.to_le_bytes()).collect()
+}
+
+fn decode(value: Option<&SmallBytes>) -> Result<Vec<u64>, Error> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    match value.as_slice().as_chunks::<8>() {
+        (elements, []) => Ok(elements.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()),
+        _ => Err(Error::Codec(format!("a list of {} bytes", value.len()))),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the clients of the list workload saw, transaction by transaction.
+//!
+//! Each attempt is a transaction of its own, with elements of its own: an attempt that aborted
+//! must leave no element behind, and only unique elements can show that.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use muesli_core::Nanos;
+
+use crate::tally::Ended;
+
+/// How a transaction of a list history ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListStatus {
+    /// Its client was told that it committed.
+    Committed,
+    /// Its client was told that it did not.
+    Aborted,
+    /// Its client was told that nobody knows, or vanished.
+    Unknown,
+}
+
+/// An operation of a list history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListOperation {
+    /// Appended a unique element to the list at a key.
+    Append {
+        /// The key, by number.
+        key: u64,
+        /// The element.
+        element: u64,
+    },
+    /// Read the list at a key.
+    Read {
+        /// The key, by number.
+        key: u64,
+        /// The whole list.
+        list: Vec<u64>,
+    },
+}
+
+/// A transaction of a list history: one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListTransaction {
+    /// Who ran it; the client after the last is the one that reads everything at the end.
+    pub client: u32,
+    /// In which of its lives; each is a session.
+    pub life: u32,
+    /// When it began.
+    pub begin: Nanos,
+    /// When its client was told how it ended.
+    pub end: Option<Nanos>,
+    /// How it ended.
+    pub status: ListStatus,
+    /// What it did, in order.
+    pub operations: Vec<ListOperation>,
+}
+
+/// What all clients of a run saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListHistory {
+    /// The transactions, each client's in its order.
+    pub transactions: Vec<ListTransaction>,
+}
+
+/// What one client noted down, over all of its lives.
+#[derive(Debug, Default)]
+pub(super) struct Notebook {
+    client: u32,
+    life: u32,
+    elements: u64,
+    ended: Vec<ListTransaction>,
+    open: Option<ListTransaction>,
+}
+
+impl Notebook {
+    /// A life begins; what the one before left open may have committed.
+    pub fn begin_life(&mut self, life: u32) {
+        self.close(ListStatus::Unknown, None);
+        self.life = life;
+    }
+
+    /// An attempt begins; the one before it, if it was not told to have ended, was aborted.
+    pub fn begin(&mut self, now: Nanos) {
+        self.close(ListStatus::Aborted, Some(now));
+        self.open = Some(ListTransaction {
+            client: self.client,
+            life: self.life,
+            begin: now,
+            end: None,
+            status: ListStatus::Unknown,
+            operations: Vec::new(),
+        });
+    }
+
+    pub fn note(&mut self, operation: ListOperation) {
+        if let Some(open) = &mut self.open {
+            open.operations.push(operation);
+        }
+    }
+
+    /// The last attempt has ended.
+    pub fn end(&mut self, ended: &Ended, now: Nanos) {
+        let (status, end) = match ended {
+            Ended::Committed => (ListStatus::Committed, Some(now)),
+            Ended::Unknown => (ListStatus::Unknown, None),
+            Ended::RolledBack | Ended::Failed(_) => (ListStatus::Aborted, Some(now)),
+        };
+        self.close(status, end);
+    }
+
+    fn close(&mut self, status: ListStatus, end: Option<Nanos>) {
+        if let Some(open) = self.open.take() {
+            self.ended.push(ListTransaction { status, end, ..open });
+        }
+    }
+}
+
+/// The notebooks of all clients, and of the one that reads everything at the end.
+#[derive(Debug)]
+pub(super) struct Notebooks(Vec<Mutex<Notebook>>);
+
+impl Notebooks {
+    pub fn new(clients: u32) -> Notebooks {
+        let notebook = |client| Notebook { client, ..Notebook::default() };
+        Notebooks((0..=clients).map(|client| Mutex::new(notebook(client))).collect())
+    }
+
+    /// The number of the client that reads everything at the end.
+    pub fn last(&self) -> u32 {
+        self.0.len() as u32 - 1
+    }
+
+    pub fn of(&self, client: u32) -> MutexGuard<'_, Notebook> {
+        self.0[client as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an append to `key` and answers its element, which no other append has.
+    pub fn note_append(&self, client: u32, key: u64) -> u64 {
+        let mut notebook = self.of(client);
+        notebook.elements += 1;
+        let element = notebook.elements * self.0.len() as u64 + u64::from(client);
+        notebook.note(ListOperation::Append { key, element });
+        element
+    }
+
+    /// Everything noted down so far; what is open may have committed.
+    pub fn history(&self) -> ListHistory {
+        let all = (0..self.0.len() as u32).flat_map(|client| {
+            let notebook = self.of(client);
+            notebook.ended.iter().chain(&notebook.open).cloned().collect::<Vec<_>>()
+        });
+        ListHistory { transactions: all.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_attempt_is_a_transaction_with_elements_of_its_own() {
+        let notebooks = Notebooks::new(2);
+        notebooks.of(1).begin_life(1);
+        notebooks.of(1).begin(Nanos(10));
+        let first = notebooks.note_append(1, 7);
+        notebooks.of(1).begin(Nanos(20));
+        let second = notebooks.note_append(1, 7);
+        notebooks.of(1).end(&Ended::Committed, Nanos(30));
+        notebooks.of(1).begin(Nanos(40));
+        notebooks.of(1).begin_life(2);
+        assert_ne!(first, second);
+        let history = notebooks.history().transactions;
+        let ends: Vec<_> = history.iter().map(|txn| (txn.status, txn.end)).collect();
+        let expected = [
+            (ListStatus::Aborted, Some(Nanos(20))),
+            (ListStatus::Committed, Some(Nanos(30))),
+            (ListStatus::Unknown, None),
+        ];
+        assert_eq!(ends, expected);
+        assert_ne!(notebooks.note_append(0, 7), second);
+    }
+}

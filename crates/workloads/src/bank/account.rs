@@ -1,0 +1,60 @@
+//! An account as it is stored: its balance and its version counter, eight bytes each.
+
+use muesli::{Error, SmallBytes};
+
+/// What an account holds, and how often it was written since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    pub balance: i64,
+    pub version: u64,
+}
+
+impl Account {
+    /// This account after one more write that adds `amount`.
+    pub fn after(self, amount: i64) -> Account {
+        Account { balance: self.balance + amount, version: self.version + 1 }
+    }
+
+    pub fn encode(self) -> SmallBytes {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.balance.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.version.to_le_bytes());
+        SmallBytes::new(&bytes)
+    }
+
+    /// The account that was read.
+    ///
+    /// # Errors
+    /// There is none, or it is no account.
+    pub fn decode(value: Option<&SmallBytes>) -> Result<Account, Error> {
+        let value = value.ok_or_else(|| Error::Codec("an account is missing".to_owned()))?;
+        let (parts, []) = value.as_slice().as_chunks::<8>() else {
+            return Err(Error::Codec(format!("an account of {} bytes", value.len())));
+        };
+        let &[balance, version] = parts else {
+            return Err(Error::Codec(format!("an account of {} bytes", value.len())));
+        };
+        let (balance, version) = (i64::from_le_bytes(balance), u64::from_le_bytes(version));
+        Ok(Account { balance, version })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn accounts_come_back(balance: i64, version: u64) {
+            let account = Account { balance, version };
+            prop_assert_eq!(Account::decode(Some(&account.encode())), Ok(account));
+        }
+
+        #[test]
+        fn other_bytes_are_refused(bytes: Vec<u8>) {
+            let read = Account::decode(Some(&SmallBytes::from(bytes.clone())));
+            prop_assert_eq!(read.is_ok(), bytes.len() == 16);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a client does next, and with which accounts.
+
+use std::sync::Arc;
+
+use muesli::{SmallBytes, Space};
+
+use super::ledger::Transfer;
+use crate::chance::Chance;
+use crate::distribution::Distribution;
+use crate::parameters::{ParameterError, Values};
+use crate::workload::Seat;
+
+/// A transaction with its inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Transfer(Vec<Transfer>),
+    ReadTwo([u32; 2]),
+    ReadAll,
+    WriteAll,
+}
+
+/// The shares of transactions, and how accounts are chosen.
+#[derive(Debug)]
+pub(super) struct Mix {
+    accounts: u64,
+    amount: u64,
+    pairs: usize,
+    reads: f64,
+    totals: f64,
+    write_all: f64,
+    hot: u64,
+    hot_share: f64,
+    locality: f64,
+    disjoint: bool,
+    skew: Distribution,
+}
+
+/// How one client chooses.
+#[derive(Debug)]
+pub(super) struct Choice {
+    skew: Distribution,
+    /// Accounts that its node holds, or those that are its alone.
+    own: Option<Arc<[u32]>>,
+    own_share: f64,
+}
+
+impl Mix {
+    pub fn new(values: &Values, clients: u32) -> Result<Mix, ParameterError> {
+        let together = |text: String| Err(ParameterError::Together(text));
+        let (accounts, pairs) = (values.count("keys"), values.count("pairs"));
+        let mix = Mix {
+            accounts,
+            amount: values.count("amount"),
+            pairs: pairs as usize,
+            reads: values.number("reads"),
+            totals: values.number("totals"),
+            write_all: values.number("write-all"),
+            hot: values.count("hot"),
+            hot_share: values.number("hot-share"),
+            locality: values.number("locality"),
+            disjoint: values.flag("disjoint"),
+            skew: Distribution::new("zipfian", accounts, values.number("theta"), 0),
+        };
+        let shares = mix.reads + mix.totals + mix.write_all;
+        if shares > 100.0 {
+            return together(format!("reads, totals and write-all make {shares} %, over 100 %"));
+        }
+        if 2 * pairs > accounts {
+            return together(format!("{pairs} pairs need {} keys, not {accounts}", 2 * pairs));
+        }
+        if mix.hot > accounts || (mix.hot == 0 && mix.hot_share > 0.0) {
+            return together(format!("hot must be 1 to {accounts} where hot-share is not 0"));
+        }
+        if mix.disjoint && u64::from(clients) * 2 * pairs > accounts {
+            let least = u64::from(clients) * 2 * pairs;
+            return together(format!("{clients} disjoint clients need at least {least} keys"));
+        }
+        Ok(mix)
+    }
+
+    /// How the client of this seat chooses.
+    pub fn choice(&self, seat: &Seat, space: Space, keys: &[SmallBytes]) -> Choice {
+        let all = 0..self.accounts as u32;
+        let (own, own_share) = if self.disjoint {
+            let own = all.filter(|account| account % seat.clients == seat.client);
+            (Some(own.collect()), 100.0)
+        } else if self.locality > 0.0 {
+            let catalog = seat.db.catalog();
+            let held = |account: &u32| {
+                let partition = catalog.partition(space.id(), &keys[*account as usize]);
+                catalog.replicas_of(partition).any(|replica| catalog.home(replica) == seat.node)
+            };
+            let own: Arc<[u32]> = all.filter(held).collect();
+            ((own.len() >= 2 * self.pairs).then_some(own), self.locality)
+        } else {
+            (None, 0.0)
+        };
+        Choice { skew: self.skew.clone(), own, own_share }
+    }
+
+    /// The next transaction, its inputs included.
+    pub fn draw(&self, choice: &mut Choice, chance: &mut Chance) -> Action {
+        let kind = chance.fraction() * 100.0;
+        if kind < self.reads {
+            let two = self.accounts(2, choice, chance);
+            return Action::ReadTwo([two[0], two[1]]);
+        }
+        if kind < self.reads + self.totals {
+            return Action::ReadAll;
+        }
+        if kind < self.reads + self.totals + self.write_all {
+            return Action::WriteAll;
+        }
+        let accounts = self.accounts(2 * self.pairs, choice, chance);
+        let transfers = accounts.chunks_exact(2).map(|pair| Transfer {
+            from: pair[0],
+            to: pair[1],
+            amount: chance.between(1, self.amount) as i64,
+        });
+        Action::Transfer(transfers.collect())
+    }
+
+    /// So many different accounts.
+    fn accounts(&self, many: usize, choice: &mut Choice, chance: &mut Chance) -> Vec<u32> {
+        let local = choice.own.is_some() && chance.percent(choice.own_share);
+        let own = choice.own.as_ref().filter(|_| local);
+        let mut drawn: Vec<u32> = Vec::with_capacity(many);
+        while drawn.len() < many {
+            let account = match own {
+                Some(own) => own[chance.below(own.len() as u64) as usize],
+                None if chance.percent(self.hot_share) && drawn.len() < self.hot as usize => {
+                    chance.below(self.hot) as u32
+                }
+                None => choice.skew.draw(self.accounts, chance) as u32,
+            };
+            if !drawn.contains(&account) {
+                drawn.push(account);
+            }
+        }
+        drawn
+    }
+}

@@ -1,0 +1,263 @@
+//! Transfers between accounts: the total never changes, so every look at all accounts is a test.
+//!
+//! An update moves money between two accounts (or several pairs of them); with overdraft
+//! protection the paying account must hold the amount, else the transfer rolls back and is not
+//! tried again. A read sums two accounts. A few transactions read all accounts, or write all of
+//! them back unchanged, which conflicts with everything. Amounts are whole numbers. Every account
+//! carries a version counter, raised by every write.
+
+mod account;
+mod checks;
+mod ledger;
+mod mix;
+
+use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions};
+
+use crate::loading::write_missing;
+use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Seat, Workload, ended, transact};
+
+use account::Account;
+use ledger::{Ledgers, Transfer};
+use mix::{Choice, Mix};
+
+/// The space with the accounts.
+const SPACE: &str = "accounts";
+
+/// What the bank takes.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new("keys", "1000", Kind::Count(2, 100_000_000), "How many accounts there are."),
+    Parameter::new(
+        "initial",
+        "10000",
+        Kind::Count(0, 1_000_000_000),
+        "What each account holds at first.",
+    ),
+    Parameter::new(
+        "amount",
+        "100",
+        Kind::Count(1, 1_000_000_000),
+        "The most that a transfer moves; the least is 1.",
+    ),
+    Parameter::new(
+        "pairs",
+        "1",
+        Kind::Count(1, 1000),
+        "How many transfers one transaction makes, between different accounts.",
+    ),
+    Parameter::new(
+        "overdraft",
+        "false",
+        Kind::Flag,
+        "Whether accounts may be overdrawn; if not, such transfers roll back.",
+    ),
+    Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read two accounts."),
+    Parameter::new("totals", "1", Kind::Percent, "Share of transactions that read all accounts."),
+    Parameter::new(
+        "write-all",
+        "0",
+        Kind::Percent,
+        "Share of transactions that write all accounts back unchanged.",
+    ),
+    Parameter::new(
+        "theta",
+        "0",
+        Kind::Number(0.0, 1.0),
+        "Zipfian skew in the choice of accounts; 0 is uniform.",
+    ),
+    Parameter::new("hot", "0", Kind::Count(0, 100_000_000), "How many accounts are hot."),
+    Parameter::new(
+        "hot-share",
+        "0",
+        Kind::Percent,
+        "Share of choices that go to the hot accounts.",
+    ),
+    Parameter::new(
+        "locality",
+        "0",
+        Kind::Percent,
+        "Share of transactions that use accounts of the client's own node only.",
+    ),
+    Parameter::new(
+        "disjoint",
+        "false",
+        Kind::Flag,
+        "Whether each client uses accounts of its own, so that none conflict.",
+    ),
+];
+
+/// The bank.
+#[derive(Debug)]
+pub struct Bank {
+    accounts: u64,
+    initial: i64,
+    overdraft: bool,
+    keys: Box<[SmallBytes]>,
+    mix: Mix,
+    ledgers: Ledgers,
+}
+
+/// What a client of the bank remembers.
+#[derive(Debug)]
+pub struct Memory {
+    space: Space,
+    reader: Db,
+    choice: Choice,
+}
+
+impl Bank {
+    /// A bank with these parameters, for so many clients.
+    ///
+    /// # Errors
+    /// Parameters that do not go together.
+    pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
+        let mix = Mix::new(values, clients)?;
+        let accounts = values.count("keys");
+        Ok(Bank {
+            accounts,
+            initial: values.count("initial") as i64,
+            overdraft: values.flag("overdraft"),
+            keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
+            mix,
+            ledgers: Ledgers::new(clients),
+        })
+    }
+
+    /// What all accounts together hold.
+    fn total(&self) -> i64 {
+        self.initial * self.accounts as i64
+    }
+
+    fn key(&self, account: u32) -> SmallBytes {
+        self.keys[account as usize].clone()
+    }
+
+    async fn read_accounts(
+        &self,
+        tx: &muesli::Tx,
+        space: Space,
+        accounts: impl Iterator<Item = u32>,
+    ) -> Result<Vec<Account>, Error> {
+        let values = tx.get_many(space, accounts.map(|account| self.key(account))).await?;
+        values.iter().map(|value| Account::decode(value.as_ref())).collect()
+    }
+
+    async fn transfer(&self, memory: &Memory, seat: &Seat, transfers: &[Transfer]) -> (Ended, u32) {
+        self.ledgers.of(seat.client).set_out(transfers.to_vec());
+        let (space, overdraft) = (memory.space, self.overdraft);
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            let touched = transfers.iter().flat_map(|transfer| [transfer.from, transfer.to]);
+            let found = self.read_accounts(&tx, space, touched).await?;
+            for (transfer, pair) in transfers.iter().zip(found.chunks_exact(2)) {
+                if !overdraft && pair[0].balance < transfer.amount {
+                    return Err(Error::rollback("the account does not hold the amount"));
+                }
+                let payer = pair[0].after(-transfer.amount);
+                tx.put(space, self.key(transfer.from), payer.encode()).await?;
+                let payee = pair[1].after(transfer.amount);
+                tx.put(space, self.key(transfer.to), payee.encode()).await?;
+            }
+            Ok(())
+        })
+        .await;
+        let ended = ended(answer);
+        self.ledgers.of(seat.client).settle(&ended);
+        (ended, attempts)
+    }
+
+    /// Reads two accounts; what they hold is judged where it can be.
+    async fn read_two(&self, memory: &Memory, seat: &Seat, two: [u32; 2]) -> (Ended, u32) {
+        let space = memory.space;
+        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+            self.read_accounts(&tx, space, two.into_iter()).await
+        })
+        .await;
+        if let Ok(found) = &answer {
+            self.judge_balances(seat, found);
+            let sum = found[0].balance + found[1].balance;
+            if !self.overdraft && sum > self.total() {
+                let complain = || format!("accounts {two:?} hold {sum}, more than there is");
+                self.ledgers.of(seat.client).wrong_snapshots.add(complain);
+            }
+        }
+        (ended(answer), attempts)
+    }
+
+    async fn read_all(&self, memory: &Memory, seat: &Seat) -> (Ended, u32) {
+        let space = memory.space;
+        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+            self.read_accounts(&tx, space, 0..self.accounts as u32).await
+        })
+        .await;
+        if let Ok(found) = &answer {
+            self.judge_balances(seat, found);
+            let sum: i64 = found.iter().map(|account| account.balance).sum();
+            let mut ledger = self.ledgers.of(seat.client);
+            ledger.totals_read += 1;
+            if sum != self.total() {
+                let complain = || format!("a snapshot holds {sum}, not {}", self.total());
+                ledger.wrong_snapshots.add(complain);
+            }
+        }
+        (ended(answer), attempts)
+    }
+
+    fn judge_balances(&self, seat: &Seat, found: &[Account]) {
+        let lowest = found.iter().map(|account| account.balance).min().unwrap_or(0);
+        if !self.overdraft && lowest < 0 {
+            let complain = || format!("a snapshot has a balance of {lowest}");
+            self.ledgers.of(seat.client).overdrawn.add(complain);
+        }
+    }
+
+    async fn write_all(&self, memory: &Memory, seat: &Seat) -> (Ended, u32) {
+        self.ledgers.of(seat.client).set_out_all();
+        let space = memory.space;
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            let found = self.read_accounts(&tx, space, 0..self.accounts as u32).await?;
+            for (account, state) in found.iter().enumerate() {
+                tx.put(space, self.key(account as u32), state.after(0).encode()).await?;
+            }
+            Ok(())
+        })
+        .await;
+        let ended = ended(answer);
+        self.ledgers.of(seat.client).settle(&ended);
+        (ended, attempts)
+    }
+}
+
+impl Workload for Bank {
+    type Memory = Memory;
+
+    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+        vec![(SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })]
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        let first = Account { balance: self.initial, version: 0 }.encode();
+        let rows = self.keys.iter().map(|key| (key.clone(), first.clone()));
+        write_missing(db, db.space(SPACE)?, rows).await
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.ledgers.of(seat.client).begin_life();
+        let space = seat.db.space(SPACE)?;
+        let choice = self.mix.choice(seat, space, &self.keys);
+        Ok(Memory { space, reader: seat.db.read_only(), choice })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        match self.mix.draw(&mut memory.choice, &mut seat.chance) {
+            mix::Action::ReadTwo(two) => self.read_two(memory, seat, two).await,
+            mix::Action::Transfer(transfers) => self.transfer(memory, seat, &transfers).await,
+            mix::Action::ReadAll => self.read_all(memory, seat).await,
+            mix::Action::WriteAll => self.write_all(memory, seat).await,
+        }
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(self, db).await
+    }
+}

@@ -1,0 +1,21 @@
+//! Workloads: what clients do to a database, to measure it and to find it wrong.
+//!
+//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`] and
+//! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
+//! them, and [`history`] turns what was recorded into what the checker judges. A [`trial`] does
+//! all of that with one seed.
+
+pub mod append;
+pub mod bank;
+pub mod chance;
+pub mod distribution;
+pub mod embedded;
+pub mod history;
+mod loading;
+pub mod parameters;
+pub mod registry;
+pub mod simulated;
+pub mod tally;
+pub mod trial;
+pub mod workload;
+pub mod ycsb;

@@ -1,0 +1,87 @@
+//! Writing the first data of a workload, in large transactions, each repeated until it is sure.
+//!
+//! Sessions may read snapshots as old as they like, from before other sessions' commits. So the
+//! loader ends with a mark, and each client begins by reading it strictly: what its session reads
+//! afterwards is not older than the mark, and the mark not older than the data.
+
+use muesli::{Db, Error, SmallBytes, Space, Tx};
+
+/// So many keys are written in one transaction.
+const BATCH: usize = 500;
+
+/// The space with the mark.
+pub const SPACE: &str = "loaded";
+
+const MARK: &str = "mark";
+
+/// Sets the mark. Called by the session that has loaded the data.
+///
+/// # Errors
+/// What the database says, unless trying again can help.
+pub async fn mark_loaded(db: &Db) -> Result<(), Error> {
+    let space = db.space(SPACE)?;
+    insist(async || {
+        let body = async |tx: Tx| {
+            tx.get(space, MARK).await?;
+            tx.put(space, MARK, "").await
+        };
+        db.transact_here(body).await
+    })
+    .await
+}
+
+/// Makes sure that this session sees the data.
+///
+/// # Errors
+/// What the database says, unless trying again can help.
+pub async fn see_loaded(db: &Db) -> Result<(), Error> {
+    let (space, strict) = (db.space(SPACE)?, db.strict());
+    insist(async || {
+        let mark = strict.transact_here(async |tx: Tx| tx.get(space, MARK).await).await?;
+        mark.map(|_| ()).ok_or_else(|| Error::Codec("the data were not loaded".to_owned()))
+    })
+    .await
+}
+
+/// Does it until it is done, or cannot be.
+async fn insist(act: impl AsyncFn() -> Result<(), Error>) -> Result<(), Error> {
+    loop {
+        match act().await {
+            Err(Error::Conflict { .. } | Error::Timeout { .. } | Error::Unknown { .. }) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Writes those of `rows` whose keys are absent.
+///
+/// # Errors
+/// What the database says, unless trying again can help.
+pub async fn write_missing(
+    db: &Db,
+    space: Space,
+    rows: impl Iterator<Item = (SmallBytes, SmallBytes)>,
+) -> Result<(), Error> {
+    let mut rows = rows.peekable();
+    while rows.peek().is_some() {
+        let batch: Vec<_> = rows.by_ref().take(BATCH).collect();
+        // What is already there is left alone, so that repeating is harmless.
+        insist(async || write_batch(db, space, &batch).await).await?;
+    }
+    Ok(())
+}
+
+async fn write_batch(
+    db: &Db,
+    space: Space,
+    batch: &[(SmallBytes, SmallBytes)],
+) -> Result<(), Error> {
+    db.transact_here(|tx| async move {
+        let there = tx.get_many(space, batch.iter().map(|(key, _)| key.clone())).await?;
+        for ((key, value), _) in batch.iter().zip(&there).filter(|(_, there)| there.is_none()) {
+            tx.put(space, key.clone(), value.clone()).await?;
+        }
+        Ok(())
+    })
+    .await
+}

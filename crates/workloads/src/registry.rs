@@ -1,0 +1,91 @@
+//! The workloads by name.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::append::{self, Append};
+use crate::bank::{self, Bank};
+use crate::parameters::{Parameter, ParameterError, Values};
+use crate::workload::AnyWorkload;
+use crate::ycsb::{self, Ycsb};
+
+/// A workload as the command line knows it.
+#[derive(Debug)]
+pub struct Description {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub about: &'static str,
+    /// What it takes.
+    pub parameters: &'static [Parameter],
+    build: Build,
+}
+
+/// Makes a workload from its parameters, for so many clients.
+type Build = fn(&Values, u32) -> Result<Arc<dyn AnyWorkload>, ParameterError>;
+
+/// All workloads.
+pub const WORKLOADS: &[Description] = &[
+    Description {
+        name: "bank",
+        about: "Transfers between accounts; the total never changes.",
+        parameters: bank::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Bank::new(values, clients)?)),
+    },
+    Description {
+        name: "ycsb",
+        about: "YCSB A to F, and transactions of several reads, writes and scans.",
+        parameters: ycsb::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Ycsb::new(values, clients)?)),
+    },
+    Description {
+        name: "append",
+        about: "Reads of and appends to lists, judged from the lists alone.",
+        parameters: append::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Append::new(values, clients))),
+    },
+];
+
+/// A workload that there is not.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no workload `{0}`; there are: bank, ycsb, append")]
+pub struct UnknownWorkload(String);
+
+/// The workload called `name`.
+///
+/// # Errors
+/// There is none.
+pub fn find(name: &str) -> Result<&'static Description, UnknownWorkload> {
+    let found = WORKLOADS.iter().find(|workload| workload.name == name);
+    found.ok_or_else(|| UnknownWorkload(name.to_owned()))
+}
+
+impl Description {
+    /// The workload with these parameters (`name=value`), for so many clients.
+    ///
+    /// # Errors
+    /// A parameter that it does not take.
+    pub fn build(
+        &self,
+        given: &[String],
+        clients: u32,
+    ) -> Result<Arc<dyn AnyWorkload>, ParameterError> {
+        (self.build)(&Values::read(self.name, self.parameters, given)?, clients)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_is_built_from_its_defaults_and_knows_keys() {
+        for workload in WORKLOADS {
+            assert!(workload.build(&[], 4).is_ok(), "{}", workload.name);
+            assert!(workload.build(&["keys=100".to_owned()], 4).is_ok(), "{}", workload.name);
+        }
+        let error = find("tpcx").unwrap_err().to_string();
+        assert!(WORKLOADS.iter().all(|workload| error.contains(workload.name)));
+    }
+}

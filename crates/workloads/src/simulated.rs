@@ -1,0 +1,395 @@
+//! Runs a workload in the simulator: the same clients, in virtual time, with faults.
+//!
+//! A loader is the world's client 0; the workload's clients follow. They run until the plan of
+//! faults is over, and on until they have done as much as was asked. Then nothing is wrong any
+//! more and everything that was begun must end; a fresh client checks the data.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use muesli::{Db, Error, Retry};
+use muesli_check::Level;
+use muesli_core::catalog::CatalogError;
+use muesli_core::client;
+use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
+use muesli_protocols::score::Score;
+use muesli_sim::latency::Latency;
+use muesli_sim::plan::Plan;
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::topology::{LaneClass, Topology};
+use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
+use thiserror::Error;
+
+use crate::chance::Chance;
+use crate::embedded::Length;
+use crate::tally::{Tallies, Tally};
+use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
+
+/// How long everything may take to end once nothing is wrong any more.
+const PATIENCE: Span = Span::from_secs(60);
+/// The same where the clients still have their transactions to run.
+const PATIENCE_WORKING: Span = Span::from_secs(3_600);
+/// How long loading may take.
+const LOADING_MOST: Span = Span::from_secs(600);
+/// How often it is looked whether loading is done.
+const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// How a simulated run is made.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// The protocol, by name.
+    pub protocol: String,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many repositories, dealt to the nodes in turn.
+    pub repositories: usize,
+    /// How many repositories hold each key.
+    pub replicas: usize,
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// What goes wrong. Clients run at least to its horizon.
+    pub plan: Plan,
+    /// How long the clients run, in virtual time, unless the plan is longer.
+    pub length: Length,
+    /// And they go on until there are so many transactions.
+    pub transactions_least: u64,
+    /// Clients pause before each transaction, at random up to this long.
+    pub pause_most: Span,
+    /// Whether records are logged, to survive crashes.
+    pub logging: bool,
+    /// Whether a history is recorded.
+    pub history: bool,
+    /// Whether the trace is kept as text.
+    pub trace: bool,
+}
+
+/// What a simulated run gave.
+#[derive(Debug)]
+pub struct SimulatedOutcome {
+    /// What the clients counted.
+    pub tally: Tally,
+    /// How long they ran, in virtual time.
+    pub length: Duration,
+    /// What was checked afterwards.
+    pub checks: Vec<Check>,
+    /// The catalog of the database.
+    pub catalog: Arc<Catalog>,
+    /// What the world left behind.
+    pub run: Run,
+}
+
+/// Why a run could not be made.
+#[derive(Debug, Error)]
+pub enum SimulationError {
+    /// Nodes, repositories or replicas that cannot be.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A setup that cannot be.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A protocol that there is not.
+    #[error("there is no protocol `{0}`; there are: {1}")]
+    Protocol(String, String),
+    /// No nodes, or nodes without repositories.
+    #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
+    Nodes {
+        /// Asked for.
+        nodes: usize,
+        /// How many repositories there are.
+        repositories: usize,
+    },
+    /// Loading failed.
+    #[error("the data could not be loaded: {0}")]
+    Loading(Error),
+}
+
+/// Runs `workload` with as many clients as there are tallies, and checks it.
+///
+/// # Errors
+/// The run cannot be made. That it went wrong is no error, but a check that does not hold.
+pub fn run(
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Simulated,
+    tallies: &Arc<Tallies>,
+) -> Result<SimulatedOutcome, SimulationError> {
+    match plan.protocol.as_str() {
+        "score" => run_protocol::<Score>(workload, plan, Default::default(), tallies),
+        other => {
+            let names = muesli_protocols::NAMES.join(", ");
+            Err(SimulationError::Protocol(other.to_owned(), names))
+        }
+    }
+}
+
+/// As [`run`], under protocol `P` with its switches set as given, whatever the plan names.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_protocol<P: Protocol>(
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Simulated,
+    rules: P::Rules,
+    tallies: &Arc<Tallies>,
+) -> Result<SimulatedOutcome, SimulationError> {
+    Simulation::<P>::new(workload, plan, rules, tallies)?.run()
+}
+
+/// What a protocol promises, as the checker judges it; `None` for one that there is not.
+pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
+    let isolation = match protocol {
+        "score" => Score::ISOLATION,
+        _ => return None,
+    };
+    let level = match isolation {
+        Isolation::Serializable => Level::Serializable,
+        Isolation::StrictSerializable => Level::StrictSerializable,
+        Isolation::ExtendedUpdateSerializable => Level::Eus,
+        Isolation::RepeatableRead => Level::Rr,
+    };
+    let session_order =
+        matches!(isolation, Isolation::Serializable | Isolation::StrictSerializable);
+    Some((level, muesli_check::Options { session_order, ..Default::default() }))
+}
+
+/// What a task in the world leaves when it has ended.
+type Answer<T> = Rc<RefCell<Option<Result<T, Error>>>>;
+
+struct Simulation<'a, P: Protocol> {
+    world: World<P>,
+    db: Db,
+    workload: &'a Arc<dyn AnyWorkload>,
+    plan: &'a Simulated,
+    tallies: &'a Arc<Tallies>,
+    catalog: Arc<Catalog>,
+    clock: Clock,
+    stop: Rc<Cell<bool>>,
+    /// When the last client ended.
+    ended: Rc<Cell<u64>>,
+}
+
+impl<'a, P: Protocol> Simulation<'a, P> {
+    fn new(
+        workload: &'a Arc<dyn AnyWorkload>,
+        plan: &'a Simulated,
+        rules: P::Rules,
+        tallies: &'a Arc<Tallies>,
+    ) -> Result<Self, SimulationError> {
+        let catalog = Arc::new(catalog(workload, plan)?);
+        let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
+        let latency = Latency::Exponential { least, mean_tail };
+        let class = LaneClass { latency, bandwidth: 1_250_000_000 };
+        let topology = Topology::uniform(plan.nodes, class);
+        let seed = Seed::new(plan.seed);
+        let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
+        setup.rules = rules;
+        setup.settings.logging = plan.logging;
+        setup.settings.keep_tombstones = plan.history;
+        setup.history = plan.history;
+        setup.trace_text = plan.trace;
+        let world = World::new(setup)?;
+        let retry = Retry { pause_max: Duration::from_millis(5), ..Retry::default() };
+        let db = Db::for_driver(world.database(), catalog.clone(), retry);
+        let clock = one_clock(world.database());
+        let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
+        Ok(Simulation { world, db, workload, plan, tallies, catalog, clock, stop, ended })
+    }
+
+    fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
+        self.load()?;
+        let begun = self.world.now();
+        self.add_clients();
+        let until = match self.plan.length {
+            Length::Time(length) => begun + Span::from_nanos(length.as_nanos() as u64),
+            Length::Transactions(_) => begun,
+        };
+        self.world.run_until(until.max(self.plan.plan.horizon()));
+        self.stop.set(true);
+        let settled = self.world.settle(match self.plan.length {
+            Length::Time(_) => PATIENCE,
+            Length::Transactions(_) => PATIENCE_WORKING,
+        });
+        let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
+        let mut checks = vec![ends(&settled)];
+        if settled.is_ok() {
+            checks.extend(self.check());
+        }
+        let tally = self.tallies.total();
+        checks.push(Check {
+            name: "no unexpected errors",
+            ok: tally.unexpected.is_none(),
+            details: tally.unexpected.clone().unwrap_or_default(),
+        });
+        let length = Duration::from_nanos(length.as_nanos());
+        let (catalog, run) = (self.catalog, self.world.finish());
+        Ok(SimulatedOutcome { tally, length, checks, catalog, run })
+    }
+
+    fn load(&mut self) -> Result<(), SimulationError> {
+        let done: Answer<()> = Rc::default();
+        let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
+        let body: ClientBody = Rc::new(move |_| {
+            let (answer, workload, session) = (answer.clone(), workload.clone(), db.session());
+            Box::pin(async move {
+                // A node that restarts begins its clients anew, those that had ended too.
+                if answer.borrow().is_none() {
+                    let loaded = workload.load(&session).await;
+                    *answer.borrow_mut() = Some(loaded);
+                }
+            })
+        });
+        self.world.add_client(NodeId(0), body);
+        let limit = self.world.now() + LOADING_MOST;
+        while done.borrow().is_none() && self.world.now() < limit {
+            self.world.run_until(self.world.now() + LOOK_EVERY);
+        }
+        let after_ms = LOADING_MOST.as_nanos() / 1_000_000;
+        let loaded = done.borrow().clone().unwrap_or(Err(Error::Timeout { after_ms }));
+        loaded.map_err(SimulationError::Loading)
+    }
+
+    fn add_clients(&mut self) {
+        for client in 0..self.tallies.clients() as u32 {
+            let node = NodeId(client % self.plan.nodes as u32);
+            let body = self.client_body(client);
+            self.world.add_client(node, body);
+        }
+    }
+
+    fn client_body(&self, client: u32) -> ClientBody {
+        let clients = self.tallies.clients() as u32;
+        let share = self.plan.length.share(client, clients);
+        let least = match self.plan.length {
+            Length::Time(_) => self.plan.transactions_least,
+            Length::Transactions(all) => all.max(self.plan.transactions_least),
+        };
+        let least = Length::Transactions(least).share(client, clients);
+        let ended = self.ended.clone();
+        let (workload, tallies) = (self.workload.clone(), self.tallies.clone());
+        let (db, clock, stop) = (self.db.clone(), self.clock.clone(), self.stop.clone());
+        let (seed, pause_most) = (self.plan.seed, self.plan.pause_most);
+        let database = self.world.database();
+        Rc::new(move |start: ClientStart| {
+            let stop = stop.clone();
+            let seat = Seat {
+                client,
+                life: start.life,
+                clients,
+                node: start.node,
+                db: db.session(),
+                chance: Chance::new(seed, client, start.life),
+                clock: clock.clone(),
+                stop: Box::new(move |ended, _| ended >= share || (stop.get() && ended >= least)),
+                pause: pause(database, pause_most),
+                tallies: tallies.clone(),
+            };
+            let workload = workload.clone();
+            let (clock, ended) = (clock.clone(), ended.clone());
+            Box::pin(async move {
+                // How its transactions ended is in its tally.
+                workload.run(seat).await.unwrap_or(());
+                ended.set(ended.get().max(clock().0));
+            })
+        })
+    }
+
+    /// Checks the data by a fresh client.
+    fn check(&mut self) -> Vec<Check> {
+        let done: Answer<Vec<Check>> = Rc::default();
+        let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
+        let body: ClientBody = Rc::new(move |_| {
+            let (answer, workload, session) = (answer.clone(), workload.clone(), db.session());
+            Box::pin(async move {
+                let checked = workload.check(&session).await;
+                *answer.borrow_mut() = Some(checked);
+            })
+        });
+        self.world.add_client(NodeId(0), body);
+        let settled = self.world.settle(PATIENCE);
+        let checked = done.borrow_mut().take();
+        match checked {
+            Some(Ok(checks)) => checks,
+            Some(Err(error)) => vec![failed("the data can be checked", error.to_string())],
+            None => vec![ends(&settled)],
+        }
+    }
+}
+
+fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog, SimulationError> {
+    let (nodes, repositories) = (plan.nodes, plan.repositories);
+    if !(1..=repositories.max(1)).contains(&nodes) {
+        return Err(SimulationError::Nodes { nodes, repositories });
+    }
+    let homes: Vec<_> = (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect();
+    let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
+    let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
+    for (name, options) in workload.spaces() {
+        catalog = catalog.with_space(name, options)?;
+    }
+    Ok(catalog)
+}
+
+/// One clock for clients on all nodes, though those of the nodes differ: it never goes back, and
+/// two looks at it in virtual order are in its order.
+fn one_clock(database: u64) -> Clock {
+    let last = Cell::new(0);
+    Rc::new(move || {
+        let local = client::with(database, |engine| engine.now().0).unwrap_or(0);
+        last.set(local.max(last.get() + 1));
+        Nanos(last.get())
+    })
+}
+
+fn pause(database: u64, most: Span) -> Option<Pause> {
+    (most > Span::ZERO).then(|| {
+        let pause: Pause = Box::new(move |chance: &mut Chance| {
+            sleep(database, Nanos(chance.below(most.as_nanos())))
+        });
+        pause
+    })
+}
+
+fn sleep(database: u64, length: Nanos) -> LocalFuture<'static, ()> {
+    Box::pin(async move {
+        let Some(op) = client::with(database, |engine| engine.sleep(length)) else { return };
+        Sleep { database, op }.await;
+    })
+}
+
+struct Sleep {
+    database: u64,
+    op: OpId,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match client::with(self.database, |engine| engine.poll(self.op, cx.waker())) {
+            Some(Poll::Pending) => Poll::Pending,
+            Some(Poll::Ready(_)) | None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        client::with(self.database, |engine| engine.forget(self.op));
+    }
+}
+
+fn ends(settled: &Result<(), Stuck>) -> Check {
+    let name = "everything that was begun ends";
+    match settled {
+        Ok(()) => Check { name, ok: true, details: String::new() },
+        Err(stuck) => failed(name, stuck.to_string()),
+    }
+}
+
+fn failed(name: &'static str, details: String) -> Check {
+    Check { name, ok: false, details }
+}

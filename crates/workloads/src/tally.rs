@@ -1,0 +1,165 @@
+//! What clients count: how their transactions ended, and how long they took.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hdrhistogram::Histogram;
+use muesli::Error;
+use muesli_core::Nanos;
+
+/// How one transaction of a workload ended, retries included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It committed.
+    Committed,
+    /// The workload's own logic rolled it back.
+    RolledBack,
+    /// Its commit was sent and not answered.
+    Unknown,
+    /// It gave up: nothing was changed.
+    Failed(Error),
+}
+
+/// What one client counted.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Attempts that met a conflict.
+    pub aborted: u64,
+    /// Transactions that the workload's logic rolled back.
+    pub rolled_back: u64,
+    /// Transactions whose outcome nobody knows.
+    pub unknown: u64,
+    /// Transactions that gave up: after the last retry, or unanswered in time.
+    pub failed: u64,
+    /// The first error that neither conflicts nor faults explain.
+    pub unexpected: Option<String>,
+    /// How long committed transactions took, in nanoseconds, from their first attempt on.
+    pub latency: Histogram<u64>,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            committed: 0,
+            aborted: 0,
+            rolled_back: 0,
+            unknown: 0,
+            failed: 0,
+            unexpected: None,
+            latency: Histogram::new(3).expect("three digits are allowed"),
+        }
+    }
+}
+
+impl Tally {
+    /// Counts a transaction that took this long and so many attempts.
+    pub fn count(&mut self, ended: &Ended, attempts: u32, took: Nanos) {
+        let conflicts = match ended {
+            Ended::Failed(Error::Conflict { .. }) => attempts,
+            _ => attempts.saturating_sub(1),
+        };
+        self.aborted += u64::from(conflicts);
+        match ended {
+            Ended::Committed => {
+                self.committed += 1;
+                self.latency.record(took.0.max(1)).expect("it grows as it must");
+            }
+            Ended::RolledBack => self.rolled_back += 1,
+            Ended::Unknown => self.unknown += 1,
+            Ended::Failed(Error::Conflict { .. } | Error::Timeout { .. } | Error::Closed) => {
+                self.failed += 1;
+            }
+            Ended::Failed(error) => {
+                self.failed += 1;
+                self.unexpected.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+
+    /// Transactions that have ended, however.
+    pub fn ended(&self) -> u64 {
+        self.committed + self.rolled_back + self.unknown + self.failed
+    }
+
+    /// Adds what another client counted.
+    pub fn add(&mut self, other: &Tally) {
+        self.committed += other.committed;
+        self.aborted += other.aborted;
+        self.rolled_back += other.rolled_back;
+        self.unknown += other.unknown;
+        self.failed += other.failed;
+        if self.unexpected.is_none() {
+            self.unexpected.clone_from(&other.unexpected);
+        }
+        self.latency.add(&other.latency).expect("it grows as it must");
+    }
+
+    /// Which share of all attempts met a conflict.
+    pub fn abort_rate(&self) -> f64 {
+        let attempts = self.aborted + self.committed + self.rolled_back + self.unknown;
+        if attempts == 0 { 0.0 } else { self.aborted as f64 / attempts as f64 }
+    }
+}
+
+/// The tallies of all clients, which outlive the clients and can be looked at while they run.
+#[derive(Debug)]
+pub struct Tallies(Vec<Mutex<Tally>>);
+
+impl Tallies {
+    /// For so many clients.
+    pub fn new(clients: usize) -> Tallies {
+        Tallies((0..clients).map(|_| Mutex::default()).collect())
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The tally of a client.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    pub fn of(&self, client: u32) -> MutexGuard<'_, Tally> {
+        self.0[client as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Transactions that have ended so far.
+    pub fn ended(&self) -> u64 {
+        (0..self.0.len() as u32).map(|client| self.of(client).ended()).sum()
+    }
+
+    /// The sum of all.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for client in 0..self.0.len() as u32 {
+            total.add(&self.of(client));
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli::Abort;
+
+    #[test]
+    fn attempts_that_met_conflicts_are_counted_apart() {
+        let tallies = Tallies::new(2);
+        let conflict = Error::Conflict { reason: Abort::Locked, attempts: 5 };
+        tallies.of(0).count(&Ended::Committed, 3, Nanos(2_000));
+        tallies.of(1).count(&Ended::Failed(conflict), 5, Nanos(9_000));
+        tallies.of(1).count(&Ended::RolledBack, 1, Nanos(10));
+        tallies.of(1).count(&Ended::Failed(Error::ReadOnly), 1, Nanos(10));
+        let total = tallies.total();
+        assert_eq!((total.committed, total.aborted, total.failed, total.ended()), (1, 7, 2, 4));
+        assert_eq!(total.unexpected, Some(Error::ReadOnly.to_string()));
+        assert!((total.abort_rate() - 7.0 / 9.0).abs() < 1e-9);
+        assert_eq!(total.latency.len(), 1);
+        let far = Nanos(90_000_000_000);
+        tallies.of(0).count(&Ended::Committed, 1, far);
+        assert!(tallies.total().latency.max() >= far.0, "long latencies are not cut off");
+    }
+}

@@ -1,0 +1,239 @@
+//! What a workload is: spaces, data to load, transactions to run, and checks afterwards.
+//!
+//! A workload is client code and nothing else. It knows no driver, reads no clock, starts no
+//! thread, and draws chance only from its client's own stream; so it runs unchanged in a process,
+//! in the simulator, and wherever else a [`Db`] is.
+//!
+//! What checks need to know (which transfers committed, which may have) a workload keeps in
+//! itself, one ledger a client: a client may vanish in the middle of a transaction, and what it
+//! had done must not vanish with it.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use muesli::{Db, Error, SpaceOptions, Tx};
+use muesli_core::{Nanos, NodeId};
+
+use crate::chance::Chance;
+use crate::loading;
+use crate::tally::{Ended, Tallies};
+
+/// A future on the loop of the data, which need not be `Send`.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// The time, on one clock for all clients.
+pub type Clock = Rc<dyn Fn() -> Nanos>;
+
+/// Whether a client is to stop, told how many transactions of its have ended, and the time.
+pub type Stop = Box<dyn Fn(u64, Nanos) -> bool>;
+
+/// What a client does between two transactions, if anything.
+pub type Pause = Box<dyn Fn(&mut Chance) -> LocalFuture<'static, ()>>;
+
+/// What a client of a workload is given.
+pub struct Seat {
+    /// Its number, from 0.
+    pub client: u32,
+    /// Which life of the client this is, from 1; a client that vanished begins another one.
+    pub life: u32,
+    /// How many clients there are.
+    pub clients: u32,
+    /// The node it runs on.
+    pub node: NodeId,
+    /// The database, in a session of its own.
+    pub db: Db,
+    /// Its chance.
+    pub chance: Chance,
+    /// The time.
+    pub clock: Clock,
+    /// When to stop.
+    pub stop: Stop,
+    /// What to do between transactions.
+    pub pause: Option<Pause>,
+    /// Where it counts.
+    pub tallies: Arc<Tallies>,
+}
+
+/// A statement about a run, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked, in a few words.
+    pub name: &'static str,
+    /// Whether it holds.
+    pub ok: bool,
+    /// What was counted, or what is wrong.
+    pub details: String,
+}
+
+impl Check {
+    /// A check that holds if `wrong` is empty; then `right` says what was looked at.
+    pub fn none_wrong(name: &'static str, wrong: &Complaints, right: String) -> Check {
+        let details = if wrong.count == 0 { right } else { wrong.to_string() };
+        Check { name, ok: wrong.count == 0, details }
+    }
+}
+
+/// Things found wrong: all counted, the first few kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaints {
+    count: u64,
+    first: Vec<String>,
+}
+
+const COMPLAINTS_KEPT: usize = 3;
+
+impl Complaints {
+    /// Adds one.
+    pub fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < COMPLAINTS_KEPT {
+            self.first.push(what());
+        }
+    }
+
+    /// Adds those of others.
+    pub fn extend(&mut self, others: &Complaints) {
+        self.count += others.count;
+        let room = COMPLAINTS_KEPT - self.first.len().min(COMPLAINTS_KEPT);
+        self.first.extend(others.first.iter().take(room).cloned());
+    }
+}
+
+impl std::fmt::Display for Complaints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} wrong: {}", self.count, self.first.join("; "))?;
+        let more = self.count - self.first.len() as u64;
+        if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
+    }
+}
+
+/// A workload; futures of its clients stay on the loop that polls them.
+#[expect(async_fn_in_trait, reason = "the futures stay on their loop and need not be Send")]
+pub trait Workload: Send + Sync + 'static {
+    /// What a client remembers from one transaction to the next.
+    type Memory;
+
+    /// The spaces it needs.
+    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)>;
+
+    /// Writes the data that are there before the first transaction. Harmless if it was done in
+    /// part before.
+    ///
+    /// # Errors
+    /// What the database says.
+    async fn load(&self, db: &Db) -> Result<(), Error>;
+
+    /// What a new client remembers.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn begin(&self, seat: &mut Seat) -> Result<Self::Memory, Error>;
+
+    /// One transaction, retried until it ends: its inputs are drawn once, before the first
+    /// attempt. Also answers how many attempts it took.
+    async fn transact(&self, seat: &mut Seat, memory: &mut Self::Memory) -> (Ended, u32);
+
+    /// Looks whether everything is as the committed transactions must have left it. No client
+    /// runs any more.
+    ///
+    /// # Errors
+    /// What the database says.
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error>;
+
+    /// The history that the clients saw, where the workload keeps one of its own.
+    fn history(&self) -> Option<crate::append::ListHistory> {
+        None
+    }
+}
+
+/// Any [`Workload`], by its object-safe side.
+pub trait AnyWorkload: Send + Sync {
+    /// See [`Workload::spaces`].
+    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)>;
+    /// See [`Workload::load`].
+    fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>>;
+    /// One client, in a closed loop until its seat says stop.
+    fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>>;
+    /// See [`Workload::check`].
+    fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>>;
+    /// See [`Workload::history`].
+    fn history(&self) -> Option<crate::append::ListHistory>;
+}
+
+impl<W: Workload> AnyWorkload for W {
+    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+        let mut spaces = Workload::spaces(self);
+        spaces.push((loading::SPACE, SpaceOptions::default()));
+        spaces
+    }
+
+    fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            Workload::load(self, db).await?;
+            loading::mark_loaded(db).await
+        })
+    }
+
+    fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>> {
+        Box::pin(closed_loop(self, seat))
+    }
+
+    fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>> {
+        Box::pin(Workload::check(self, db))
+    }
+
+    fn history(&self) -> Option<crate::append::ListHistory> {
+        Workload::history(self)
+    }
+}
+
+async fn closed_loop<W: Workload>(workload: &W, mut seat: Seat) -> Result<(), Error> {
+    loading::see_loaded(&seat.db).await?;
+    let mut memory = workload.begin(&mut seat)?;
+    let mut now = (seat.clock)();
+    let mut ended_before = seat.tallies.of(seat.client).ended();
+    while !(seat.stop)(ended_before, now) {
+        if let Some(pause) = &seat.pause {
+            pause(&mut seat.chance).await;
+            now = (seat.clock)();
+        }
+        let (ended, attempts) = workload.transact(&mut seat, &mut memory).await;
+        let after = (seat.clock)();
+        let mut tally = seat.tallies.of(seat.client);
+        tally.count(&ended, attempts, after - now);
+        ended_before = tally.ended();
+        now = after;
+        if ended == Ended::Failed(Error::Closed) {
+            return Err(Error::Closed);
+        }
+    }
+    Ok(())
+}
+
+/// Runs `body` as one transaction, as [`Db::transact_here`] does, and counts the attempts.
+pub async fn transact<T, F, Fut>(db: &Db, body: F) -> (Result<T, Error>, u32)
+where
+    F: Fn(Tx) -> Fut,
+    Fut: Future<Output = Result<T, Error>>,
+{
+    let attempts = Cell::new(0);
+    let counted = |tx| {
+        attempts.set(attempts.get() + 1);
+        body(tx)
+    };
+    let answer = db.transact_here(counted).await;
+    (answer, attempts.get())
+}
+
+/// How a transaction with this answer ended.
+pub fn ended<T>(answer: Result<T, Error>) -> Ended {
+    match answer {
+        Ok(_) => Ended::Committed,
+        Err(Error::Rollback(_)) => Ended::RolledBack,
+        Err(Error::Unknown { .. }) => Ended::Unknown,
+        Err(error) => Ended::Failed(error),
+    }
+}

@@ -1,0 +1,242 @@
+//! YCSB, and transactions over several of its records.
+//!
+//! Workloads `a` to `f` are the core ones of Yahoo's benchmark, each operation a transaction:
+//!
+//! | | read | update | insert | scan | read-modify-write | keys |
+//! |---|---|---|---|---|---|---|
+//! | a | 50 % | 50 % | | | | scrambled zipfian |
+//! | b | 95 % | 5 % | | | | scrambled zipfian |
+//! | c | 100 % | | | | | scrambled zipfian |
+//! | d | 95 % | | 5 % | | | latest |
+//! | e | | | 5 % | 95 % | | scrambled zipfian |
+//! | f | 50 % | | | | 50 % | scrambled zipfian |
+//!
+//! A record is one value here, so an update of one of its fields reads the record first, as a
+//! read-modify-write does. `t` is the transactional variant: an update reads 16 different records
+//! and changes up to 4 of them, a read-only transaction reads 16. `s` scans instead: each
+//! transaction reads a range of 16 neighbouring keys, and updates change, delete and insert
+//! records inside it, so that phantoms show.
+//!
+//! What makes runs checkable: field contents are a function of the record's number; every record
+//! counts its changes; and in `t` and `s` records hold units that only move between neighbours,
+//! so that whoever reads such a group whole must find all of its units.
+
+mod checks;
+mod core;
+mod keys;
+mod ledger;
+mod record;
+mod transactional;
+
+use muesli::{Db, Error, Index, Space, SpaceOptions};
+
+use crate::distribution::Distribution;
+use crate::loading::write_missing;
+use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Seat, Workload};
+
+use keys::Keys;
+use ledger::Ledgers;
+use record::{Layout, Record};
+
+/// The space with the records.
+const SPACE: &str = "usertable";
+
+/// What YCSB takes.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new(
+        "workload",
+        "a",
+        Kind::Choice(&["a", "b", "c", "d", "e", "f", "t", "s"]),
+        "Core a to f, t: transactions over several records, s: transactions that scan.",
+    ),
+    Parameter::new(
+        "keys",
+        "1000",
+        Kind::Count(2, 100_000_000),
+        "How many records there are at first.",
+    ),
+    Parameter::new("fields", "10", Kind::Count(1, 1000), "Fields of a record."),
+    Parameter::new("field-length", "100", Kind::Count(1, 100_000), "Bytes of a field."),
+    Parameter::new(
+        "distribution",
+        "default",
+        Kind::Choice(DISTRIBUTIONS),
+        "How keys are chosen; by default latest in d, zipfian in t and s, else scrambled.",
+    ),
+    Parameter::new(
+        "theta",
+        "0.99",
+        Kind::Number(0.0, 1.0),
+        "Skew of the zipfian and latest distributions; that of the scrambled one is always 0.99.",
+    ),
+    Parameter::new(
+        "inserts",
+        "100",
+        Kind::Count(0, 100_000_000),
+        "Inserts expected in d and e, for which the distributions leave room.",
+    ),
+    Parameter::new(
+        "scan",
+        "100",
+        Kind::Count(1, 100_000),
+        "Most records of a scan in e; the least is 1.",
+    ),
+    Parameter::new(
+        "reads",
+        "16",
+        Kind::Count(1, 10_000),
+        "Records that a transaction of t reads, and keys of a range in s.",
+    ),
+    Parameter::new(
+        "writes",
+        "4",
+        Kind::Count(1, 10_000),
+        "Most records that an update of t or s changes; the least is 1.",
+    ),
+    Parameter::new(
+        "updates",
+        "50",
+        Kind::Percent,
+        "Share of the transactions of t and s that are updates.",
+    ),
+    Parameter::new(
+        "groups",
+        "20",
+        Kind::Percent,
+        "Share of the transactions of t that read a whole group of neighbours.",
+    ),
+];
+
+const DISTRIBUTIONS: &[&str] =
+    &["default", "uniform", "zipfian", "scrambled", "latest", "hotspot", "exponential"];
+
+/// Which of the workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    Core(core::Shares),
+    Transactional,
+    Scanning,
+}
+
+/// YCSB with its parameters.
+#[derive(Debug)]
+pub struct Ycsb {
+    variant: Variant,
+    layout: Layout,
+    keys: Keys,
+    distribution: Distribution,
+    scan: u64,
+    reads: usize,
+    writes: u64,
+    updates: f64,
+    groups: f64,
+    ledgers: Ledgers,
+}
+
+/// What a client of YCSB remembers.
+#[derive(Debug)]
+pub struct Memory {
+    space: Space,
+    reader: Db,
+    distribution: Distribution,
+}
+
+impl Ycsb {
+    /// YCSB with these parameters, for so many clients.
+    ///
+    /// # Errors
+    /// Parameters that do not go together.
+    pub fn new(values: &Values, clients: u32) -> Result<Ycsb, ParameterError> {
+        let word = values.word("workload");
+        let variant = match word {
+            "t" => Variant::Transactional,
+            "s" => Variant::Scanning,
+            core => Variant::Core(core::Shares::of(core)),
+        };
+        let (count, reads) = (values.count("keys"), values.count("reads"));
+        if variant == Variant::Scanning && count < reads {
+            let text = format!("ranges of {reads} keys need at least {reads} keys, not {count}");
+            return Err(ParameterError::Together(text));
+        }
+        let name = match (values.word("distribution"), word) {
+            ("default", "d") => "latest",
+            ("default", "t" | "s") => "zipfian",
+            ("default", _) => "scrambled",
+            (given, _) => given,
+        };
+        let choices = if variant == Variant::Scanning { count / reads } else { count };
+        let room = match variant {
+            Variant::Core(shares) if shares.insert > 0 => values.count("inserts"),
+            _ => 0,
+        };
+        Ok(Ycsb {
+            variant,
+            layout: Layout::new(values.count("fields"), values.count("field-length")),
+            keys: Keys::new(count, variant == Variant::Scanning),
+            distribution: Distribution::new(name, choices, values.number("theta"), room),
+            scan: values.count("scan"),
+            reads: reads as usize,
+            writes: values.count("writes"),
+            updates: values.number("updates"),
+            groups: values.number("groups"),
+            ledgers: Ledgers::new(clients),
+        })
+    }
+
+    /// A record that was read, if it is whole.
+    fn decode(&self, value: &muesli::SmallBytes) -> Result<Record, Error> {
+        self.layout.decode(value)
+    }
+
+    fn index(&self) -> Index {
+        match self.variant {
+            Variant::Core(shares) if shares.scan == 0 => Index::Hash,
+            Variant::Transactional => Index::Hash,
+            Variant::Core(_) | Variant::Scanning => Index::Ordered,
+        }
+    }
+}
+
+impl Workload for Ycsb {
+    type Memory = Memory;
+
+    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+        vec![(SPACE, SpaceOptions { index: self.index(), ..SpaceOptions::default() })]
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        let row = |number| (self.keys.name(number), self.layout.encode(&Record::first(number)));
+        write_missing(db, db.space(SPACE)?, (0..self.keys.first_count()).map(row)).await
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.ledgers.of(seat.client).begin_life();
+        let (space, reader) = (seat.db.space(SPACE)?, seat.db.read_only());
+        Ok(Memory { space, reader, distribution: self.distribution.clone() })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        match self.variant {
+            Variant::Core(shares) => self.core(shares, seat, memory).await,
+            Variant::Transactional => self.transactional(seat, memory).await,
+            Variant::Scanning => self.scanning(seat, memory).await,
+        }
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(self, db).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution;
+
+    #[test]
+    fn every_distribution_can_be_asked_for() {
+        assert_eq!(DISTRIBUTIONS[1..], *distribution::NAMES);
+    }
+}

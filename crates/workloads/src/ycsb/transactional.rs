@@ -1,0 +1,271 @@
+//! Transactions over several records.
+//!
+//! Groups are `reads` records with consecutive numbers. Units move only within a group, so that
+//! whoever reads a group whole finds as many as there were at first, whatever else was changed,
+//! deleted or inserted in it.
+
+use muesli::{Error, Range, Tx};
+use muesli_core::Row;
+
+use super::record::{Record, UNITS};
+use super::{Memory, Ycsb};
+use crate::tally::Ended;
+use crate::workload::{Seat, ended, transact};
+
+/// What an update of a range does, drawn before its first attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// Changes so many records, moving units from the first to the others.
+    Move(u64),
+    /// Deletes a record; another one takes over its units and counter.
+    Delete,
+    /// Inserts a record that was deleted, with units of another one.
+    Insert,
+}
+
+/// What becomes of a record.
+type Write = (u64, Option<Record>);
+
+impl Ycsb {
+    /// A transaction of variant `t`.
+    pub(super) async fn transactional(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        let count = self.keys.first_count();
+        let groups = count / self.reads as u64;
+        let whole_group = groups > 0 && seat.chance.percent(self.groups);
+        let numbers: Vec<u64> = if whole_group {
+            let place = memory.distribution.draw(count, &mut seat.chance) / self.reads as u64;
+            let first = place.min(groups - 1) * self.reads as u64;
+            (first..first + self.reads as u64).collect()
+        } else {
+            memory.distribution.draw_distinct(self.reads, count, &mut seat.chance)
+        };
+        if !seat.chance.percent(self.updates) {
+            return self.read_many(seat, memory, &numbers, whole_group).await;
+        }
+        let changed = seat.chance.between(1, self.writes).min(numbers.len() as u64) as usize;
+        let first = seat.chance.below(numbers.len() as u64) as usize;
+        let first = if whole_group { first } else { 0 };
+        self.change_many(seat, memory, &numbers, (first, changed), whole_group).await
+    }
+
+    async fn read_many(
+        &self,
+        seat: &Seat,
+        memory: &Memory,
+        numbers: &[u64],
+        whole_group: bool,
+    ) -> (Ended, u32) {
+        let (answer, attempts) =
+            transact(&memory.reader, |tx| async move { self.records(&tx, memory, numbers).await })
+                .await;
+        if let Ok(records) = &answer {
+            for (number, record) in numbers.iter().zip(records) {
+                self.judge_record(seat, *number, Some(Ok(*record)));
+            }
+            if whole_group {
+                self.judge_group(seat, numbers[0], records);
+            }
+        }
+        (ended(answer), attempts)
+    }
+
+    /// Reads records all of which must be there.
+    async fn records(
+        &self,
+        tx: &Tx,
+        memory: &Memory,
+        numbers: &[u64],
+    ) -> Result<Vec<Record>, Error> {
+        let keys = numbers.iter().map(|number| self.keys.name(*number));
+        let values = tx.get_many(memory.space, keys).await?;
+        let decoded = values.iter().map(|value| match value {
+            Some(value) => self.decode(value),
+            None => Err(Error::Codec("a record is missing".to_owned())),
+        });
+        decoded.collect()
+    }
+
+    /// Reads all, changes some from a place on; in a whole group, units move with that.
+    async fn change_many(
+        &self,
+        seat: &Seat,
+        memory: &Memory,
+        numbers: &[u64],
+        (first, changed): (usize, usize),
+        whole_group: bool,
+    ) -> (Ended, u32) {
+        let client = seat.client;
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            let records = self.records(&tx, memory, numbers).await?;
+            self.ledgers.of(client).set_out(changed as u64);
+            for step in 0..changed {
+                let record = &records[(first + step) % records.len()];
+                let units = if whole_group { moved(step, changed) } else { 0 };
+                let value = self.layout.encode(&record.changed(units));
+                tx.put(memory.space, self.keys.name(record.number), value).await?;
+            }
+            Ok(())
+        })
+        .await;
+        let ended = ended(answer);
+        self.ledgers.of(client).settle(&ended);
+        (ended, attempts)
+    }
+
+    /// A transaction of variant `s`.
+    pub(super) async fn scanning(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        let reads = self.reads as u64;
+        let groups = self.keys.first_count() / reads;
+        let first = memory.distribution.draw(groups, &mut seat.chance) * reads;
+        if !seat.chance.percent(self.updates) {
+            return self.scan_group(seat, memory, first).await;
+        }
+        let change = match seat.chance.below(3) {
+            0 => Change::Delete,
+            1 => Change::Insert,
+            _ => Change::Move(seat.chance.between(1, self.writes)),
+        };
+        let place = seat.chance.below(reads);
+        self.change_range(seat, memory, first, place, change).await
+    }
+
+    fn range(&self, first: u64) -> Range {
+        Range::of(self.keys.name(first)..self.keys.name(first + self.reads as u64))
+    }
+
+    fn decode_rows(&self, rows: &[Row]) -> Result<Vec<Record>, Error> {
+        rows.iter().map(|(_, value)| self.decode(value)).collect()
+    }
+
+    async fn scan_group(&self, seat: &Seat, memory: &Memory, first: u64) -> (Ended, u32) {
+        let (space, range) = (memory.space, &self.range(first));
+        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+            self.decode_rows(&tx.scan(space, range.clone()).await?)
+        })
+        .await;
+        if let Ok(records) = &answer {
+            self.judge_group(seat, first, records);
+        }
+        (ended(answer), attempts)
+    }
+
+    async fn change_range(
+        &self,
+        seat: &Seat,
+        memory: &Memory,
+        first: u64,
+        place: u64,
+        change: Change,
+    ) -> (Ended, u32) {
+        let (space, range, client) = (memory.space, &self.range(first), seat.client);
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            let records = self.decode_rows(&tx.scan(space, range.clone()).await?)?;
+            let (writes, changes) = plan(&records, first, self.reads as u64, place, change);
+            self.ledgers.of(client).set_out(changes);
+            for (number, record) in writes {
+                let key = self.keys.name(number);
+                match record {
+                    Some(record) => tx.put(space, key, self.layout.encode(&record)).await?,
+                    None => tx.delete(space, key).await?,
+                }
+            }
+            Ok(())
+        })
+        .await;
+        let ended = ended(answer);
+        self.ledgers.of(client).settle(&ended);
+        (ended, attempts)
+    }
+
+    /// A group was read whole.
+    fn judge_group(&self, seat: &Seat, first: u64, records: &[Record]) {
+        let units: i64 = records.iter().map(|record| record.units).sum();
+        let expected = UNITS * self.reads as i64;
+        let mut ledger = self.ledgers.of(seat.client);
+        ledger.groups_read += 1;
+        if units != expected {
+            let complain = || format!("the group from {first} on holds {units}, not {expected}");
+            ledger.wrong_groups.add(complain);
+        }
+    }
+}
+
+/// What the record at `step` of `changed` gets: the first one pays one unit to each other.
+fn moved(step: usize, changed: usize) -> i64 {
+    if step == 0 { 1 - changed as i64 } else { 1 }
+}
+
+/// The writes of an update of a range that holds these records, and how many changes the
+/// counters show then. A change that the records do not allow becomes a plain one.
+fn plan(
+    records: &[Record],
+    first: u64,
+    length: u64,
+    place: u64,
+    change: Change,
+) -> (Vec<Write>, u64) {
+    if records.is_empty() {
+        return (Vec::new(), 0);
+    }
+    let at = |step: u64| records[((place + step) % records.len() as u64) as usize];
+    match change {
+        Change::Delete if records.len() > 1 => {
+            let (gone, heir) = (at(0), at(1));
+            let changes = heir.changes + gone.changes;
+            let heir = Record { changes, ..heir }.changed(gone.units);
+            (vec![(gone.number, None), (heir.number, Some(heir))], 1)
+        }
+        Change::Insert if (records.len() as u64) < length => {
+            let mut absent = (first..first + length)
+                .filter(|number| records.iter().all(|record| record.number != *number));
+            let number = absent.next().expect("fewer records than numbers");
+            let payer = at(0);
+            let new = Record { number, changes: 0, units: 0 }.changed(payer.units / 2);
+            let payer = payer.changed(-(payer.units / 2));
+            (vec![(number, Some(new)), (payer.number, Some(payer))], 2)
+        }
+        Change::Delete | Change::Insert | Change::Move(_) => {
+            let wanted = if let Change::Move(many) = change { many } else { 1 };
+            let changed = wanted.min(records.len() as u64);
+            let write = |step| {
+                let record = at(step).changed(moved(step as usize, changed as usize));
+                (record.number, Some(record))
+            };
+            ((0..changed).map(write).collect(), changed)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn units_stay_in_the_group_and_counters_show_every_change(
+            steps in prop::collection::vec((0u64..8, 0u64..3, 1u64..5), 0..60),
+        ) {
+            let mut group: BTreeMap<u64, Record> =
+                (40..48).map(|number| (number, Record::first(number))).collect();
+            let mut expected = 0;
+            for (place, kind, many) in steps {
+                let change = [Change::Delete, Change::Insert, Change::Move(many)][kind as usize];
+                let records: Vec<Record> = group.values().copied().collect();
+                let (writes, changes) = plan(&records, 40, 8, place, change);
+                expected += changes;
+                for (number, record) in writes {
+                    prop_assert!((40..48).contains(&number));
+                    match record {
+                        Some(record) => group.insert(number, record),
+                        None => group.remove(&number),
+                    };
+                }
+                prop_assert_eq!(group.values().map(|record| record.units).sum::<i64>(), 8 * UNITS);
+                let counted: u64 = group.values().map(|record| record.changes).sum();
+                prop_assert_eq!(counted, expected);
+            }
+        }
+    }
+}

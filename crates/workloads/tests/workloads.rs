@@ -1,0 +1,149 @@
+//! Every workload, small, embedded and simulated: its checks hold, and so does its history.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli::Options;
+use muesli_check::{Level, check};
+use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_workloads::embedded::{self, Embedded, Length};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
+use muesli_workloads::tally::Tallies;
+use muesli_workloads::workload::{AnyWorkload, Check};
+use muesli_workloads::{history, registry};
+use serde_json::Map;
+
+const CASES: &[(&str, &str)] = &[
+    ("bank", "keys=20 reads=30 totals=10 write-all=2 pairs=2"),
+    ("bank", "keys=30 theta=0.9 overdraft=true locality=50"),
+    ("bank", "keys=40 initial=100 amount=50 hot=3 hot-share=50"),
+    ("bank", "keys=64 disjoint=true"),
+    ("ycsb", "workload=a keys=30 fields=2 field-length=10"),
+    ("ycsb", "workload=b keys=30 distribution=hotspot"),
+    ("ycsb", "workload=c keys=30 distribution=exponential"),
+    ("ycsb", "workload=d keys=30 fields=2"),
+    ("ycsb", "workload=e keys=50 fields=1 scan=10"),
+    ("ycsb", "workload=f keys=30 distribution=uniform"),
+    ("ycsb", "workload=t keys=64 theta=0.7 fields=1"),
+    ("ycsb", "workload=s keys=64 fields=1 reads=8"),
+    ("append", "keys=5 length=20"),
+    ("append", "keys=20 distribution=zipfian appends=80"),
+];
+
+const CLIENTS: u32 = 6;
+
+fn workload(case: &(&str, &str)) -> Arc<dyn AnyWorkload> {
+    let given: Vec<String> = case.1.split(' ').map(str::to_owned).collect();
+    registry::find(case.0).unwrap().build(&given, CLIENTS).unwrap()
+}
+
+fn assert_checks(checks: &[Check], told: &str) {
+    assert!(checks.len() >= 3, "{told}: {checks:?}");
+    for check in checks {
+        assert!(check.ok, "{told}: {check:?}");
+    }
+}
+
+fn assert_serializable(history: &muesli_check::History, told: &str) {
+    let options = muesli_check::Options { session_order: true, ..Default::default() };
+    let verdict = check(history, Level::Serializable, &options);
+    assert!(verdict.holds(), "{told}: {verdict}");
+    assert!(verdict.stats.committed > 100, "{told}: {:?}", verdict.stats);
+}
+
+#[test]
+fn every_workload_is_right_in_a_process() {
+    for case in CASES {
+        let (workload, told) = (workload(case), format!("{case:?}"));
+        let options =
+            Options { repositories: 4, replicas: 2, loops: 2, history: true, ..Options::default() };
+        let plan = Embedded { options, length: Length::Transactions(600), seed: 5 };
+        let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+        let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
+        assert_checks(&outcome.checks, &told);
+        assert_eq!(outcome.tally.ended(), 600, "{told}");
+        assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+        let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
+        assert_serializable(&recorded.unwrap(), &told);
+        if let Some(lists) = workload.history() {
+            assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+        }
+    }
+}
+
+fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
+    let horizon = VirtualTime::ZERO + Span::from_millis(300);
+    let kinds = kinds.parse().unwrap();
+    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 5 };
+    let plan = Simulated {
+        protocol: "score".to_owned(),
+        nodes: 3,
+        repositories: 4,
+        replicas: 2,
+        seed,
+        plan: shape.draw(Seed::new(seed)),
+        length: Length::Time(Duration::from_millis(1)),
+        transactions_least: 200,
+        pause_most: Span::from_millis(4),
+        logging: true,
+        history: true,
+        trace: false,
+    };
+    let (workload, told) = (workload(case), format!("{case:?}, seed {seed}, {}", plan.plan));
+    let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+    let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, &told);
+    assert!(outcome.tally.ended() >= 200, "{told}");
+    let recorded = history::by_versions(&outcome.run.hosts, &outcome.catalog, Map::new());
+    assert_serializable(&recorded.unwrap(), &told);
+    if let Some(lists) = workload.history() {
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+    }
+    outcome
+}
+
+#[test]
+fn every_workload_is_right_in_the_simulator_under_faults() {
+    for (seed, case) in (0..).zip(CASES) {
+        simulated(case, seed, "none");
+        simulated(case, seed, "all");
+    }
+}
+
+#[test]
+fn a_simulated_run_repeats_to_the_byte() {
+    for case in [&CASES[0], &CASES[7], &CASES[11], &CASES[12]] {
+        let (first, second) = (simulated(case, 9, "all"), simulated(case, 9, "all"));
+        assert_eq!(first.run.digest, second.run.digest, "{case:?}");
+        assert_eq!(first.tally.committed, second.tally.committed);
+        assert_ne!(first.run.digest, simulated(case, 10, "all").run.digest);
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused() {
+    let refused = |protocol: &str, nodes, repositories, replicas| {
+        let plan = Simulated {
+            protocol: protocol.to_owned(),
+            nodes,
+            repositories,
+            replicas,
+            seed: 1,
+            plan: Plan::calm(VirtualTime::ZERO),
+            length: Length::Transactions(10),
+            transactions_least: 0,
+            pause_most: Span::ZERO,
+            logging: false,
+            history: false,
+            trace: false,
+        };
+        let tallies = Arc::new(Tallies::new(1));
+        simulated::run(&workload(&CASES[0]), &plan, &tallies).unwrap_err().to_string()
+    };
+    assert!(refused("paxos", 1, 1, 1).contains("there are: score"));
+    assert!(refused("score", 2, 2, 3).contains("allowed are 1 to 2"));
+    assert!(refused("score", 0, 2, 1).contains("1 to 2"));
+    assert!(refused("score", 3, 2, 1).contains("1 to 2"));
+}
