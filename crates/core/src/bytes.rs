@@ -273,7 +273,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_as_the_slice_it_holds(a: Vec<u8>, b in prop::collection::vec(any::<u8>(), 0..30)) {
+        fn behaves_as_the_slice_it_holds(
+            a: Vec<u8>, b in prop::collection::vec(any::<u8>(), 0..30),
+        ) {
             let (x, y) = (SmallBytes::new(&a), SmallBytes::from(b.clone()));
             prop_assert_eq!(x.as_slice(), &a[..]);
             prop_assert_eq!(x.len(), a.len());

@@ -60,7 +60,8 @@ pub enum CatalogError {
     Repositories(usize),
     /// Replicas out of range.
     #[error(
-        "{replicas} replicas of a key on {repositories} repositories: allowed are 1 to {repositories}"
+        "{replicas} replicas of a key on {repositories} repositories: \
+         allowed are 1 to {repositories}"
     )]
     Replicas {
         /// Asked for.
@@ -70,7 +71,8 @@ pub enum CatalogError {
     },
     /// Range splits that do not ascend or are too many.
     #[error(
-        "space `{space}`: {splits} range splits for {repositories} repositories: they must ascend and be fewer than repositories"
+        "space `{space}`: {splits} range splits for {repositories} repositories: \
+         they must ascend and be fewer than repositories"
     )]
     Splits {
         /// The space.
@@ -273,8 +275,8 @@ mod tests {
             let catalog = catalog(n, r);
             for partition in 0..n as u16 {
                 let listed: Vec<_> = catalog.replicas_of(partition).collect();
-                let held: Vec<_> =
-                    (0..n as u16).map(RepositoryId).filter(|&id| catalog.holds(id, partition)).collect();
+                let all = (0..n as u16).map(RepositoryId);
+                let held: Vec<_> = all.filter(|&id| catalog.holds(id, partition)).collect();
                 prop_assert_eq!(listed.len(), r);
                 let mut sorted = listed.clone();
                 sorted.sort();
@@ -295,10 +297,12 @@ mod tests {
             let partition = catalog.partition(SpaceId(0), &key);
             prop_assert!(partition < 4);
             if key >= lo && key < hi {
-                prop_assert!(catalog.partitions_of_range(SpaceId(0), &lo, Some(&hi)).contains(&partition));
+                let touched = catalog.partitions_of_range(SpaceId(0), &lo, Some(&hi));
+                prop_assert!(touched.contains(&partition));
             }
             if key >= lo {
-                prop_assert!(catalog.partitions_of_range(SpaceId(0), &lo, None).contains(&partition));
+                let touched = catalog.partitions_of_range(SpaceId(0), &lo, None);
+                prop_assert!(touched.contains(&partition));
             }
         }
     }

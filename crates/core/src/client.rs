@@ -30,7 +30,8 @@ pub trait Engine {
     /// Reads a key.
     fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
     /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
-    /// and [`get`](Self::get) or [`get_many`](Self::get_many) is to be asked. A driver that counts every operation need not offer it.
+    /// and [`get`](Self::get) or [`get_many`](Self::get_many) is to be asked. A driver that counts
+    /// every operation need not offer it.
     fn peek(
         &self,
         txn: Txn,

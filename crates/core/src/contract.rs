@@ -161,8 +161,9 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         cx: &mut Context<'_, P>,
     ) -> Step<Option<SmallBytes>>;
     /// Reads keys if that can be done at once and simply, straight into `out`, which is as long;
-    /// false leaves everything to [`get`](Self::get) or [`get_many`](Self::get_many). A protocol need not offer it: it saves the hot path the
-    /// copies of an answer that is handed from call to call.
+    /// false leaves everything to [`get`](Self::get) or [`get_many`](Self::get_many). A protocol
+    /// need not offer it: it saves the hot path the copies of an answer that is handed from call
+    /// to call.
     #[inline]
     fn peek(
         &mut self,

@@ -139,7 +139,8 @@ fn measure(name: &str, choice: Choice, span: Span) {
     let seconds = started.elapsed().as_secs_f64();
     let (events, done) = (world.events(), done.get());
     println!(
-        "YCSB A ({name}), {NODES} nodes, {} clients, {span} of virtual time: {seconds:.1} s of processor; \
+        "YCSB A ({name}), {NODES} nodes, {} clients, {span} of virtual time: \
+         {seconds:.1} s of processor; \
          {done} transactions, {events} events, {:.0} events a second",
         NODES * CLIENTS_A_NODE,
         events as f64 / seconds,

@@ -186,7 +186,9 @@ mod tests {
         }
 
         #[test]
-        fn a_length_is_over_when_the_clock_says_so(changes in changes(), length in 0..9_000_000_u64) {
+        fn a_length_is_over_when_the_clock_says_so(
+            changes in changes(), length in 0..9_000_000_u64,
+        ) {
             let (clock, now) = changed(&changes);
             let over = clock.after(at(now), Nanos(length));
             prop_assert!(clock.local(over) >= clock.local(at(now)) + Nanos(length) - Nanos(1));

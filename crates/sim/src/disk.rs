@@ -192,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, the log is a prefix of what was appended and holds all that was stable.
+        /// Whatever happens, the log is a prefix of what was appended, with all that was stable.
         #[test]
         fn stable_records_survive_without_gaps(
             seed: u64,

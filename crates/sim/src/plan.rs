@@ -1,7 +1,7 @@
 //! Fault plans: what goes wrong when, and when it is repaired.
 //!
 //! A plan is drawn from a seed, or given. It prints compactly and reads back, so that a failing
-//! run can be given again, and so that a long plan can be cut down by hand to the part that matters:
+//! run can be given again, and so that a long plan can be cut down by hand to what matters:
 //!
 //! ```text
 //! horizon 8s; 12ms+300ms crash n3; 40ms+1s partition n0,n1; 55ms+20ms break n1 n4

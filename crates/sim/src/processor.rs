@@ -2,8 +2,8 @@
 //!
 //! A node's loop drains what has arrived, steps the node, and flushes once; that is a *turn*. What
 //! arrives while a turn lasts waits in the inbox for the next, so that batches grow with load, as
-//! they do in the real loop. A turn that starts at t and costs c takes its effect on the world (what
-//! it sends, logs and answers) at t + c.
+//! they do in the real loop. A turn that starts at t and costs c takes its effect on the world
+//! (what it sends, logs and answers) at t + c.
 //!
 //! Costs are figures of the real node: so much per turn, message, byte and key. A slow node
 //! multiplies them; a paused one starts no turn until the pause is over.

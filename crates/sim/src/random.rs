@@ -4,8 +4,8 @@
 //! from a stream of its own. A new consumer therefore never changes what an old one draws, and a
 //! seed that found a fault keeps finding it while the simulator grows.
 //!
-//! The numbers are those of xoshiro256++, seeded through SplitMix64. Logarithms and powers come from
-//! `libm`, not from the platform, so that a seed means the same on every machine.
+//! The numbers are those of xoshiro256++, seeded through SplitMix64. Logarithms and powers come
+//! from `libm`, not from the platform, so that a seed means the same on every machine.
 
 use std::fmt;
 use std::num::ParseIntError;

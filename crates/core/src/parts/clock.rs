@@ -146,7 +146,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_proposes_at_or_below_anything_known(steps in prop::collection::vec((0u8..5, 0u64..1_000_000), 1..60)) {
+        fn never_proposes_at_or_below_anything_known(
+            steps in prop::collection::vec((0u8..5, 0u64..1_000_000), 1..60),
+        ) {
             let mut clock = ScalarClock::new(HOME);
             let mut largest = Timestamp::ZERO;
             for (what, number) in steps {
@@ -165,7 +167,8 @@ mod tests {
                     }
                 }
                 largest = largest.max(at);
-                prop_assert!(clock.committed() <= clock.promised() && clock.served() <= clock.promised());
+                prop_assert!(clock.committed() <= clock.promised());
+                prop_assert!(clock.served() <= clock.promised());
             }
         }
     }

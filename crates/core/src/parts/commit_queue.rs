@@ -110,6 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     #[test]
     fn a_ready_transaction_waits_for_smaller_pending_ones() {
@@ -137,12 +138,14 @@ mod tests {
     proptest! {
         /// Against a model: a sorted map of everything, popped while its first is ready.
         #[test]
-        fn pops_what_a_sorted_map_would(script in prop::collection::vec((0u8..4, 0u64..20, 0u64..9), 0..80)) {
+        fn pops_what_a_sorted_map_would(
+            script in prop::collection::vec((0u8..4, 0u64..20, 0u64..9), 0..80),
+        ) {
             let mut queue = CommitQueue::default();
             let mut model: BTreeMap<Timestamp, (bool, u32)> = BTreeMap::new();
             for (serial, (what, which, extra)) in script.into_iter().enumerate() {
-                let pending: Vec<_> =
-                    model.iter().filter(|(_, (ready, _))| !ready).map(|(at, (_, id))| (*at, *id)).collect();
+                let pending = model.iter().filter(|(_, (ready, _))| !ready);
+                let pending: Vec<_> = pending.map(|(at, (_, id))| (*at, *id)).collect();
                 match (what, pending.get(which as usize % pending.len().max(1))) {
                     (1, Some(&(at, id))) => {
                         let target = Timestamp(at.0 + extra);
@@ -164,7 +167,7 @@ mod tests {
                     }
                     _ => {
                         let at = Timestamp(which * 10 + extra);
-                        if let std::collections::btree_map::Entry::Vacant(vacant) = model.entry(at) {
+                        if let Entry::Vacant(vacant) = model.entry(at) {
                             vacant.insert((false, serial as u32));
                             queue.propose(at, serial as u32);
                         }

@@ -258,7 +258,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn own_writes_are_read_back(writes in prop::collection::vec((0u8..40, prop::option::of(any::<u8>())), 0..80)) {
+        fn own_writes_are_read_back(
+            writes in prop::collection::vec((0u8..40, prop::option::of(any::<u8>())), 0..80),
+        ) {
             let sets = sets(&writes);
             let mut model = BTreeMap::new();
             for (key, value) in &writes {
@@ -284,15 +286,20 @@ mod tests {
             let range = KeyRange { space: SPACE, lo: key(lo), hi: Some(key(hi)) };
             let mut after = stored.clone();
             for (written, value) in &writes {
-                match value { Some(v) => after.insert(*written, *v), None => after.remove(written) };
+                match value {
+                    Some(value) => after.insert(*written, *value),
+                    None => after.remove(written),
+                };
             }
-            let inside: Vec<_> = stored.iter().filter(|(k, _)| lo <= **k && **k < hi).map(|(k, v)| (key(*k), key(*v))).collect();
+            let inside = stored.iter().filter(|(k, _)| lo <= **k && **k < hi);
+            let inside: Vec<_> = inside.map(|(k, v)| (key(*k), key(*v))).collect();
             let wanted_rows = limit + sets.deletes_in(&range);
             let complete = inside.len() <= wanted_rows;
             let skip = if reverse { inside.len().saturating_sub(wanted_rows) } else { 0 };
             let rows: Vec<_> = inside.into_iter().skip(skip).take(wanted_rows).collect();
             let got = sets.overlay(&range, rows, reverse, limit, complete);
-            let mut wanted: Vec<_> = after.into_iter().filter(|(k, _)| lo <= *k && *k < hi).map(|(k, v)| (key(k), key(v))).collect();
+            let wanted = after.into_iter().filter(|(k, _)| lo <= *k && *k < hi);
+            let mut wanted: Vec<_> = wanted.map(|(k, v)| (key(k), key(v))).collect();
             if reverse { wanted.reverse(); }
             wanted.truncate(limit);
             prop_assert_eq!(got, wanted);

@@ -55,7 +55,8 @@ enum Action {
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let action = prop_oneof![
-        6 => (0u8..6, prop::option::of(any::<u8>())).prop_map(|(key, value)| Action::Install { key, value }),
+        6 => (0u8..6, prop::option::of(any::<u8>()))
+            .prop_map(|(key, value)| Action::Install { key, value }),
         2 => (0u64..12, 0usize..8).prop_map(|(back, budget)| Action::Collect { back, budget }),
         1 => (0u8..6).prop_map(|key| Action::Lock { key }),
     ];
@@ -68,7 +69,9 @@ fn name(key: u8) -> SmallBytes {
 
 proptest! {
     #[test]
-    fn reads_at_any_live_snapshot_as_the_model_does(script in actions(), ordered: bool, keep: bool) {
+    fn reads_at_any_live_snapshot_as_the_model_does(
+        script in actions(), ordered: bool, keep: bool,
+    ) {
         let mut store = Versions::new(ordered, 7);
         let mut model: BTreeMap<u8, Vec<(u64, Option<u8>)>> = BTreeMap::new();
         let (mut time, mut low) = (0, 0);
@@ -112,7 +115,8 @@ proptest! {
         }
         store.collect(Timestamp(time), keep, usize::MAX >> 1);
         prop_assert_eq!(store.older_versions(), 0);
-        let alive = model.values().filter(|chain| chain.last().is_some_and(|(_, v)| v.is_some())).count();
+        let lives = |chain: &&Vec<(u64, Option<u8>)>| chain.last().is_some_and(|it| it.1.is_some());
+        let alive = model.values().filter(lives).count();
         prop_assert_eq!(store.len(), if keep { model.len() } else { alive });
     }
 }

@@ -58,7 +58,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn completes_once_whatever_comes_twice(voters in 1u8..6, order in prop::collection::vec(0u8..8, 0..40)) {
+        fn completes_once_whatever_comes_twice(
+            voters in 1u8..6, order in prop::collection::vec(0u8..8, 0..40),
+        ) {
             let mut votes = Votes::from_voters(0..voters);
             let mut seen = std::collections::BTreeSet::new();
             for voter in order {
@@ -70,7 +72,8 @@ mod tests {
                 };
                 prop_assert_eq!(counted, expected);
                 prop_assert_eq!(votes.is_complete(), seen.len() == usize::from(voters));
-                prop_assert_eq!(votes.missing().count() + votes.so_far().count(), usize::from(voters));
+                let known = votes.missing().count() + votes.so_far().count();
+                prop_assert_eq!(known, usize::from(voters));
             }
         }
     }

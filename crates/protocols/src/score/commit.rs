@@ -50,7 +50,9 @@ impl Coordinator {
             Err(failure) => return Step::Done(Err(failure)),
         };
         let snapshot = slot.snapshot.unwrap_or(slot.base);
-        if slot.sets.writes.is_empty() && !slot.options.strict {
+        let reads_count =
+            slot.options.strict && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
+        if slot.sets.writes.is_empty() && !reads_count {
             return self.finish_at_once(txn, Ok(snapshot), cx);
         }
         let only = self.only_repository(txn, &here, cx);

@@ -47,7 +47,8 @@ pub struct Coordinator {
     /// No transaction of this node reads below it: told to others, so it never falls.
     pub(super) bound: Timestamp,
     pub(super) watermark: Watermark,
-    pub(super) started: Nanos,
+    /// When this life began.
+    pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
     pub(super) ended_since_told: u32,
     pub(super) begun_since_gossip: bool,
@@ -188,9 +189,9 @@ impl Coordinator {
         }
     }
 
-    fn on_sweep_timeout(&mut self, here: Here<'_, Score>, cx: &mut Context<'_>) {
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
-        self.retry_requests(here, cx);
+        self.retry_requests(cx);
         self.retry_commits(cx);
         if !self.requests.is_empty() || !self.committing.is_empty() {
             self.set_sweep_timer(cx);
@@ -217,7 +218,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
             fresh: Timestamp::ZERO,
             bound: Timestamp::ZERO,
             watermark: Watermark::default(),
-            started: Nanos(0),
+            started: None,
             told_all: Nanos(0),
             ended_since_told: 0,
             begun_since_gossip: false,
@@ -377,7 +378,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
     fn timer(&mut self, timer: u32, mut here: Here<'_, Score>, cx: &mut Context<'_>) {
         match timer {
             GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
-            SWEEP_TIMER => self.on_sweep_timeout(here, cx),
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }

@@ -66,8 +66,8 @@ impl Coordinator {
         self.heard = self.heard.max(newest);
         let now = cx.now();
         self.watermark.hear(from, bound, now);
-        let since = now - cx.settings.snapshot_lease;
-        let low = self.watermark.advance(&cx.catalog.coordinators, since, self.started);
+        let (since, started) = (now - cx.settings.snapshot_lease, self.started.unwrap_or(now));
+        let low = self.watermark.advance(&cx.catalog.coordinators, since, started);
         let newest = self.heard;
         Self::raise_low(low, newest, here, cx);
         if now - self.told_all < Nanos(cx.settings.gossip_every.0 / 4) {
@@ -103,6 +103,7 @@ impl Coordinator {
     }
 
     pub(super) fn on_gossip_timeout(&mut self, here: &mut Here<'_, Score>, cx: &mut Context<'_>) {
+        self.started.get_or_insert(cx.now());
         if cx.catalog.coordinators.len() == 1 && cx.catalog.coordinators[0] == self.id {
             return; // Nobody to tell: commits do it.
         }

@@ -56,7 +56,6 @@ pub(super) struct Request {
     asked: Asked,
     /// Held until the snapshot is known.
     held: bool,
-    attempts: u32,
     sent: Nanos,
     since: Nanos,
 }
@@ -262,7 +261,7 @@ impl Coordinator {
         let alone = self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
         let mut groups: Vec<(RepositoryId, Vec<AskedKey>)> = Vec::new();
         for (count, key) in keys.into_iter().enumerate() {
-            let to = self.choose(cx.catalog.partition(key.1, &key.2), 0, here, cx);
+            let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
             let group = groups.iter_mut().skip(usize::from(alone)).find(|(known, _)| *known == to);
             match group {
                 Some((_, group)) if count > 0 => group.push(key),
@@ -286,7 +285,7 @@ impl Coordinator {
         for (to, asked) in groups {
             self.next_request += 1;
             let id = self.next_request;
-            let request = Request { op, to, asked, held: true, attempts: 0, sent: now, since: now };
+            let request = Request { op, to, asked, held: true, sent: now, since: now };
             self.requests.insert(id, request);
             let slot = self.slot(txn).expect("an open transaction");
             if slot.may_read_now() {
@@ -301,20 +300,11 @@ impl Coordinator {
     }
 
     /// The replica of a partition to ask: one on this node, else in turn.
-    fn choose(
-        &self,
-        partition: u16,
-        attempts: u32,
-        here: &Here<'_, Score>,
-        cx: &Context<'_>,
-    ) -> RepositoryId {
+    fn choose(&self, partition: u16, here: &Here<'_, Score>, cx: &Context<'_>) -> RepositoryId {
+        let nth = (self.next_request % u64::from(cx.catalog.replicas)) as usize;
         let local = cx.catalog.replicas_of(partition).find(|&replica| here.holds(replica));
-        if let Some(local) = local.filter(|_| attempts == 0) {
-            return local;
-        }
-        let turn = self.next_request + u64::from(attempts);
-        let nth = (turn % u64::from(cx.catalog.replicas)) as usize;
-        cx.catalog.replicas_of(partition).nth(nth).expect("every partition has its replicas")
+        let chosen = local.or_else(|| cx.catalog.replicas_of(partition).nth(nth));
+        chosen.expect("every partition has its replicas")
     }
 
     fn send_request(&mut self, id: u64, cx: &mut Context<'_>) {
@@ -435,7 +425,7 @@ impl Coordinator {
         let limit = scan.limit.saturating_add(deletes);
         let mut groups: BTreeMap<RepositoryId, Vec<u16>> = BTreeMap::new();
         for partition in cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref()) {
-            groups.entry(self.choose(partition, 0, &here, cx)).or_default().push(partition);
+            groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
         }
         let groups =
             groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit))).collect();
@@ -529,7 +519,7 @@ impl Coordinator {
 
     /// Requests that were not answered go out again, to another replica; those that never are
     /// end their transaction.
-    pub(super) fn retry_requests(&mut self, here: Here<'_, Score>, cx: &mut Context<'_>) {
+    pub(super) fn retry_requests(&mut self, cx: &mut Context<'_>) {
         let (now, settings) = (cx.now(), cx.settings);
         let late: Vec<u64> = self
             .requests
@@ -539,8 +529,7 @@ impl Coordinator {
             .collect();
         for id in late {
             let Some(request) = self.requests.get_mut(&id) else { continue };
-            request.attempts += 1;
-            let (op, attempts) = (request.op, request.attempts);
+            let op = request.op;
             if request.since + settings.give_up_after <= now {
                 let after_ms = settings.give_up_after.as_millis();
                 let Some(operation) = self.operations.get(&op) else { continue };
@@ -556,8 +545,9 @@ impl Coordinator {
                 Asked::Partitions(partitions, _) => partitions.len() == 1,
             };
             if alone {
-                let to = self.choose(partition, attempts, &here, cx);
-                self.requests.get_mut(&id).expect("found above").to = to;
+                let replicas: Vec<_> = cx.catalog.replicas_of(partition).collect();
+                let place = replicas.iter().position(|&replica| replica == request.to);
+                request.to = replicas[place.map_or(0, |place| place + 1) % replicas.len()];
             }
             self.send_request(id, cx);
         }

@@ -102,9 +102,10 @@ impl Participant {
     }
 
     /// A timestamp was heard of that may be larger than any known here. An idle repository must
-    /// follow, or what it tells of itself would hold back everybody's garbage collection.
+    /// follow, or what it tells of itself would hold back everybody's garbage collection. It goes
+    /// by what it committed: after a restart it has promised more than others may ever tell.
     pub(super) fn hear(&mut self, newest: Timestamp, cx: &mut Context<'_>) {
-        if newest > self.clock.promised() && self.queue.is_empty() {
+        if newest > self.clock.committed() && self.queue.is_empty() {
             // Whoever fails to serve what it then has committed needs a ceiling first.
             let _ = self.serve_at(newest, true, cx);
         }

@@ -45,7 +45,8 @@ impl Participant {
         first: bool,
         cx: &mut Context<'_>,
     ) -> Result<Timestamp, NotServed> {
-        let at = if first { snapshot.max(self.clock.committed()) } else { snapshot };
+        // A first read is free to begin at the watermark, so it is never too old.
+        let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
         if at < self.low {
             return Err(NotServed::TooOld);
         }
@@ -75,10 +76,13 @@ impl Participant {
     #[inline]
     fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: Timestamp) -> bool {
         let versions = self.versions(space).expect("the space has this handle");
-        match versions.lock(handle).exclusive_owner() {
-            Some(owner) => self.rules.reads_wait && self.table.get(owner).proposed <= snapshot,
-            None => false,
-        }
+        let Some(owner) = versions.lock(handle).exclusive_owner() else { return false };
+        let inside = if self.rules.waits_by_proposal {
+            self.table.get(owner).proposed <= snapshot
+        } else {
+            self.clock.committed() < snapshot
+        };
+        self.rules.reads_wait && inside
     }
 
     /// Reads a key for a coordinator on the same node.

@@ -1,0 +1,157 @@
+//! A client that runs one transaction, an operation at a time.
+
+use std::fmt;
+
+use muesli_core::{
+    Effects, Failure, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
+};
+use muesli_protocols::score::Score;
+
+use super::Program;
+
+const SPACE: SpaceId = SpaceId(0);
+
+/// An operation of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Do {
+    /// First of all: no writes follow.
+    ReadOnly,
+    /// First of all: strictly serializable, though nothing is written.
+    Strict,
+    Get(&'static str),
+    /// Writes the transaction's name.
+    Put(&'static str),
+    Scan(&'static str, &'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Committed,
+    Aborted,
+    /// Its node crashed.
+    Lost,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    name: String,
+    pub node: u32,
+    program: &'static [Do],
+    next: usize,
+    txn: Option<Txn>,
+    waiting: Option<OpId>,
+    seen: Vec<String>,
+    outcome: Option<Outcome>,
+}
+
+impl Client {
+    pub fn new(name: &str, (node, program): Program) -> Client {
+        let name = name.to_owned();
+        let (next, txn, waiting, seen, outcome) = (0, None, None, Vec::new(), None);
+        Client { name, node, program, next, txn, waiting, seen, outcome }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.outcome.is_none() && self.waiting.is_none()
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    pub fn has_committed(&self) -> bool {
+        self.outcome == Some(Outcome::Committed)
+    }
+
+    pub fn waits_for(&self, op: OpId) -> bool {
+        self.waiting == Some(op)
+    }
+
+    /// Does one operation that others may notice; writes are buffered, so they go along with it.
+    pub fn step(&mut self, node: &mut Node<Score>, effects: &mut Effects<Score>) {
+        let txn = match self.txn {
+            Some(txn) => txn,
+            None => self.begin(node, effects),
+        };
+        loop {
+            let Some(&operation) = self.program.get(self.next) else {
+                let step = node.commit(txn, effects);
+                return self.take(step, OpResult::Committed);
+            };
+            self.next += 1;
+            match operation {
+                Do::ReadOnly | Do::Strict => {}
+                Do::Put(key) => {
+                    let value = Some(self.name.as_str().into());
+                    let done = node.put(txn, SPACE, key.into(), value, effects);
+                    assert_eq!(done, Ok(()), "a small write in an open transaction");
+                }
+                Do::Get(key) => {
+                    let step = node.get(txn, SPACE, &key.into(), effects);
+                    return self.take(step, OpResult::Value);
+                }
+                Do::Scan(lo, hi) => {
+                    let hi = Some(hi.into());
+                    let (reverse, limit) = (false, usize::MAX);
+                    let scan = Scan { space: SPACE, lo: lo.into(), hi, reverse, limit };
+                    let step = node.scan(txn, scan, effects);
+                    return self.take(step, OpResult::Rows);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, node: &mut Node<Score>, effects: &mut Effects<Score>) -> Txn {
+        let options = TxnOptions {
+            read_only: self.program.first() == Some(&Do::ReadOnly),
+            strict: self.program.first() == Some(&Do::Strict),
+            ..TxnOptions::default()
+        };
+        let txn = node.begin(options, effects).expect("begin never fails");
+        self.txn = Some(txn);
+        txn
+    }
+
+    fn take<T>(&mut self, step: Step<T>, result: impl FnOnce(T) -> OpResult) {
+        match step {
+            Step::Done(answer) => self.hear(&answer.map_or_else(OpResult::Failed, result)),
+            Step::Wait(op) => self.waiting = Some(op),
+        }
+    }
+
+    /// Its node crashed, and it with it.
+    pub fn lose(&mut self) {
+        self.waiting = None;
+        self.outcome.get_or_insert(Outcome::Lost);
+    }
+
+    pub fn hear(&mut self, result: &OpResult) {
+        self.waiting = None;
+        let text = |value: &SmallBytes| String::from_utf8_lossy(value.as_slice()).into_owned();
+        match result {
+            OpResult::Value(value) => {
+                self.seen.push(value.as_ref().map_or_else(|| "-".to_owned(), text));
+            }
+            OpResult::Rows(rows) => {
+                let rows: Vec<_> = rows.iter().map(|(key, _)| text(key)).collect();
+                self.seen.push(format!("[{}]", rows.join(" ")));
+            }
+            OpResult::Committed(_) => self.outcome = Some(Outcome::Committed),
+            OpResult::Failed(Failure::Aborted(_)) => self.outcome = Some(Outcome::Aborted),
+            other => panic!("{}: {other:?} was not to be expected", self.name),
+        }
+    }
+}
+
+/// How it ended, and what it saw if it committed.
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outcome {
+            Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
+            Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),
+            Some(Outcome::Aborted) => write!(f, "{} aborted", self.name),
+            Some(Outcome::Lost) => write!(f, "{} was lost", self.name),
+            None => write!(f, "{} runs", self.name),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Every interleaving of a few transactions: states are worlds of nodes, links and clients, and a
+//! step is a client's next operation or the delivery of a link's first message (or, reordered,
+//! of any message). Equal worlds are visited once. Time does not pass, but for this: where
+//! nothing else can happen and somebody waits for a lock, the bounded wait ends.
+//!
+//! A scope may have one fault, once, at any point. A node crashes: it comes back at once with what
+//! was stable in its log, which is either everything or as little as it may be after what the node
+//! has said. A message is lost, or arrives twice. With faults, where nothing else can happen, time
+//! passes and all timers fire.
+
+mod client;
+mod life;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+use muesli_check::Level;
+use muesli_core::{
+    Catalog, Effect, Effects, Envelope, Nanos, NodeId, Recorder, Role, Rule, Settings,
+    SpaceOptions, TxnId,
+};
+use muesli_protocols::score::{Message, Rules, Score};
+
+use crate::judge::Evidence;
+use client::Client;
+pub use client::Do;
+use life::Host;
+
+/// A transaction: where it runs, and what it does before it commits.
+pub type Program = (u32, &'static [Do]);
+
+/// What is explored.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub rules: Rules,
+    pub replicas: usize,
+    /// Transactions that ran before, one after the other.
+    pub before: Vec<Program>,
+    /// Transactions that run at the same time.
+    pub programs: Vec<Program>,
+    /// Whether messages of one link may overtake each other.
+    pub reordered: bool,
+    /// What may go wrong, once.
+    pub fault: Option<Fault>,
+    pub level: Level,
+}
+
+impl Scope {
+    pub fn of(programs: &[Program]) -> Scope {
+        Scope {
+            rules: Rules::default(),
+            replicas: 1,
+            before: Vec::new(),
+            programs: programs.to_vec(),
+            reordered: false,
+            fault: None,
+            level: Level::Serializable,
+        }
+    }
+}
+
+impl Scope {
+    /// What runs, where, and under which conditions, in one line.
+    pub fn title(&self) -> String {
+        let programs = self.programs.iter().enumerate();
+        let shown = programs.map(|(at, (node, all))| format!("t{} at n{node}: {all:?}", at + 1));
+        let mut title = shown.collect::<Vec<_>>().join("; ");
+        if self.replicas > 1 {
+            title += &format!("; {} replicas", self.replicas);
+        }
+        if self.reordered {
+            title += "; reordered";
+        }
+        if let Some(fault) = self.fault {
+            title += &format!("; {fault:?}");
+        }
+        title
+    }
+}
+
+/// Something that goes wrong once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// This node crashes.
+    Crash(u32),
+    /// The next message of some link is lost.
+    Lose,
+    /// The next message of some link arrives a second time, after all that is under way there.
+    Repeat,
+}
+
+/// What an exploration found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub states: usize,
+    /// How each client ended, and how often that was an end state.
+    pub outcomes: BTreeMap<String, usize>,
+    /// The first schedule whose history is not what was promised, with the checker's words.
+    pub violation: Option<String>,
+}
+
+/// A step from one world to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Client(usize),
+    /// The message at a place of a link.
+    Deliver(u32, u32, usize),
+    LockWaitEnds(u32, Role),
+    /// The node loses its memory, and perhaps the end of its log.
+    Crash(u32, Lost),
+    Lose(u32, u32),
+    Repeat(u32, u32),
+    TimePasses,
+}
+
+/// How much of its log a crashed node loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Nothing,
+    WhatItMay,
+}
+
+#[derive(Clone)]
+struct World {
+    hosts: Vec<Host>,
+    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message>>>,
+    clients: Vec<Client>,
+    /// Timers that were set; without crashes, only those that end waits for locks.
+    timers: BTreeSet<(u32, Role, u32)>,
+    /// The fault of the scope, and whether it is still to come.
+    fault: Option<Fault>,
+    fault_ahead: bool,
+    /// How often time has passed: a bound for liveness.
+    passed: u32,
+    /// Transactions that took two phases.
+    prepared: BTreeSet<TxnId>,
+    evidence: Evidence,
+    /// Grows by two with every end of a transaction, so that real time orders what did not
+    /// overlap, and only that.
+    now: Nanos,
+    path: Vec<Choice>,
+}
+
+/// Walks through every state of `scope`, to the first violation.
+///
+/// # Panics
+/// If more than `limit` states are found, or a state from which nobody gets any further.
+pub fn explore(scope: &Scope, limit: usize) -> Found {
+    let mut found = Found::default();
+    let start = World::new(scope);
+    let mut seen = BTreeSet::from([start.fingerprint()]);
+    let mut open = vec![start];
+    while let Some(world) = open.pop() {
+        found.states += 1;
+        assert!(found.states <= limit, "more than {limit} states");
+        let choices = world.choices(scope.reordered);
+        if choices.is_empty() {
+            let outcome = world.outcome();
+            *found.outcomes.entry(outcome).or_default() += 1;
+            let verdict = world.evidence.judge(scope.level);
+            if !verdict.holds() {
+                found.violation = Some(format!("{:?}\n{verdict}", world.path));
+                return found;
+            }
+        }
+        for choice in choices {
+            let mut next = world.clone();
+            next.take(choice);
+            if seen.insert(next.fingerprint()) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
+impl World {
+    fn new(scope: &Scope) -> World {
+        let homes = [NodeId(0), NodeId(1), NodeId(2)];
+        let rule = Rule::Range(vec!["b".into(), "c".into()]);
+        let options = SpaceOptions { rule, ..SpaceOptions::default() };
+        let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
+        let catalog = Arc::new(catalog.with_space("s", options).expect("ascending splits"));
+        let logging = matches!(scope.fault, Some(Fault::Crash(_)));
+        let settings = Settings { keep_tombstones: true, logging, ..Settings::default() };
+        let settings = Arc::new(settings);
+        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules);
+        let mut world = World {
+            hosts: homes.into_iter().map(host).collect(),
+            links: BTreeMap::new(),
+            clients: Vec::new(),
+            timers: BTreeSet::new(),
+            fault: None,
+            fault_ahead: false,
+            passed: 0,
+            prepared: BTreeSet::new(),
+            evidence: Evidence::default(),
+            now: Nanos(0),
+            path: Vec::new(),
+        };
+        for (serial, program) in scope.before.iter().enumerate() {
+            world.clients = vec![Client::new(&format!("before{serial}"), *program)];
+            while let Some(&choice) = world.choices(false).first() {
+                world.take(choice);
+            }
+            assert!(world.clients[0].has_committed(), "what ran before has committed");
+        }
+        let named =
+            |(at, program): (usize, &Program)| Client::new(&format!("t{}", at + 1), *program);
+        world.clients = scope.programs.iter().enumerate().map(named).collect();
+        world.path.clear();
+        (world.fault, world.fault_ahead) = (scope.fault, scope.fault.is_some());
+        world
+    }
+
+    /// What can happen next; nothing, once every client has its answer and every message arrived.
+    fn choices(&self, reordered: bool) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let ready = self.clients.iter().enumerate().filter(|(_, client)| client.is_ready());
+        choices.extend(ready.map(|(at, _)| Choice::Client(at)));
+        for (&(from, to), link) in &self.links {
+            let places = if reordered { link.len() } else { link.len().min(1) };
+            choices.extend((0..places).map(|place| Choice::Deliver(from, to, place)));
+        }
+        let done = self.clients.iter().all(Client::is_done);
+        let finished = done && self.hosts.iter().all(Host::has_no_doubts);
+        if choices.is_empty() && !finished {
+            self.choices_of_time(&mut choices);
+        }
+        if self.fault_ahead && !done {
+            self.choices_of_fault(&mut choices);
+        }
+        choices
+    }
+
+    fn choices_of_fault(&self, choices: &mut Vec<Choice>) {
+        let links = self.links.keys();
+        match self.fault {
+            Some(Fault::Crash(node)) => {
+                choices.push(Choice::Crash(node, Lost::Nothing));
+                choices.push(Choice::Crash(node, Lost::WhatItMay));
+            }
+            Some(Fault::Lose) => choices.extend(links.map(|link| Choice::Lose(link.0, link.1))),
+            Some(Fault::Repeat) => choices.extend(links.map(|link| Choice::Repeat(link.0, link.1))),
+            None => {}
+        }
+    }
+
+    /// What can happen where only time can help.
+    fn choices_of_time(&self, choices: &mut Vec<Choice>) {
+        if self.fault.is_some() {
+            choices.push(Choice::TimePasses);
+            return;
+        }
+        assert!(!self.timers.is_empty(), "somebody waits, and for nothing");
+        choices.extend(self.timers.iter().map(|t| Choice::LockWaitEnds(t.0, t.1)));
+    }
+
+    fn take(&mut self, choice: Choice) {
+        self.path.push(choice);
+        match choice {
+            Choice::Client(which) => {
+                let client = &mut self.clients[which];
+                let (at, mut effects) =
+                    (client.node, self.hosts[client.node as usize].turn(self.now));
+                client.step(&mut self.hosts[at as usize].node, &mut effects);
+                self.perform(at, effects);
+            }
+            Choice::Deliver(from, to, place) => {
+                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
+                let envelope = link.remove(place).expect("a message");
+                let host = &mut self.hosts[to as usize];
+                let mut effects = host.turn(self.now);
+                host.node.deliver(envelope, &mut effects);
+                self.perform(to, effects);
+            }
+            Choice::LockWaitEnds(node, role) => {
+                self.now = self.now + Settings::default().lock_wait;
+                self.fire(node, role, LOCK_TIMER);
+            }
+            Choice::Crash(node, lost) => self.crash(node, lost),
+            Choice::Lose(from, to) | Choice::Repeat(from, to) => {
+                self.fault_ahead = false;
+                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
+                let first = link.front().expect("a message").clone();
+                if choice == Choice::Lose(from, to) {
+                    link.pop_front();
+                } else {
+                    link.push_back(first);
+                }
+                self.links.retain(|_, link| !link.is_empty());
+            }
+            Choice::TimePasses => {
+                self.passed += 1;
+                assert!(self.passed < PATIENCE, "nobody gets any further: {:?}", self.path);
+                self.now = self.now + Settings::default().in_doubt_after + Nanos(1);
+                for (node, role, timer) in std::mem::take(&mut self.timers) {
+                    self.fire(node, role, timer);
+                }
+            }
+        }
+    }
+
+    fn fire(&mut self, node: u32, role: Role, timer: u32) {
+        self.timers.remove(&(node, role, timer));
+        let host = &mut self.hosts[node as usize];
+        let mut effects = host.turn(self.now);
+        host.node.timer(role, timer, &mut effects);
+        self.perform(node, effects);
+    }
+
+    /// The node loses its memory and begins a new life; its clients are gone.
+    fn crash(&mut self, node: u32, lost: Lost) {
+        self.fault_ahead = false;
+        self.timers.retain(|(at, ..)| *at != node);
+        for client in self.clients.iter_mut().filter(|client| client.node == node) {
+            client.lose();
+        }
+        let host = &mut self.hosts[node as usize];
+        let mut recorder = Recorder::new();
+        host.node.record_running(&mut recorder);
+        self.evidence.absorb_crashed(&recorder);
+        let effects = host.restart(lost == Lost::WhatItMay, self.now);
+        self.perform(node, effects);
+    }
+
+    fn perform(&mut self, at: u32, mut effects: Effects<Score>) {
+        let host = &mut self.hosts[at as usize];
+        for effect in std::mem::take(&mut effects.list) {
+            match effect {
+                Effect::Send { envelope, after } => {
+                    host.has_said(after);
+                    if let Message::Prepare(prepare) = &envelope.message {
+                        self.prepared.insert(prepare.txn);
+                    }
+                    self.links.entry((at, envelope.to.node.0)).or_default().push_back(envelope);
+                }
+                Effect::Complete { op, result, after } => {
+                    host.has_said(after);
+                    let waits = |client: &&mut Client| client.node == at && client.waits_for(op);
+                    if let Some(client) = self.clients.iter_mut().find(waits) {
+                        client.hear(&result);
+                    }
+                }
+                Effect::SetTimer { role, timer, .. } => {
+                    let of_locks = timer == LOCK_TIMER && role != Role::Coordinator;
+                    let gossip = timer == GOSSIP_TIMER && role == Role::Coordinator;
+                    if of_locks || (self.fault.is_some() && !gossip) {
+                        self.timers.insert((at, role, timer));
+                    }
+                }
+                Effect::Log { repository, record } => host.log(repository, record),
+            }
+        }
+        host.end_turn(&effects);
+        self.links.retain(|_, link| !link.is_empty());
+        let recorder = effects.recorder.expect("given above");
+        self.now = self.now + Nanos(2 * recorder.len() as u64);
+        self.evidence.absorb(&recorder, self.prepared.iter().copied());
+        self.evidence.transactions.sort_by_key(|(record, _)| record.id);
+    }
+
+    fn outcome(&self) -> String {
+        let ends = self.clients.iter().map(Client::to_string);
+        ends.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A hash of all that can make a difference to what follows, or to the verdict.
+    fn fingerprint(&self) -> u64 {
+        let mut text = Fingerprint(DefaultHasher::new());
+        let all = (&self.hosts, &self.links, &self.clients, &self.timers, self.fault_ahead);
+        write!(text, "{all:?}{:?}{:?}", self.evidence, self.now).expect("hashing cannot fail");
+        text.0.finish()
+    }
+}
+
+/// The timers by which a repository ends waits for locks, and a coordinator tells its bound, as
+/// the protocol numbers them.
+const LOCK_TIMER: u32 = 1;
+const GOSSIP_TIMER: u32 = 0;
+/// So often time may pass before everybody must have got an answer.
+const PATIENCE: u32 = 20;
+
+struct Fingerprint(DefaultHasher);
+
+impl Write for Fingerprint {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}

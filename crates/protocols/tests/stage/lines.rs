@@ -1,0 +1,156 @@
+//! One readable line for everything that is said, logged or answered.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::{
+    Address, Decision, Envelope, OpResult, Role, SmallBytes, SpaceId, Timestamp, TxnId,
+};
+use muesli_protocols::score::message::{Found, Prepare, Vote};
+use muesli_protocols::score::{Message, Record};
+
+type Names = BTreeMap<TxnId, String>;
+
+/// A role: `n0` is the coordinator of node 0, `r0` is repository 0.
+fn role(address: Address) -> String {
+    match address.role {
+        Role::Coordinator => format!("n{}", address.node.0),
+        Role::Repository(repository) => format!("r{}", repository.0),
+    }
+}
+
+fn name(txn: TxnId, names: &Names) -> String {
+    names.get(&txn).cloned().unwrap_or_else(|| txn.to_string())
+}
+
+pub fn text(bytes: &SmallBytes) -> String {
+    String::from_utf8_lossy(bytes.as_slice()).into_owned()
+}
+
+pub fn value(value: Option<&SmallBytes>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), text)
+}
+
+fn range(range: &KeyRange) -> String {
+    format!("[{}, {})", text(&range.lo), range.hi.as_ref().map_or("end".to_owned(), text))
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn found(found: &Found) -> String {
+    let stale = if found.newest { "" } else { ", old" };
+    format!("{} ({}{stale})", value(found.value.as_ref()), found.version)
+}
+
+fn writes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> String {
+    joined(writes.iter().map(|(_, key, new)| format!("{}={}", text(key), value(new.as_ref()))))
+}
+
+fn prepare(prepare: &Prepare, names: &Names) -> String {
+    let mut line = format!("{} at {}", name(prepare.txn, names), prepare.snapshot);
+    if !prepare.reads.is_empty() {
+        let reads = prepare.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key)));
+        line += &format!(" read {}", joined(reads));
+    }
+    if !prepare.scans.is_empty() {
+        line += &format!(" scanned {}", joined(prepare.scans.iter().map(range)));
+    }
+    if !prepare.writes.is_empty() {
+        line += &format!(" write {}", writes(&prepare.writes));
+    }
+    line
+}
+
+fn decision(decision: Decision) -> String {
+    match decision {
+        Decision::Commit(at) => format!("commit {at}"),
+        Decision::Abort(reason) => format!("abort {reason:?}"),
+    }
+}
+
+fn vote(vote: Vote) -> String {
+    match vote {
+        Vote::Yes(at) => format!("yes {at}"),
+        Vote::No(reason) => format!("no {reason:?}"),
+        Vote::Decided(end) => format!("it is over: {}", decision(end)),
+    }
+}
+
+fn snapshot(at: Timestamp, first: bool) -> String {
+    if first { format!("first, from {at}") } else { format!("at {at}") }
+}
+
+fn served(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "too old".to_owned(), |at| format!("at {at}"))
+}
+
+fn message(message: &Message, names: &Names) -> String {
+    match message {
+        Message::Read(read) => {
+            let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
+            format!("Read {keys} {}", snapshot(read.snapshot, read.first))
+        }
+        Message::ReadReply(reply) => {
+            let all = joined(reply.found.iter().map(found));
+            format!("ReadReply {}: {all}", served(reply.snapshot))
+        }
+        Message::Scan(scan) => {
+            format!("Scan {} {}", range(&scan.range), snapshot(scan.snapshot, scan.first))
+        }
+        Message::ScanReply(reply) => {
+            let rows = reply.rows.iter().map(|(key, row)| format!("{}={}", text(key), found(row)));
+            format!("ScanReply {}: {}", served(reply.snapshot), joined(rows))
+        }
+        Message::Prepare(part) => format!("Prepare {}", prepare(part, names)),
+        Message::Vote { txn, repository, vote: how, committed } => {
+            let clock = match *committed {
+                Timestamp::ZERO => String::new(),
+                at => format!(", clock {at}"),
+            };
+            format!("Vote {} r{} {}{clock}", name(*txn, names), repository.0, vote(*how))
+        }
+        Message::Decide { txn, decision: end } => {
+            format!("Decide {} {}", name(*txn, names), decision(*end))
+        }
+        Message::Acknowledge { txns, .. } => {
+            format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
+        }
+        Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
+        Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
+        Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
+    }
+}
+
+pub fn envelope(envelope: &Envelope<Message>, names: &Names) -> String {
+    let (from, to) = (role(envelope.from), role(envelope.to));
+    format!("{from} -> {to} {}", message(&envelope.message, names))
+}
+
+pub fn record(record: &Record, names: &Names) -> String {
+    match record {
+        Record::Prepared { prepare: part, at } => {
+            format!("Prepared {} proposing {at}", prepare(part, names))
+        }
+        Record::Refused { txn, reason } => format!("Refused {} {reason:?}", name(*txn, names)),
+        Record::Decided { txn, decision: end } => {
+            format!("Decided {} {}", name(*txn, names), decision(*end))
+        }
+        Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
+        Record::Ceiling { at } => format!("Ceiling {at}"),
+    }
+}
+
+pub fn result(result: &OpResult) -> String {
+    match result {
+        OpResult::Value(found) => value(found.as_ref()),
+        OpResult::Values(all) => joined(all.iter().map(|found| value(found.as_ref()))),
+        OpResult::Rows(rows) => {
+            joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
+        }
+        OpResult::Committed(committed) => format!("committed at {}", committed.at),
+        OpResult::Awake => "awake".to_owned(),
+        OpResult::Failed(failure) => failure.to_string(),
+    }
+}

@@ -1,0 +1,364 @@
+//! The commands of the scripts.
+//!
+//! | command | meaning |
+//! | --- | --- |
+//! | `cluster [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […=5ms]` | a new stage |
+//! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
+//! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
+//! | `commit t1`, `rollback t1` | its end |
+//! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
+//! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
+//! | `wait 5ms` | timers fire, messages stay where they are |
+//! | `sync n0`, `crash n0`, `restart n0` | logs and lives |
+//! | `state n0`, `pending`, `check [level]` | what there is; what is under way; the verdict |
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt::Write;
+
+use goldenscript::{Command, Context};
+use muesli_check::{Level, Verdict};
+use muesli_core::contract::Participant;
+use muesli_core::{
+    Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnOptions,
+};
+use muesli_protocols::score::Rules;
+
+use super::{Stage, lines};
+
+const SPACE: SpaceId = SpaceId(0);
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Plays a script; its stage is the cluster set up last.
+#[derive(Default)]
+pub struct Script {
+    stage: Option<Stage>,
+}
+
+impl goldenscript::Runner for Script {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
+        if command.name == "cluster" {
+            self.stage = Some(cluster(command)?);
+        }
+        let stage = self.stage.as_mut().ok_or("a script begins with `cluster`")?;
+        // Each command happens at a time of its own, so that real time orders the transactions.
+        stage.now = stage.now + Nanos(1);
+        stage.run(command)?;
+        Ok(std::mem::take(&mut stage.page))
+    }
+}
+
+fn cluster(command: &Command) -> Result<Stage, Box<dyn Error>> {
+    let mut args = command.consume_args();
+    let mut settings = Settings {
+        gossip_every: Nanos::from_millis(3_600_000),
+        keep_tombstones: true,
+        ..Settings::default()
+    };
+    let (mut nodes, mut replicas, mut manual, mut rules) = (3, 1, false, Rules::default());
+    while let Some((key, value)) = args.next_key() {
+        match key {
+            "nodes" => nodes = value.parse()?,
+            "replicas" => replicas = value.parse()?,
+            "log" => (settings.logging, manual) = (true, value == "manual"),
+            "off" => {
+                for name in value.split(',') {
+                    *switch(&mut rules, name)? = false;
+                }
+            }
+            "gossip" => settings.gossip_every = duration(value)?,
+            "lease" => settings.snapshot_lease = duration(value)?,
+            "lock_wait" => settings.lock_wait = duration(value)?,
+            "in_doubt" => settings.in_doubt_after = duration(value)?,
+            "give_up" => settings.give_up_after = duration(value)?,
+            "tombstones" => settings.keep_tombstones = value == "kept",
+            other => return Err(format!("no setting `{other}`").into()),
+        }
+    }
+    args.reject_next()?;
+    Ok(Stage::new(nodes, replicas, settings, rules, manual))
+}
+
+fn switch<'a>(rules: &'a mut Rules, name: &str) -> Result<&'a mut bool, String> {
+    Ok(match name {
+        "validate" => &mut rules.validate,
+        "reads_wait" => &mut rules.reads_wait,
+        "waits_by_proposal" => &mut rules.waits_by_proposal,
+        "lock_reads" => &mut rules.lock_reads,
+        "ordered_queue" => &mut rules.ordered_queue,
+        "validate_scans" => &mut rules.validate_scans,
+        "reads_raise" => &mut rules.reads_raise,
+        "catch_up_when_idle" => &mut rules.catch_up_when_idle,
+        other => return Err(format!("no rule `{other}`")),
+    })
+}
+
+fn duration(text: &str) -> Result<Nanos, Box<dyn Error>> {
+    match (text.strip_suffix("ms"), text.strip_suffix("us")) {
+        (Some(millis), _) => Ok(Nanos::from_millis(millis.parse()?)),
+        (_, Some(micros)) => Ok(Nanos::from_micros(micros.parse()?)),
+        _ => Err(format!("`{text}` is no duration such as 5ms or 5us").into()),
+    }
+}
+
+fn node(text: Option<&str>) -> Result<u32, Box<dyn Error>> {
+    let number =
+        text.and_then(|text| text.strip_prefix('n')).ok_or("a node such as n0 is missing")?;
+    Ok(number.parse()?)
+}
+
+impl Stage {
+    fn run(&mut self, command: &Command) -> Outcome {
+        match command.name.as_str() {
+            "cluster" => Ok(()),
+            "begin" => self.begin(command),
+            "get" => self.get(command),
+            "put" | "delete" => self.put(command),
+            "scan" => self.scan(command),
+            "commit" => self.commit(command),
+            "rollback" => self.rollback(command),
+            "deliver" | "drop" | "copy" => self.move_messages(command),
+            "wait" => {
+                let how_long = command.consume_args().next_pos().ok_or("how long?")?;
+                self.wait(duration(how_long)?);
+                Ok(())
+            }
+            "sync" | "crash" | "restart" | "state" => self.on_node(command),
+            "pending" => {
+                for envelope in self.links.values().flatten() {
+                    writeln!(self.page, "{}", lines::envelope(envelope, &self.names))?;
+                }
+                Ok(())
+            }
+            "check" => self.check(command),
+            other => Err(format!("no command `{other}`").into()),
+        }
+    }
+
+    fn begin(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let name = args.next_pos().ok_or("a transaction is missing")?.to_owned();
+        let at = node(args.next_pos())?;
+        let mut options = TxnOptions::default();
+        if let Some(session) = args.take_key("session") {
+            options.session = session.parse()?;
+        }
+        if let Some(floor) = args.take_key("floor") {
+            options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
+        }
+        while let Some(word) = args.next_pos() {
+            match word {
+                "read_only" => options.read_only = true,
+                "strict" => options.strict = true,
+                other => return Err(format!("no option `{other}`").into()),
+            }
+        }
+        args.reject_next()?;
+        let now = self.now;
+        let host = self.host(at)?;
+        host.effects.now = now;
+        let txn = host.node.begin(options, &mut host.effects)?;
+        self.begun.insert(now.0, name.clone());
+        self.transactions.insert(name, (at, txn));
+        self.perform(at);
+        Ok(())
+    }
+
+    /// The node and handle of the transaction that a command names first.
+    fn named(&self, name: Option<&str>) -> Result<(String, u32, Txn), Box<dyn Error>> {
+        let name = name.ok_or("a transaction is missing")?;
+        let (at, txn) = *self.transactions.get(name).ok_or("no such transaction")?;
+        Ok((name.to_owned(), at, txn))
+    }
+
+    /// Prints an answer, or waits for it under the name `what`.
+    fn take<T>(
+        &mut self,
+        at: u32,
+        what: String,
+        step: Step<T>,
+        shown: impl FnOnce(T) -> OpResult,
+    ) -> Outcome {
+        match step {
+            Step::Done(answer) => {
+                self.perform(at);
+                self.answer(&what, &answer.map_or_else(OpResult::Failed, shown));
+            }
+            Step::Wait(op) => {
+                self.host(at)?.waiting.insert(op, what);
+                self.perform(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        let mut keys: Vec<SmallBytes> = Vec::new();
+        while let Some(key) = args.next_pos() {
+            keys.push(key.into());
+        }
+        let listed: Vec<_> = keys.iter().map(lines::text).collect();
+        let what = format!("{name} get {}", listed.join(" "));
+        let now = self.now;
+        let host = self.host(at)?;
+        host.effects.now = now;
+        if let [key] = keys.as_slice() {
+            let step = host.node.get(txn, SPACE, key, &mut host.effects);
+            return self.take(at, what, step, OpResult::Value);
+        }
+        let step = host.node.get_many(txn, SPACE, keys, &mut host.effects);
+        self.take(at, what, step, OpResult::Values)
+    }
+
+    fn put(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        let mut writes: Vec<(SmallBytes, Option<SmallBytes>)> = Vec::new();
+        while let Some((key, value)) = args.next_key() {
+            writes.push((key.into(), Some(value.into())));
+        }
+        while let Some(key) = args.next_pos() {
+            writes.push((key.into(), None));
+        }
+        for (key, value) in writes {
+            let host = self.host(at)?;
+            let done = host.node.put(txn, SPACE, key.clone(), value, &mut host.effects);
+            if let Err(failure) = done {
+                let what = format!("{name} put {}", lines::text(&key));
+                self.answer(&what, &OpResult::Failed(failure));
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        let (lo, hi) = (args.next_pos().ok_or("from?")?, args.next_pos().ok_or("to?")?);
+        let limit = args.take_key("limit").map_or(Ok(usize::MAX), str::parse)?;
+        let reverse = args.next_pos() == Some("reverse");
+        let what = format!("{name} scan {lo} {hi}");
+        let scan = Scan { space: SPACE, lo: lo.into(), hi: Some(hi.into()), reverse, limit };
+        let now = self.now;
+        let host = self.host(at)?;
+        host.effects.now = now;
+        let step = host.node.scan(txn, scan, &mut host.effects);
+        self.take(at, what, step, OpResult::Rows)
+    }
+
+    fn commit(&mut self, command: &Command) -> Outcome {
+        let (name, at, txn) = self.named(command.consume_args().next_pos())?;
+        let now = self.now;
+        self.committing = Some(name.clone());
+        let host = self.host(at)?;
+        host.effects.now = now;
+        let step = host.node.commit(txn, &mut host.effects);
+        self.take(at, name, step, OpResult::Committed)?;
+        self.committing = None;
+        Ok(())
+    }
+
+    fn rollback(&mut self, command: &Command) -> Outcome {
+        let (name, at, txn) = self.named(command.consume_args().next_pos())?;
+        let host = self.host(at)?;
+        host.node.rollback(txn, &mut host.effects);
+        self.perform(at);
+        writeln!(self.page, "{name}: rolled back")?;
+        Ok(())
+    }
+
+    fn move_messages(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let Some(from) = args.next_pos() else {
+            self.deliver_all();
+            return Ok(());
+        };
+        let link = (node(Some(from))?, node(args.next_pos())?);
+        let waiting = self.links.get(&link).map_or(0, VecDeque::len);
+        let count = match args.next_pos() {
+            Some("all") => waiting,
+            Some(number) => number.parse()?,
+            None => 1,
+        };
+        for _ in 0..count {
+            let queue = self.links.entry(link).or_default();
+            let first = queue.front().cloned();
+            let first = first.ok_or_else(|| format!("nothing on n{} -> n{}", link.0, link.1))?;
+            match command.name.as_str() {
+                "deliver" => drop(self.deliver_one(link)),
+                "drop" => drop(queue.pop_front()),
+                _ => queue.push_back(first),
+            }
+        }
+        Ok(())
+    }
+
+    fn on_node(&mut self, command: &Command) -> Outcome {
+        let id = node(command.consume_args().next_pos())?;
+        match command.name.as_str() {
+            "sync" => self.sync(id)?,
+            "crash" => self.crash(id),
+            "restart" => {
+                self.crash(id);
+                self.boot(id);
+            }
+            _ => self.show(id)?,
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, id: u32) -> Outcome {
+        let mut page = String::new();
+        let host = self.host(id)?;
+        let unfinished = host.node.unfinished().0;
+        writeln!(page, "n{id}: {unfinished} unfinished")?;
+        for (repository, participant) in host.node.participants() {
+            let (committed, newest) = (participant.committed(), participant.newest());
+            let (doubt, kept) = (participant.in_doubt(), participant.remembered());
+            let number = repository.0;
+            write!(page, "r{number}: committed {committed}, newest {newest}, ")?;
+            writeln!(page, "{doubt} in doubt, {kept} remembered")?;
+            for (_, key, versions) in participant.chains() {
+                let versions: Vec<_> = versions.iter().map(Timestamp::to_string).collect();
+                writeln!(page, "r{number}: {} {}", lines::text(&key), versions.join(" "))?;
+            }
+        }
+        self.page += &page;
+        Ok(())
+    }
+
+    fn check(&mut self, command: &Command) -> Outcome {
+        let level = command.consume_args().next_pos().unwrap_or("serializable");
+        let level: Level = level.parse()?;
+        let verdict = self.running_evidence().judge(level);
+        if verdict.holds() {
+            writeln!(self.page, "{level}")?;
+        } else {
+            let why = self.explain(&verdict);
+            writeln!(self.page, "not {level}: {why}")?;
+        }
+        Ok(())
+    }
+
+    /// The cycle as a chain of transactions and what binds them.
+    fn explain(&self, verdict: &Verdict) -> String {
+        let Some(cycle) = &verdict.cycle else {
+            let first = verdict.findings.first();
+            return first.map_or_else(String::new, |finding| format!("{finding:?}"));
+        };
+        let name = |at: usize| {
+            let begin = cycle.transactions[at % cycle.transactions.len()].begin;
+            self.begun.get(&begin).cloned().unwrap_or_else(|| begin.to_string())
+        };
+        let mut chain = name(0);
+        for (place, edge) in cycle.edges.iter().enumerate() {
+            chain += &format!(" -{} {}-> {}", edge.kind.name(), edge.key, name(place + 1));
+        }
+        chain
+    }
+}

@@ -1,0 +1,52 @@
+//! Transcripts: each script under `transcripts/` plays one scenario message by message, and what
+//! the nodes did is printed below its commands. `UPDATE_GOLDENFILES=1 cargo test` rewrites them;
+//! the difference is then read, not trusted.
+//!
+//! The commands are those of [`stage::script`]. A trap of the protocol has a script with the rule
+//! that avoids it, and where the rule has a switch, a second one, `…_broken`, without it.
+
+mod judge;
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use test_each_file::test_each_path;
+
+test_each_path! { for ["txt"] in "crates/protocols/tests/transcripts" => transcript }
+
+fn transcript([path]: [&Path; 1]) {
+    goldenscript::run(&mut stage::Script::default(), path).expect("a script that runs");
+}
+
+/// The scripts by name, with their text.
+fn scripts() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let files = fs::read_dir(folder).expect("the folder of scripts");
+    let paths = files.map(|file| file.expect("a readable entry").path());
+    let read = |path: PathBuf| {
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        (name, fs::read_to_string(&path).expect("scripts are text"))
+    };
+    paths.map(read).collect()
+}
+
+#[test]
+fn every_trap_has_its_script() {
+    let scripts = scripts();
+    for trap in 'a'..='n' {
+        let named = |name: &str| name.starts_with(&format!("trap_{trap}_"));
+        assert!(scripts.iter().any(|(name, _)| named(name)), "no script for trap {trap}");
+    }
+}
+
+#[test]
+fn without_its_rule_a_script_shows_the_anomaly_and_with_it_does_not() {
+    let mut broken = 0;
+    for (name, text) in scripts() {
+        let breaks = name.ends_with("_broken.txt");
+        assert_eq!(text.contains("not serializable: "), breaks, "{name}");
+        broken += usize::from(breaks);
+    }
+    assert_eq!(broken, 8, "one for each of seven rules, and one without floors");
+}
