@@ -97,8 +97,10 @@ impl Benchmark {
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
             (true, None) => Some(by_versions(&outcome.reports, &outcome.catalog, self.meta())?),
         };
-        let messages = Some(outcome.messages);
-        Ok((self.measured(&outcome.tally, outcome.length, messages, outcome.checks), history))
+        Ok((
+            self.measured(&outcome.tally, outcome.length, outcome.messages, outcome.checks),
+            history,
+        ))
     }
 
     fn run_simulated(
@@ -124,20 +126,22 @@ impl Benchmark {
         let history = match (self.history, workload.history()) {
             (false, _) => None,
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
-            (true, None) => Some(by_versions(&outcome.run.hosts, &outcome.catalog, self.meta())?),
+            (true, None) => Some(outcome.run.history(self.meta())?),
         };
-        Ok((self.measured(&outcome.tally, outcome.length, None, outcome.checks), history))
+        Ok((
+            self.measured(&outcome.tally, outcome.length, outcome.messages, outcome.checks),
+            history,
+        ))
     }
 
     fn measured(
         &self,
         tally: &Tally,
         length: Duration,
-        messages: Option<u64>,
+        messages: u64,
         checks: Vec<Check>,
     ) -> Measured {
         let seconds = length.as_secs_f64();
-        let per_commit = |messages: u64| messages as f64 / tally.committed.max(1) as f64;
         Measured {
             workload: self.workload.name,
             protocol: self.protocol.clone(),
@@ -157,7 +161,7 @@ impl Benchmark {
             throughput: if seconds > 0.0 { tally.committed as f64 / seconds } else { 0.0 },
             abort_rate: tally.abort_rate(),
             latency_us: Latency::of(tally),
-            messages_per_commit: messages.map(per_commit),
+            messages_per_commit: messages as f64 / tally.committed.max(1) as f64,
             checks: checks.into_iter().map(Checked::from).collect(),
         }
     }

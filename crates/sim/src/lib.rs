@@ -16,12 +16,14 @@
 //! | [`disk`] | when a record is stable, and what a crash leaves |
 //! | [`clock`] | what time a node thinks it is |
 //! | [`fault`], [`plan`] | what goes wrong, when, and when it is repaired |
+//! | [`history`] | what the checker is told of all this |
 //! | [`trace`] | whether two runs were the same |
 
 pub mod clock;
 pub mod costs;
 pub mod disk;
 pub mod fault;
+pub mod history;
 pub mod latency;
 pub mod network;
 pub mod plan;

@@ -77,8 +77,8 @@ pub struct SimulatedOutcome {
     pub length: Duration,
     /// What was checked afterwards.
     pub checks: Vec<Check>,
-    /// The catalog of the database.
-    pub catalog: Arc<Catalog>,
+    /// Messages between nodes while the clients ran and what they had begun ended.
+    pub messages: u64,
     /// What the world left behind.
     pub run: Run,
 }
@@ -165,7 +165,6 @@ struct Simulation<'a, P: Protocol> {
     workload: &'a Arc<dyn AnyWorkload>,
     plan: &'a Simulated,
     tallies: &'a Arc<Tallies>,
-    catalog: Arc<Catalog>,
     clock: Clock,
     stop: Rc<Cell<bool>>,
     /// When the last client ended.
@@ -193,15 +192,15 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;
         let retry = Retry { pause_max: Duration::from_millis(5), ..Retry::default() };
-        let db = Db::for_driver(world.database(), catalog.clone(), retry);
+        let db = Db::for_driver(world.database(), catalog, retry);
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
-        Ok(Simulation { world, db, workload, plan, tallies, catalog, clock, stop, ended })
+        Ok(Simulation { world, db, workload, plan, tallies, clock, stop, ended })
     }
 
     fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
         self.load()?;
-        let begun = self.world.now();
+        let (begun, messages) = (self.world.now(), self.world.messages());
         self.add_clients();
         let until = match self.plan.length {
             Length::Time(length) => begun + Span::from_nanos(length.as_nanos() as u64),
@@ -213,6 +212,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
             Length::Time(_) => PATIENCE,
             Length::Transactions(_) => PATIENCE_WORKING,
         });
+        let messages = self.world.messages() - messages;
         let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
@@ -225,8 +225,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
             details: tally.unexpected.clone().unwrap_or_default(),
         });
         let length = Duration::from_nanos(length.as_nanos());
-        let (catalog, run) = (self.catalog, self.world.finish());
-        Ok(SimulatedOutcome { tally, length, checks, catalog, run })
+        Ok(SimulatedOutcome { tally, length, messages, checks, run: self.world.finish() })
     }
 
     fn load(&mut self) -> Result<(), SimulationError> {

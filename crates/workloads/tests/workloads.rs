@@ -96,7 +96,7 @@ fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
     let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
     assert_checks(&outcome.checks, &told);
     assert!(outcome.tally.ended() >= 200, "{told}");
-    let recorded = history::by_versions(&outcome.run.hosts, &outcome.catalog, Map::new());
+    let recorded = outcome.run.history(Map::new());
     assert_serializable(&recorded.unwrap(), &told);
     if let Some(lists) = workload.history() {
         assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
