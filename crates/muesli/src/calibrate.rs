@@ -59,7 +59,7 @@ impl fmt::Display for Figures {
     /// One `name = value` a line, as the simulator reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [low, median, high] = self.sync;
-        writeln!(f, "# a sync took {low:.0} to {high:.0} ns, median {median:.0}")?;
+        writeln!(f, "# A sync took {low:.0} to {high:.0} ns; below is the median.")?;
         for (name, nanos) in [
             ("turn", self.turn),
             ("receive", self.receive),
@@ -69,6 +69,7 @@ impl fmt::Display for Figures {
             ("validate", self.validate),
             ("install", self.install),
             ("log", self.log),
+            ("sync", median),
         ] {
             writeln!(f, "{name} = {nanos:.0}ns")?;
         }
@@ -310,6 +311,6 @@ mod tests {
         let text = figures.to_string();
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         assert!(lines.clone().all(|line| line.contains(" = ")));
-        assert_eq!(lines.count(), 9);
+        assert_eq!(lines.count(), 10);
     }
 }
