@@ -51,6 +51,8 @@ pub struct Benchmark {
     pub repositories: usize,
     pub replicas: usize,
     pub clients: u32,
+    /// Clients run for so long without being measured first, in this process.
+    pub warm_up: Duration,
     pub length: Length,
     pub seed: u64,
     /// Whether what happens is recorded.
@@ -90,7 +92,8 @@ impl Benchmark {
             history: self.history && workload.history().is_none(),
             ..Options::default()
         };
-        let plan = Embedded { options, length: self.length, seed: self.seed };
+        let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
+        let plan = Embedded { options, warm_up, length, seed };
         let outcome = embedded::run(workload, &plan, tallies)?;
         let history = match (self.history, workload.history()) {
             (false, _) => None,

@@ -35,6 +35,20 @@ pub struct Told<'a> {
     pub operations: Cow<'a, [Operation]>,
 }
 
+impl<'a> Told<'a> {
+    /// A transaction whose client was told what was recorded, on a node whose clock is that of
+    /// all.
+    pub fn as_recorded((record, operations): (&'a TxnRecord, &'a [Operation])) -> Told<'a> {
+        Told {
+            record,
+            status: record.status,
+            begin: record.begin.0,
+            end: record.end.map(|end| end.0),
+            operations: Cow::Borrowed(operations),
+        }
+    }
+}
+
 /// The versions of a key, oldest first.
 pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
 
@@ -214,13 +228,7 @@ mod tests {
 
     impl Remains for Left {
         fn told(&self) -> impl Iterator<Item = Told<'_>> {
-            self.recorder.transactions().map(|(record, operations)| Told {
-                record,
-                status: record.status,
-                begin: record.begin.0,
-                end: record.end.map(|end| end.0),
-                operations: Cow::Borrowed(operations),
-            })
+            self.recorder.transactions().map(Told::as_recorded)
         }
 
         fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {

@@ -5,8 +5,6 @@
 //! one; [`by_lists`] takes what the clients of the list workload saw, on any driver, and knows
 //! nothing of versions.
 
-use std::borrow::Cow;
-
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
 use muesli_core::{Catalog, RepositoryId, Timestamp};
@@ -20,13 +18,7 @@ struct Left<'a>(&'a Report);
 
 impl Remains for Left<'_> {
     fn told(&self) -> impl Iterator<Item = Told<'_>> {
-        self.0.recorder.transactions().map(|(record, operations)| Told {
-            record,
-            status: record.status,
-            begin: record.begin.0,
-            end: record.end.map(|end| end.0),
-            operations: Cow::Borrowed(operations),
-        })
+        self.0.recorder.transactions().map(Told::as_recorded)
     }
 
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {

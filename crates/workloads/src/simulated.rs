@@ -219,11 +219,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
             checks.extend(self.check());
         }
         let tally = self.tallies.total();
-        checks.push(Check {
-            name: "no unexpected errors",
-            ok: tally.unexpected.is_none(),
-            details: tally.unexpected.clone().unwrap_or_default(),
-        });
+        checks.push(tally.expected());
         let length = Duration::from_nanos(length.as_nanos());
         Ok(SimulatedOutcome { tally, length, messages, checks, run: self.world.finish() })
     }
@@ -252,7 +248,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
     }
 
     fn add_clients(&mut self) {
-        for client in 0..self.tallies.clients() as u32 {
+        for client in 0..self.tallies.clients() {
             let node = NodeId(client % self.plan.nodes as u32);
             let body = self.client_body(client);
             self.world.add_client(node, body);
@@ -260,7 +256,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
     }
 
     fn client_body(&self, client: u32) -> ClientBody {
-        let clients = self.tallies.clients() as u32;
+        let clients = self.tallies.clients();
         let share = self.plan.length.share(client, clients);
         let least = match self.plan.length {
             Length::Time(_) => self.plan.transactions_least,

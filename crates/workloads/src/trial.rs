@@ -119,7 +119,7 @@ impl Trial {
         simulated: &Simulated,
         trialled: &mut Trialled,
     ) -> Result<Option<String>, TrialError> {
-        let tallies = Arc::new(Tallies::new(self.clients as usize));
+        let tallies = Arc::new(Tallies::new(self.clients));
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         trialled.transactions += outcome.tally.ended();
         for check in outcome.checks.iter().filter(|check| !check.ok) {

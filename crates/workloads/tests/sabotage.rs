@@ -44,7 +44,7 @@ fn noticed(workload: &str, parameters: &str, rules: &Rules) -> Noticed {
             history: true,
             trace: false,
         };
-        let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+        let tallies = Arc::new(Tallies::new(CLIENTS));
         let run = run_protocol::<Score>(&workload, &plan, *rules, &tallies).unwrap();
         let holds = |history| {
             check(&history, Level::Serializable, &muesli_check::Options::default()).holds()
