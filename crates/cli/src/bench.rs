@@ -41,6 +41,11 @@ struct BenchOptions {
     /// How long they run; virtual seconds in the simulator
     #[arg(long, value_name = "S", default_value_t = 5.0, conflicts_with = "transactions")]
     seconds: f64,
+    /// How long they run before that without being measured, so that memory, caches and the
+    /// branches of the code are warm; only in this process [default: 0.2, or 0 with
+    /// --transactions and in the simulator]
+    #[arg(long, value_name = "S")]
+    warm_up: Option<f64>,
     /// How many transactions they run, instead of a time
     #[arg(long, value_name = "N")]
     transactions: Option<u64>,
@@ -57,6 +62,9 @@ struct BenchOptions {
     #[arg(long = "param", value_name = "NAME=VALUE")]
     parameters: Vec<String>,
 }
+
+/// Clients run for so many seconds before they are measured, unless asked otherwise.
+const WARM_UP: f64 = 0.2;
 
 /// The command's options.
 pub fn command() -> Command {
@@ -79,11 +87,12 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if !(options.seconds > 0.0 && options.seconds <= 1e6) {
         bail!("--seconds {}: allowed are numbers above 0, to a million", options.seconds);
     }
+    let warm_up = warm_up(&options)?;
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
     for protocol in &options.protocol {
-        let benchmark = benchmark(workload, &options, protocol);
-        let tallies = Arc::new(Tallies::new(options.clients as usize));
+        let benchmark = benchmark(workload, &options, protocol, warm_up);
+        let tallies = Arc::new(Tallies::new(options.clients));
         let (measured, history) = watched(&benchmark, &tallies)?;
         if let (Some(path), Some(history)) = (&options.history, history) {
             write_history(&history, path)?;
@@ -99,7 +108,27 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(u8::from(!results.iter().all(Measured::holds)))
 }
 
-fn benchmark(workload: &'static Description, options: &BenchOptions, protocol: &str) -> Benchmark {
+/// How long clients run unmeasured first.
+fn warm_up(options: &BenchOptions) -> anyhow::Result<Duration> {
+    let timed = options.transactions.is_none();
+    let seconds = match (options.driver, options.warm_up) {
+        (Driver::Embedded, None) if timed => WARM_UP,
+        (_, None) => 0.0,
+        (Driver::Embedded, Some(seconds)) => seconds,
+        (Driver::Sim, Some(_)) => bail!("--warm-up is for the driver embedded, not sim"),
+    };
+    if !(0.0..=1e6).contains(&seconds) {
+        bail!("--warm-up {seconds}: allowed are numbers from 0 to a million");
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn benchmark(
+    workload: &'static Description,
+    options: &BenchOptions,
+    protocol: &str,
+    warm_up: Duration,
+) -> Benchmark {
     let nodes = options.nodes.unwrap_or(match options.driver {
         Driver::Embedded => 1,
         Driver::Sim => 3,
@@ -117,6 +146,7 @@ fn benchmark(workload: &'static Description, options: &BenchOptions, protocol: &
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
         clients: options.clients,
+        warm_up,
         length,
         seed: options.seed,
         history: options.history.is_some(),

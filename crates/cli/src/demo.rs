@@ -2,6 +2,7 @@
 
 use std::io::{Write, stdout};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use muesli_workloads::embedded::Length;
@@ -67,6 +68,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             repositories: REPOSITORIES,
             replicas: REPLICAS,
             clients: CLIENTS,
+            warm_up: Duration::ZERO,
             length: Length::Transactions(*transactions),
             seed: 1,
             history: true,
@@ -89,7 +91,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
 
 /// Runs a benchmark and judges its history: the level that it satisfies, or what breaks it.
 fn measure(benchmark: &Benchmark) -> anyhow::Result<(Measured, Result<String, String>)> {
-    let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+    let tallies = Arc::new(Tallies::new(CLIENTS));
     let (measured, history) = watched(benchmark, &tallies)?;
     let (level, options) = promise(&benchmark.protocol).expect("it was just run");
     let history = history.expect("it was asked for");

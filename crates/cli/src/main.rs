@@ -1,9 +1,10 @@
-//! The binary `muesli`: demo, benchmarks, simulation, history checking.
+//! The binary `muesli`: demo, benchmarks, simulation, history checking, calibration.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! one line on standard error says why.
 
 mod bench;
+mod calibrate;
 mod check;
 mod demo;
 mod measure;
@@ -39,6 +40,7 @@ fn command() -> Command {
         .subcommand(bench::command())
         .subcommand(simulate::command())
         .subcommand(check::command())
+        .subcommand(calibrate::command())
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Some(("bench", matches)) => bench::run(matches),
         Some(("sim", matches)) => simulate::run(matches),
         Some(("check", matches)) => check::run(matches),
+        Some(("calibrate", matches)) => calibrate::run(matches),
         _ => unreachable!("every subcommand is listed here"),
     };
     match done {

@@ -51,6 +51,8 @@ pub struct Benchmark {
     pub repositories: usize,
     pub replicas: usize,
     pub clients: u32,
+    /// Clients run for so long without being measured first, in this process.
+    pub warm_up: Duration,
     pub length: Length,
     pub seed: u64,
     /// Whether what happens is recorded.
@@ -90,15 +92,18 @@ impl Benchmark {
             history: self.history && workload.history().is_none(),
             ..Options::default()
         };
-        let plan = Embedded { options, length: self.length, seed: self.seed };
+        let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
+        let plan = Embedded { options, warm_up, length, seed };
         let outcome = embedded::run(workload, &plan, tallies)?;
         let history = match (self.history, workload.history()) {
             (false, _) => None,
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
             (true, None) => Some(by_versions(&outcome.reports, &outcome.catalog, self.meta())?),
         };
-        let messages = Some(outcome.messages);
-        Ok((self.measured(&outcome.tally, outcome.length, messages, outcome.checks), history))
+        Ok((
+            self.measured(&outcome.tally, outcome.length, outcome.messages, outcome.checks),
+            history,
+        ))
     }
 
     fn run_simulated(
@@ -124,20 +129,22 @@ impl Benchmark {
         let history = match (self.history, workload.history()) {
             (false, _) => None,
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
-            (true, None) => Some(by_versions(&outcome.run.hosts, &outcome.catalog, self.meta())?),
+            (true, None) => Some(outcome.run.history(self.meta())?),
         };
-        Ok((self.measured(&outcome.tally, outcome.length, None, outcome.checks), history))
+        Ok((
+            self.measured(&outcome.tally, outcome.length, outcome.messages, outcome.checks),
+            history,
+        ))
     }
 
     fn measured(
         &self,
         tally: &Tally,
         length: Duration,
-        messages: Option<u64>,
+        messages: u64,
         checks: Vec<Check>,
     ) -> Measured {
         let seconds = length.as_secs_f64();
-        let per_commit = |messages: u64| messages as f64 / tally.committed.max(1) as f64;
         Measured {
             workload: self.workload.name,
             protocol: self.protocol.clone(),
@@ -157,7 +164,7 @@ impl Benchmark {
             throughput: if seconds > 0.0 { tally.committed as f64 / seconds } else { 0.0 },
             abort_rate: tally.abort_rate(),
             latency_us: Latency::of(tally),
-            messages_per_commit: messages.map(per_commit),
+            messages_per_commit: messages as f64 / tally.committed.max(1) as f64,
             checks: checks.into_iter().map(Checked::from).collect(),
         }
     }

@@ -34,9 +34,8 @@ pub struct Measured {
     /// Share of all attempts that met a conflict, from 0 to 1.
     pub abort_rate: f64,
     pub latency_us: Latency,
-    /// Messages between nodes per committed transaction, those of loading and checking included;
-    /// null where they are not counted.
-    pub messages_per_commit: Option<f64>,
+    /// Messages between nodes per committed transaction, those of aborted attempts included.
+    pub messages_per_commit: f64,
     pub checks: Vec<Checked>,
 }
 
@@ -111,9 +110,7 @@ pub fn side_by_side(results: &[Measured]) -> Table {
     row("latency p95", &|one| micros(one.latency_us.p95));
     row("latency p99", &|one| micros(one.latency_us.p99));
     row("latency max", &|one| micros(one.latency_us.max));
-    row("messages/commit", &|one| {
-        one.messages_per_commit.map_or_else(|| "-".to_owned(), |messages| format!("{messages:.2}"))
-    });
+    row("messages/commit", &|one| format!("{:.2}", one.messages_per_commit));
     for (place, check) in first.checks.iter().enumerate() {
         row(&check.name, &|one| match one.checks.get(place) {
             Some(check) if check.ok => "holds".to_owned(),

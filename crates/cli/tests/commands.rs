@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use muesli_sim::costs::Costs;
+use muesli_sim::time::Span;
 use serde_json::Value;
 
 fn muesli(arguments: &[&str]) -> Output {
@@ -88,6 +90,7 @@ fn bench_writes_every_field_on_both_drivers() {
                 (&workload.into(), &driver.into())
             );
             assert!(result["committed"].as_u64().unwrap() > 200, "{result}");
+            assert!(result["messages_per_commit"].as_f64().unwrap() > 0.0, "{result}");
             let checks = result["checks"].as_array().unwrap();
             assert!(checks.len() > 2 && checks.iter().all(|check| check["ok"] == true), "{result}");
             assert!(checks.iter().all(|check| check["name"].is_string()));
@@ -180,6 +183,9 @@ fn wrong_options_are_refused_in_one_line() {
     assert_refused(&bank(&["--protocol", "paxos"]), &["paxos", "score"]);
     assert_refused(&bank(&["--driver", "cloud"]), &["cloud", "embedded", "sim"]);
     assert_refused(&bank(&["--clients", "0"]), &["--clients", "1..=100"]);
+    assert_refused(&bank(&["--warm-up=-1"]), &["--warm-up", "from 0"]);
+    assert_refused(&bank(&["--warm-up=nan"]), &["--warm-up", "from 0"]);
+    assert_refused(&bank(&["--warm-up", "1", "--driver", "sim"]), &["--warm-up", "embedded"]);
     assert_refused(&bank(&["--seconds", "0"]), &["--seconds 0", "above 0"]);
     assert_refused(&bank(&["--seconds", "1", "--transactions", "2"]), &["--transactions"]);
     assert_refused(&bank(&["--param", "kees=1"]), &["kees", "keys", "locality"]);
@@ -196,6 +202,21 @@ fn wrong_options_are_refused_in_one_line() {
     );
     assert_refused(&["sim", "bank", "--replicas", "9", "--nodes", "3"], &["9 replicas", "1 to 3"]);
     assert_refused(&["sim", "bank", "--seeds", "1..9", "--trace", "x"], &["one seed"]);
+}
+
+#[test]
+fn calibrate_writes_a_table_of_costs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("costs.txt");
+    let output = muesli(&["calibrate", "--out", file.to_str().expect("a plain path")]);
+    assert_eq!(status(&output), 0, "{}", text(&output.stderr));
+    let written = read(&file);
+    assert_eq!(written, text(&output.stdout));
+    assert!(text(&output.stderr).contains("measuring a socket"));
+    let first = written.lines().next().expect("a first line");
+    assert!(first.starts_with("# Costs of a node's work, measured by `muesli calibrate` on 20"));
+    let costs: Costs = written.parse().expect("a table of costs");
+    assert!(costs.turn > Span::ZERO && costs.sync > Span::ZERO);
 }
 
 #[test]
@@ -249,11 +270,11 @@ fn help_teaches() {
         text(&output.stdout)
     };
     let whole = help(&["--help"]);
-    for command in ["demo", "bench", "sim", "check", "Examples"] {
+    for command in ["demo", "bench", "sim", "check", "calibrate", "Examples"] {
         assert!(whole.contains(command), "{whole}");
     }
     let bank = help(&["bench", "bank", "--help"]);
-    for part in ["keys=1000", "overdraft=false", "--protocol", "--json", "How many accounts"] {
+    for part in ["keys=1000", "--warm-up", "--protocol", "--json", "How many accounts"] {
         assert!(bank.contains(part), "{part} is not in: {bank}");
     }
     assert!(help(&["sim", "ycsb", "--help"]).contains("workload=a"));

@@ -45,6 +45,8 @@ pub(crate) trait Away: Send + Sync {
     fn submit(&self, home: usize, job: Job) -> Result<(), Job>;
     /// Tells every loop of a newer catalog.
     fn reconfigure(&self, catalog: &Arc<Catalog>);
+    /// How many messages the loops have sent each other, as of their last turns.
+    fn messages(&self) -> u64;
     /// Stops the loops; what they leave behind.
     fn close(&self) -> Vec<Report>;
 }
@@ -304,6 +306,12 @@ impl Db {
     /// How many loops the database runs on; 1 where a driver of its own runs it.
     pub fn loops(&self) -> usize {
         self.inner.away.as_ref().map_or(1, |away| away.loops())
+    }
+
+    /// How many messages the loops have sent each other so far; 0 where a driver of its own runs
+    /// the database.
+    pub fn messages(&self) -> u64 {
+        self.inner.away.as_ref().map_or(0, |away| away.messages())
     }
 
     /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.

@@ -19,7 +19,6 @@
 //! ```
 
 pub mod blocking;
-pub mod calibrate;
 mod db;
 mod direct;
 mod embedded;

@@ -13,6 +13,7 @@
 mod fit;
 mod pair;
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
@@ -37,11 +38,13 @@ const ROUNDS: u64 = 2_000;
 /// The fastest of so many measurements counts: what is slower was disturbed.
 const REPEATS: usize = 7;
 
-/// Measures the costs of a node of protocol `P` on this machine. Takes a few seconds.
+/// Measures the costs of a node of protocol `P` on this machine. Takes a few seconds; `progress`
+/// is told what is measured next.
 ///
 /// # Errors
-/// There is no loopback network to measure a turn with.
-pub fn measure<P: Protocol>() -> io::Result<Costs> {
+/// There is no loopback network to measure a turn with, or no temporary file to sync.
+pub fn measure<P: Protocol>(mut progress: impl FnMut(&str)) -> io::Result<Costs> {
+    progress("a node");
     let mut equations = Vec::new();
     for logging in [false, true] {
         let mut pair = Pair::<P>::new(logging);
@@ -50,12 +53,15 @@ pub fn measure<P: Protocol>() -> io::Result<Costs> {
         }
     }
     let costs = fit::fit(&equations);
+    progress("a connection");
     let (short, long) = (Connection::measure(SHORT_BYTES)?, Connection::measure(LONG_BYTES)?);
     let more = (long.read + long.write - short.read - short.write).max(0.0);
     // Every byte is counted twice, where it is sent and where it is received.
     let byte_nanos = more / (LONG_BYTES - SHORT_BYTES) as f64 / 2.0;
     let span = |nanos: f64| Span::from_nanos(nanos.round() as u64);
+    progress("a disk");
     Ok(Costs {
+        sync: span(sync()?),
         turn: span(short.look),
         fetch: span(short.read),
         flush: span(short.write),
@@ -78,6 +84,26 @@ fn measure_shape<P: Protocol>(pair: &mut Pair<P>, shape: Shape) -> Measured {
         }
     }
     best.expect("there was at least one repeat")
+}
+
+/// So many syncs are measured.
+const SYNCS: usize = 50;
+
+/// The median time that it takes to make 256 appended bytes of a temporary file stable.
+fn sync() -> io::Result<f64> {
+    let path = std::env::temp_dir().join(format!("muesli-calibrate-{}", std::process::id()));
+    let mut file = File::create(&path)?;
+    let mut once = || {
+        file.write_all(&[7; 256])?;
+        let started = Instant::now();
+        file.sync_data()?;
+        Ok(started.elapsed().as_nanos() as f64)
+    };
+    let times: io::Result<Vec<f64>> = (0..SYNCS).map(|_| once()).collect();
+    std::fs::remove_file(&path)?;
+    let mut times = times?;
+    times.sort_by(f64::total_cmp);
+    Ok(times[SYNCS / 2])
 }
 
 /// What a connection to this machine costs, in nanoseconds.
@@ -136,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_costs_of_a_real_node_can_be_measured() {
-        let costs = measure::<Score>().expect("there is a loopback network");
+        let costs = measure::<Score>(|_| {}).expect("there is a loopback network");
         assert!(costs.turn > Span::ZERO);
         assert!(costs.operation + costs.receive + costs.send > Span::ZERO);
         assert_eq!(costs.to_string().parse(), Ok(costs));

@@ -18,6 +18,7 @@
 //! | [`fault`], [`plan`] | what goes wrong, when, and when it is repaired |
 //! | [`scenario`] | what command repeats a run |
 //! | [`calibrate`] | what the costs are on this machine |
+//! | [`history`] | what the checker is told of all this |
 //! | [`trace`] | whether two runs were the same |
 
 pub mod calibrate;
@@ -25,6 +26,7 @@ pub mod clock;
 pub mod costs;
 pub mod disk;
 pub mod fault;
+pub mod history;
 pub mod latency;
 pub mod network;
 pub mod plan;

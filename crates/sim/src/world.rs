@@ -18,7 +18,6 @@
 
 mod clients;
 mod faults;
-mod history;
 mod host;
 mod journal;
 mod operations;
@@ -48,7 +47,7 @@ use crate::trace::{Line, Trace};
 
 pub use clients::{ClientBody, ClientStart, StopFlag};
 pub use journal::Recorded;
-pub use run::{Chain, HostHistory, Run, Stuck};
+pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Setup, SetupError};
 
 use clients::Client;
@@ -83,6 +82,8 @@ pub struct World<P: Protocol> {
     /// How many faults keep a link broken.
     held_broken: BTreeMap<(NodeId, NodeId), u32>,
     trace: Trace,
+    /// How many messages were delivered from one host to another.
+    messages: u64,
     database: u64,
 }
 
@@ -147,6 +148,7 @@ impl<P: Protocol> World<P> {
             crashes: vec![0; hosts],
             held_broken: BTreeMap::new(),
             trace,
+            messages: 0,
             database,
         };
         world.schedule_plan();
@@ -213,6 +215,7 @@ impl<P: Protocol> World<P> {
 
     fn deliver(&mut self, envelope: Envelope<P::Message>) {
         self.trace_message(P::message_name(&envelope.message), &envelope);
+        self.messages += u64::from(envelope.from.node != envelope.to.node);
         self.offer(envelope.to.node.0 as usize, Input::Message(envelope));
     }
 
@@ -255,6 +258,11 @@ impl<P: Protocol> World<P> {
     /// How many events have happened.
     pub fn events(&self) -> u64 {
         self.trace.events()
+    }
+
+    /// How many messages have been delivered from one node to another.
+    pub fn messages(&self) -> u64 {
+        self.messages
     }
 
     fn trace_message(&mut self, event: &'static str, envelope: &Envelope<P::Message>) {

@@ -19,6 +19,7 @@ use muesli_sim::scenario::Scenario;
 use muesli_sim::time::Span;
 use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, World};
+use serde_json::Map;
 
 const NODES: u32 = 4;
 const CLIENTS: u32 = 8;
@@ -172,7 +173,7 @@ fn totals_hold_and_everything_ends_under_every_kind_of_fault() {
             let outcome = run(setup(&scenario));
             assert_eq!(outcome.settled, Ok(()), "{told}");
             assert_eq!(outcome.tally.wrong_totals.get(), 0, "{told}");
-            let history = outcome.run.history().expect("a history");
+            let history = outcome.run.history(Map::new()).expect("a history");
             let options = Options { session_order: true, ..Options::default() };
             let verdict = muesli_check::check(&history, Level::Serializable, &options);
             assert!(verdict.holds(), "{told}\n{verdict}");
@@ -233,7 +234,7 @@ fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
         let mut broken = setup(&scenario(seed, kinds, 1 + seed as u32 % 2));
         break_rule(&mut broken.rules);
         let outcome = run(broken);
-        let history = outcome.run.history().expect("a history");
+        let history = outcome.run.history(Map::new()).expect("a history");
         !muesli_check::check(&history, Level::Serializable, &Options::default()).holds()
     })
 }

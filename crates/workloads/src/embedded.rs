@@ -40,6 +40,8 @@ impl Length {
 pub struct Embedded {
     /// The database; the workload adds its spaces.
     pub options: Options,
+    /// How long the clients run before that, without being measured.
+    pub warm_up: Duration,
     /// How long the clients run.
     pub length: Length,
     /// Where chance comes from.
@@ -53,7 +55,7 @@ pub struct Outcome {
     pub tally: Tally,
     /// How long they ran.
     pub length: Duration,
-    /// Messages between nodes, those of loading and checking included.
+    /// Messages between nodes while they ran.
     pub messages: u64,
     /// What was checked afterwards.
     pub checks: Vec<Check>,
@@ -77,22 +79,26 @@ pub fn run(
         options = options.space(name, space);
     }
     let db = Db::open(options)?;
-    let length = block_on(load_and_run(&db, workload, plan, tallies))?;
+    let ran = block_on(load_and_run(&db, workload, plan, tallies))?;
     let checked = block_on({
         let (workload, session) = (workload.clone(), db.session());
         db.run_on(0, async move || workload.check(&session).await)
     });
     let mut checks = checked??;
     let tally = tallies.total();
-    checks.push(Check {
-        name: "no unexpected errors",
-        ok: tally.unexpected.is_none(),
-        details: tally.unexpected.clone().unwrap_or_default(),
-    });
-    let catalog = db.catalog();
-    let reports = db.close();
-    let messages = reports.iter().map(|report| report.messages).sum();
-    Ok(Outcome { tally, length, messages, checks, catalog, reports })
+    let mut all = ran.warm_up;
+    all.add(&tally);
+    checks.push(all.expected());
+    let (catalog, reports) = (db.catalog(), db.close());
+    Ok(Outcome { tally, length: ran.length, messages: ran.messages, checks, catalog, reports })
+}
+
+/// What came of the clients' run but for their tallies.
+struct Ran {
+    length: Duration,
+    messages: u64,
+    /// What the warm-up counted.
+    warm_up: Tally,
 }
 
 async fn load_and_run(
@@ -100,49 +106,73 @@ async fn load_and_run(
     workload: &Arc<dyn AnyWorkload>,
     plan: &Embedded,
     tallies: &Arc<Tallies>,
-) -> Result<Duration, Error> {
+) -> Result<Ran, Error> {
     let (loader, session) = (workload.clone(), db.session());
     db.run_on(0, async move || loader.load(&session).await).await??;
-    let begun = Instant::now();
-    let clients = (0..tallies.clients() as u32)
-        .map(|client| run_client(db, workload.clone(), plan, tallies.clone(), client, begun));
-    for ended in join_all(clients).await {
-        ended?;
+    let (origin, seed) = (Instant::now(), plan.seed);
+    let unmeasured = Arc::new(Tallies::new(tallies.clients()));
+    if plan.warm_up > Duration::ZERO {
+        let length = Length::Time(plan.warm_up);
+        let part = Part { life: 1, length, seed, origin, tallies: unmeasured.clone() };
+        part.run(db, workload).await?;
     }
-    Ok(begun.elapsed())
+    let (begun, messages) = (Instant::now(), db.messages());
+    let part = Part { life: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
+    part.run(db, workload).await?;
+    let (length, messages) = (begun.elapsed(), db.messages() - messages);
+    Ok(Ran { length, messages, warm_up: unmeasured.total() })
 }
 
-async fn run_client(
-    db: &Db,
-    workload: Arc<dyn AnyWorkload>,
-    plan: &Embedded,
+/// One life of all clients.
+struct Part {
+    life: u32,
+    length: Length,
+    seed: u64,
+    /// When the clock of all parts began.
+    origin: Instant,
     tallies: Arc<Tallies>,
-    client: u32,
-    begun: Instant,
-) -> Result<(), Error> {
-    let clients = tallies.clients() as u32;
-    let home = client as usize % db.loops();
-    let share = plan.length.share(client, clients);
-    let deadline = match plan.length {
-        Length::Time(length) => Nanos(length.as_nanos() as u64),
-        Length::Transactions(_) => Nanos(u64::MAX),
-    };
-    let (db_of_client, seed) = (db.session(), plan.seed);
-    let body = async move || {
-        let clock: Clock = Rc::new(move || Nanos(begun.elapsed().as_nanos() as u64));
-        let seat = Seat {
-            client,
-            life: 1,
-            clients,
-            node: NodeId(home as u32),
-            db: db_of_client,
-            chance: Chance::new(seed, client, 1),
-            clock,
-            stop: Box::new(move |ended, now| ended >= share || now >= deadline),
-            pause: None,
-            tallies,
+}
+
+impl Part {
+    async fn run(&self, db: &Db, workload: &Arc<dyn AnyWorkload>) -> Result<(), Error> {
+        let deadline = match self.length {
+            Length::Time(length) => Nanos((self.origin.elapsed() + length).as_nanos() as u64),
+            Length::Transactions(_) => Nanos(u64::MAX),
         };
-        workload.run(seat).await
-    };
-    db.run_on(home, body).await?
+        let clients = 0..self.tallies.clients();
+        let clients = clients.map(|client| self.run_client(db, workload, client, deadline));
+        join_all(clients).await.into_iter().collect()
+    }
+
+    async fn run_client(
+        &self,
+        db: &Db,
+        workload: &Arc<dyn AnyWorkload>,
+        client: u32,
+        deadline: Nanos,
+    ) -> Result<(), Error> {
+        let clients = self.tallies.clients();
+        let home = client as usize % db.loops();
+        let share = self.length.share(client, clients);
+        let Part { life, seed, origin, .. } = *self;
+        let (db_of_client, workload, tallies) =
+            (db.session(), workload.clone(), self.tallies.clone());
+        let body = async move || {
+            let clock: Clock = Rc::new(move || Nanos(origin.elapsed().as_nanos() as u64));
+            let seat = Seat {
+                client,
+                life,
+                clients,
+                node: NodeId(home as u32),
+                db: db_of_client,
+                chance: Chance::new(seed, client, life),
+                clock,
+                stop: Box::new(move |ended, now| ended >= share || now >= deadline),
+                pause: None,
+                tallies,
+            };
+            workload.run(seat).await
+        };
+        db.run_on(home, body).await?
+    }
 }

@@ -13,6 +13,7 @@ pub mod embedded;
 pub mod history;
 mod loading;
 pub mod parameters;
+mod per_client;
 pub mod registry;
 pub mod simulated;
 pub mod tally;

@@ -1,10 +1,13 @@
 //! What clients count: how their transactions ended, and how long they took.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use hdrhistogram::Histogram;
 use muesli::Error;
 use muesli_core::Nanos;
+
+use crate::per_client::PerClient;
+use crate::workload::Check;
 
 /// How one transaction of a workload ended, retries included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +98,15 @@ impl Tally {
         self.latency.add(&other.latency).expect("it grows as it must");
     }
 
+    /// Whether nothing went wrong but what conflicts and faults explain.
+    pub fn expected(&self) -> Check {
+        Check {
+            name: "no unexpected errors",
+            ok: self.unexpected.is_none(),
+            details: self.unexpected.clone().unwrap_or_default(),
+        }
+    }
+
     /// Which share of all attempts met a conflict.
     pub fn abort_rate(&self) -> f64 {
         let attempts = self.aborted + self.committed + self.rolled_back + self.unknown;
@@ -104,17 +116,17 @@ impl Tally {
 
 /// The tallies of all clients, which outlive the clients and can be looked at while they run.
 #[derive(Debug)]
-pub struct Tallies(Vec<Mutex<Tally>>);
+pub struct Tallies(PerClient<Tally>);
 
 impl Tallies {
     /// For so many clients.
-    pub fn new(clients: usize) -> Tallies {
-        Tallies((0..clients).map(|_| Mutex::default()).collect())
+    pub fn new(clients: u32) -> Tallies {
+        Tallies(PerClient::new(clients, |_| Tally::default()))
     }
 
     /// How many clients there are.
-    pub fn clients(&self) -> usize {
-        self.0.len()
+    pub fn clients(&self) -> u32 {
+        self.0.clients()
     }
 
     /// The tally of a client.
@@ -122,20 +134,18 @@ impl Tallies {
     /// # Panics
     /// If there is no such client.
     pub fn of(&self, client: u32) -> MutexGuard<'_, Tally> {
-        self.0[client as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.of(client)
     }
 
     /// Transactions that have ended so far.
     pub fn ended(&self) -> u64 {
-        (0..self.0.len() as u32).map(|client| self.of(client).ended()).sum()
+        self.0.all().map(|tally| tally.ended()).sum()
     }
 
     /// The sum of all.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
-        for client in 0..self.0.len() as u32 {
-            total.add(&self.of(client));
-        }
+        self.0.all().for_each(|tally| total.add(&tally));
         total
     }
 }

@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::chance::Chance;
 use crate::embedded::Length;
-use crate::history::{by_lists, by_versions};
+use crate::history::by_lists;
 use crate::parameters::ParameterError;
 use crate::registry::{self, Description};
 use crate::simulated::{self, Simulated, SimulatedOutcome, SimulationError, promise};
@@ -119,7 +119,7 @@ impl Trial {
         simulated: &Simulated,
         trialled: &mut Trialled,
     ) -> Result<Option<String>, TrialError> {
-        let tallies = Arc::new(Tallies::new(self.clients as usize));
+        let tallies = Arc::new(Tallies::new(self.clients));
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         trialled.transactions += outcome.tally.ended();
         for check in outcome.checks.iter().filter(|check| !check.ok) {
@@ -145,7 +145,7 @@ impl Trial {
         workload: &dyn AnyWorkload,
         outcome: &SimulatedOutcome,
     ) -> Vec<Result<Verdict, String>> {
-        let versions = by_versions(&outcome.run.hosts, &outcome.catalog, Map::new());
+        let versions = outcome.run.history(Map::new());
         let lists = workload.history().map(|lists| by_lists(&lists, Map::new()));
         let judge = |history: Result<History, _>| {
             let history = history.map_err(|error| format!("no history: {error}"))?;

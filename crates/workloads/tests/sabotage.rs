@@ -9,7 +9,7 @@ use muesli_protocols::score::{Rules, Score};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::Length;
-use muesli_workloads::history::{by_lists, by_versions};
+use muesli_workloads::history::by_lists;
 use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, run_protocol};
 use muesli_workloads::tally::Tallies;
@@ -44,13 +44,13 @@ fn noticed(workload: &str, parameters: &str, rules: &Rules) -> Noticed {
             history: true,
             trace: false,
         };
-        let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+        let tallies = Arc::new(Tallies::new(CLIENTS));
         let run = run_protocol::<Score>(&workload, &plan, *rules, &tallies).unwrap();
         let holds = |history| {
             check(&history, Level::Serializable, &muesli_check::Options::default()).holds()
         };
         noticed.checks |= run.checks.iter().any(|check| !check.ok);
-        let versions = by_versions(&run.run.hosts, &run.catalog, Map::new()).unwrap();
+        let versions = run.run.history(Map::new()).unwrap();
         noticed.versions |= !holds(versions);
         if let Some(lists) = workload.history() {
             noticed.lists |= !holds(by_lists(&lists, Map::new()).unwrap());

@@ -59,12 +59,15 @@ fn every_workload_is_right_in_a_process() {
         let (workload, told) = (workload(case), format!("{case:?}"));
         let options =
             Options { repositories: 4, replicas: 2, loops: 2, history: true, ..Options::default() };
-        let plan = Embedded { options, length: Length::Transactions(600), seed: 5 };
-        let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+        let length = Length::Transactions(600);
+        let plan = Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5 };
+        let tallies = Arc::new(Tallies::new(CLIENTS));
         let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
         assert_checks(&outcome.checks, &told);
         assert_eq!(outcome.tally.ended(), 600, "{told}");
         assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+        let all: u64 = outcome.reports.iter().map(|report| report.messages).sum();
+        assert!(0 < outcome.messages && outcome.messages < all, "{told}: {all}");
         let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
         assert_serializable(&recorded.unwrap(), &told);
         if let Some(lists) = workload.history() {
@@ -92,11 +95,12 @@ fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
         trace: false,
     };
     let (workload, told) = (workload(case), format!("{case:?}, seed {seed}, {}", plan.plan));
-    let tallies = Arc::new(Tallies::new(CLIENTS as usize));
+    let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
     assert_checks(&outcome.checks, &told);
     assert!(outcome.tally.ended() >= 200, "{told}");
-    let recorded = history::by_versions(&outcome.run.hosts, &outcome.catalog, Map::new());
+    assert!(0 < outcome.messages && outcome.messages < outcome.run.messages, "{told}");
+    let recorded = outcome.run.history(Map::new());
     assert_serializable(&recorded.unwrap(), &told);
     if let Some(lists) = workload.history() {
         assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);

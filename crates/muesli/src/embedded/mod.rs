@@ -15,7 +15,7 @@ mod signal;
 mod state;
 mod turn;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -39,7 +39,13 @@ struct Door {
     jobs: ArrayQueue<Job>,
     catalog: Mutex<Option<Arc<Catalog>>>,
     signal: Arc<Signal>,
+    sent: Sent,
 }
+
+/// How many messages a loop has sent to others, as of its last turn; apart from what others write.
+#[derive(Default)]
+#[repr(align(128))]
+struct Sent(AtomicU64);
 
 /// The loops of a database, from outside.
 struct Loops {
@@ -85,6 +91,7 @@ fn start<P: Protocol>(options: &Options, loops: usize, catalog: Arc<Catalog>) ->
             jobs: ArrayQueue::new(JOBS_MAX),
             catalog: Mutex::new(None),
             signal: Arc::new(Signal::default()),
+            sent: Sent::default(),
         })
         .collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -161,6 +168,10 @@ impl Away for Loops {
                 Some(catalog.clone());
             door.signal.raise_attention();
         }
+    }
+
+    fn messages(&self) -> u64 {
+        self.doors.iter().map(|door| door.sent.0.load(Ordering::Relaxed)).sum()
     }
 
     fn close(&self) -> Vec<Report> {

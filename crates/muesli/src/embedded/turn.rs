@@ -157,6 +157,7 @@ impl<P: Protocol> Loop<P> {
     fn publish(&mut self) -> bool {
         let machine = &mut *self.state.machine.borrow_mut();
         let mut any = false;
+        self.doors[self.at].sent.0.store(machine.messages, Ordering::Relaxed);
         for (to, out) in machine.out.iter_mut().enumerate() {
             let Some(link) = &mut self.links.to[to] else {
                 // To itself: a message that another role of this node held back.

@@ -1,12 +1,16 @@
 //! The end of a run: whether everything that was begun has ended, and what the run leaves behind.
 
 use std::fmt;
+use std::sync::Arc;
 
-use muesli_core::{Node, NodeId, Protocol, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_check::{BuildError, History};
+use muesli_core::{Catalog, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
+use serde_json::{Map, Value as Json};
 
 use super::World;
 use super::journal::{Journal, Recorded};
 use crate::clock::LocalClock;
+use crate::history::{self, Chain, Remains, Told};
 use crate::time::{Span, VirtualTime};
 use crate::trace::Digest;
 
@@ -19,14 +23,27 @@ pub struct Run {
     pub events: u64,
     /// When it ended.
     pub ended: VirtualTime,
+    /// How many messages were delivered from one node to another.
+    pub messages: u64,
     /// The trace, if its text was asked for.
     pub trace_text: Option<String>,
+    /// Spaces, and where their keys lived.
+    pub catalog: Arc<Catalog>,
     /// What each host recorded.
     pub hosts: Vec<HostHistory>,
 }
 
-/// The versions of a key, oldest first.
-pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
+impl Run {
+    /// The history, for the checker, with `meta` in its first line. Empty unless the setup asked
+    /// for one.
+    ///
+    /// # Errors
+    /// What was recorded is no history, such as two transactions of one name: a mistake of the
+    /// protocol.
+    pub fn history(&self, meta: Map<String, Json>) -> Result<History, BuildError> {
+        history::by_versions(&self.hosts, &self.catalog, meta)
+    }
+}
 
 /// What one host recorded.
 #[derive(Debug)]
@@ -45,11 +62,25 @@ impl HostHistory {
     pub fn transactions(&self) -> impl Iterator<Item = Recorded<'_>> {
         self.journal.transactions(&self.clock)
     }
+}
 
-    /// The timestamp at which a participant here applied `txn`, where its coordinator may not
-    /// have learned it.
-    pub fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
+impl Remains for HostHistory {
+    fn told(&self) -> impl Iterator<Item = Told<'_>> {
+        self.transactions().map(|recorded| Told {
+            record: recorded.record,
+            status: recorded.status,
+            begin: recorded.begin.as_nanos(),
+            end: recorded.end.map(|end| end.as_nanos()),
+            operations: recorded.operations,
+        })
+    }
+
+    fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.journal.applied_at(txn)
+    }
+
+    fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
+        &self.chains
     }
 }
 
@@ -144,6 +175,8 @@ impl<P: Protocol> World<P> {
             digest: self.trace.digest(),
             events: self.trace.events(),
             ended: self.now,
+            messages: self.messages,
+            catalog: self.catalog,
             trace_text: self.trace.text().map(str::to_owned),
         }
     }

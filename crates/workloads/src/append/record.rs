@@ -3,10 +3,11 @@
 //! Each attempt is a transaction of its own, with elements of its own: an attempt that aborted
 //! must leave no element behind, and only unique elements can show that.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use muesli_core::Nanos;
 
+use crate::per_client::PerClient;
 use crate::tally::Ended;
 
 /// How a transaction of a list history ended.
@@ -118,36 +119,35 @@ impl Notebook {
 
 /// The notebooks of all clients, and of the one that reads everything at the end.
 #[derive(Debug)]
-pub(super) struct Notebooks(Vec<Mutex<Notebook>>);
+pub(super) struct Notebooks(PerClient<Notebook>);
 
 impl Notebooks {
     pub fn new(clients: u32) -> Notebooks {
         let notebook = |client| Notebook { client, ..Notebook::default() };
-        Notebooks((0..=clients).map(|client| Mutex::new(notebook(client))).collect())
+        Notebooks(PerClient::new(clients + 1, notebook))
     }
 
     /// The number of the client that reads everything at the end.
     pub fn last(&self) -> u32 {
-        self.0.len() as u32 - 1
+        self.0.clients() - 1
     }
 
     pub fn of(&self, client: u32) -> MutexGuard<'_, Notebook> {
-        self.0[client as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.of(client)
     }
 
     /// Notes an append to `key` and answers its element, which no other append has.
     pub fn note_append(&self, client: u32, key: u64) -> u64 {
         let mut notebook = self.of(client);
         notebook.elements += 1;
-        let element = notebook.elements * self.0.len() as u64 + u64::from(client);
+        let element = notebook.elements * u64::from(self.0.clients()) + u64::from(client);
         notebook.note(ListOperation::Append { key, element });
         element
     }
 
     /// Everything noted down so far; what is open may have committed.
     pub fn history(&self) -> ListHistory {
-        let all = (0..self.0.len() as u32).flat_map(|client| {
-            let notebook = self.of(client);
+        let all = self.0.all().flat_map(|notebook| {
             notebook.ended.iter().chain(&notebook.open).cloned().collect::<Vec<_>>()
         });
         ListHistory { transactions: all.collect() }

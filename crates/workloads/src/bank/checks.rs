@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use muesli::{Db, Error};
 
 use super::account::Account;
-use super::ledger::{Transfer, Update};
+use super::ledger::{Transfer, Update, closed};
 use super::{Bank, SPACE};
 use crate::workload::{Check, Complaints};
 
@@ -67,7 +67,7 @@ async fn read_accounts(bank: &Bank, db: &Db) -> Result<Vec<Account>, Error> {
 
 /// The bounds of every account; totals read; unknown outcomes; wrong snapshots; overdrawn ones.
 fn close_books(bank: &Bank) -> (Vec<Bounds>, u64, usize, Complaints, Complaints) {
-    let ledgers = bank.ledgers.closed();
+    let ledgers = closed(&bank.ledgers);
     let all: u64 = ledgers.iter().map(|ledger| ledger.all_written).sum();
     let booked = |account| {
         let booked = ledgers.iter().map(|ledger| ledger.booked(account));

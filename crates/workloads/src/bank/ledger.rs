@@ -1,9 +1,10 @@
 //! What each client knows it has done to each account, and what it may have done.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use hashbrown::HashMap;
 
+use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::Complaints;
 
@@ -86,29 +87,13 @@ impl Ledger {
 }
 
 /// The ledgers of all clients.
-#[derive(Debug)]
-pub(super) struct Ledgers(Vec<Mutex<Ledger>>);
+pub(super) type Ledgers = PerClient<Ledger>;
 
-impl Ledgers {
-    pub fn new(clients: u32) -> Ledgers {
-        Ledgers((0..clients).map(|_| Mutex::default()).collect())
-    }
-
-    pub fn of(&self, client: u32) -> MutexGuard<'_, Ledger> {
-        self.0[client as usize].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All ledgers, once no client runs any more.
-    pub fn closed(&self) -> Vec<MutexGuard<'_, Ledger>> {
-        let clients = 0..self.0.len() as u32;
-        clients
-            .map(|client| {
-                let mut ledger = self.of(client);
-                ledger.begin_life();
-                ledger
-            })
-            .collect()
-    }
+/// All ledgers, once no client runs any more.
+pub(super) fn closed(ledgers: &Ledgers) -> Vec<MutexGuard<'_, Ledger>> {
+    let mut all: Vec<_> = ledgers.all().collect();
+    all.iter_mut().for_each(|ledger| ledger.begin_life());
+    all
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload, ended, transact};
 
 use account::Account;
-use ledger::{Ledgers, Transfer};
+use ledger::{Ledger, Ledgers, Transfer};
 use mix::{Choice, Mix};
 
 /// The space with the accounts.
@@ -120,7 +120,7 @@ impl Bank {
             overdraft: values.flag("overdraft"),
             keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
             mix,
-            ledgers: Ledgers::new(clients),
+            ledgers: Ledgers::new(clients, |_| Ledger::default()),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use muesli::{Db, Error};
 
+use super::ledger::closed;
 use super::record::{Record, UNITS};
 use super::{SPACE, Variant, Ycsb};
 use crate::workload::{Check, Complaints};
@@ -11,7 +12,7 @@ const CHUNK: usize = 500;
 
 pub(super) async fn check(ycsb: &Ycsb, db: &Db) -> Result<Vec<Check>, Error> {
     let (records, mut wrong) = read_records(ycsb, db).await?;
-    let ledger = ycsb.ledgers.closed();
+    let ledger = closed(&ycsb.ledgers);
     wrong.extend(&ledger.wrong_records);
     let changes: u64 = records.iter().map(|record| record.changes).sum();
     let bounds = ledger.changes..=ledger.changes + ledger.changes_perhaps;

@@ -1,7 +1,6 @@
 //! What each client knows it has changed, what it may have changed, and what it saw wrong.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::Complaints;
 
@@ -47,30 +46,18 @@ impl Ledger {
 }
 
 /// The ledgers of all clients.
-#[derive(Debug)]
-pub(super) struct Ledgers(Vec<Mutex<Ledger>>);
+pub(super) type Ledgers = PerClient<Ledger>;
 
-impl Ledgers {
-    pub fn new(clients: u32) -> Ledgers {
-        Ledgers((0..clients).map(|_| Mutex::default()).collect())
+/// All books together, once no client runs any more.
+pub(super) fn closed(ledgers: &Ledgers) -> Ledger {
+    let mut all = Ledger::default();
+    for mut one in ledgers.all() {
+        one.begin_life();
+        all.changes += one.changes;
+        all.changes_perhaps += one.changes_perhaps;
+        all.groups_read += one.groups_read;
+        all.wrong_groups.extend(&one.wrong_groups);
+        all.wrong_records.extend(&one.wrong_records);
     }
-
-    pub fn of(&self, client: u32) -> MutexGuard<'_, Ledger> {
-        self.0[client as usize].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All books together, once no client runs any more.
-    pub fn closed(&self) -> Ledger {
-        let mut all = Ledger::default();
-        for client in 0..self.0.len() as u32 {
-            let mut one = self.of(client);
-            one.begin_life();
-            all.changes += one.changes;
-            all.changes_perhaps += one.changes_perhaps;
-            all.groups_read += one.groups_read;
-            all.wrong_groups.extend(&one.wrong_groups);
-            all.wrong_records.extend(&one.wrong_records);
-        }
-        all
-    }
+    all
 }

@@ -37,7 +37,7 @@ use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload};
 
 use keys::Keys;
-use ledger::Ledgers;
+use ledger::{Ledger, Ledgers};
 use record::{Layout, Record};
 
 /// The space with the records.
@@ -181,7 +181,7 @@ impl Ycsb {
             writes: values.count("writes"),
             updates: values.number("updates"),
             groups: values.number("groups"),
-            ledgers: Ledgers::new(clients),
+            ledgers: Ledgers::new(clients, |_| Ledger::default()),
         })
     }
 

@@ -1,0 +1,309 @@
+//! What the nodes recorded, as a history for the checker.
+//!
+//! The problem: nodes on every driver record their transactions in the same form, but know times
+//! and ends in forms of their own. The idea: each driver says what its nodes leave behind
+//! ([`Remains`]), and one place puts the transactions of all nodes into one history, with the
+//! chains of versions that the repositories hold in the end. A key is named by its space and
+//! itself, with a slash between, so that ranges of keys stay ranges.
+//!
+//! Where a coordinator did not learn the end of a transaction, any participant that applied it
+//! tells the version of its writes.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use muesli_check::{
+    BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
+    Version,
+};
+use muesli_core::recorder::{Operation, Status, TxnRecord};
+use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use serde_json::{Map, Value as Json};
+
+/// A transaction as its node recorded it, and what its client was told.
+#[derive(Clone, Debug)]
+pub struct Told<'a> {
+    /// The record as its coordinator made it; its end and times may be wrong for its client.
+    pub record: &'a TxnRecord,
+    /// How it ended as far as its client was told.
+    pub status: Status,
+    /// In nanoseconds, on one clock for all nodes.
+    pub begin: u64,
+    /// When its client was told of its end; `None` if it never was.
+    pub end: Option<u64>,
+    /// What it did, in order.
+    pub operations: Cow<'a, [Operation]>,
+}
+
+impl<'a> Told<'a> {
+    /// A transaction whose client was told what was recorded, on a node whose clock is that of
+    /// all.
+    pub fn as_recorded((record, operations): (&'a TxnRecord, &'a [Operation])) -> Told<'a> {
+        Told {
+            record,
+            status: record.status,
+            begin: record.begin.0,
+            end: record.end.map(|end| end.0),
+            operations: Cow::Borrowed(operations),
+        }
+    }
+}
+
+/// The versions of a key, oldest first.
+pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
+
+/// What a node leaves behind, on any driver.
+pub trait Remains {
+    /// The transactions begun there.
+    fn told(&self) -> impl Iterator<Item = Told<'_>>;
+    /// Where a participant there applied a transaction.
+    fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
+    /// The version chains of its repositories.
+    fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
+}
+
+/// The history of a run from what its nodes left behind, with `meta` in its first line.
+///
+/// # Errors
+/// What was recorded is no history, such as two transactions of one name: a mistake of the
+/// protocol.
+pub fn by_versions<N: Remains>(
+    nodes: &[N],
+    catalog: &Catalog,
+    meta: Map<String, Json>,
+) -> Result<History, BuildError> {
+    let mut builder = HistoryBuilder::new(Kind::Version);
+    builder.meta(meta);
+    let names = Names { catalog };
+    for node in nodes {
+        for told in node.told() {
+            let asked = matches!(told.status, Status::Unknown | Status::Running);
+            let applied = || nodes.iter().find_map(|node| node.applied_at(told.record.id));
+            let at = told.record.at.or_else(|| if asked { applied() } else { None });
+            names.add(&mut builder, &told, at)?;
+        }
+    }
+    for (repository, chains) in nodes.iter().flat_map(|node| node.chains()) {
+        let replica = format!("r{}", repository.0);
+        for (space, key, versions) in chains {
+            // Version zero is what was there before anybody wrote.
+            let written = versions.iter().filter(|version| **version != Timestamp::ZERO);
+            let versions: Vec<_> = written.map(|version| Version::Number(version.0)).collect();
+            if !versions.is_empty() {
+                builder.order(&names.key(*space, key), Value::Text(&replica), &versions)?;
+            }
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// How spaces are named in keys.
+struct Names<'a> {
+    catalog: &'a Catalog,
+}
+
+impl Names<'_> {
+    fn key(&self, space: SpaceId, key: &SmallBytes) -> Vec<u8> {
+        let mut name = self.space(space).as_bytes().to_vec();
+        name.push(b'/');
+        name.extend_from_slice(key.as_slice());
+        name
+    }
+
+    /// After all keys of the space: the byte after the slash is the digit zero.
+    fn end_of(&self, space: SpaceId) -> Vec<u8> {
+        let mut name = self.space(space).as_bytes().to_vec();
+        name.push(b'/' + 1);
+        name
+    }
+
+    fn space(&self, space: SpaceId) -> &str {
+        self.catalog.space(space).map_or("?", |space| &space.name)
+    }
+
+    fn add(
+        &self,
+        builder: &mut HistoryBuilder,
+        told: &Told<'_>,
+        at: Option<Timestamp>,
+    ) -> Result<(), BuildError> {
+        let record = told.record;
+        let id = record.id.to_string();
+        let mut transaction = builder.transaction(Header {
+            id: TxnId::Text(&id),
+            session: Value::Unsigned(record.session),
+            begin: told.begin,
+            end: told.end,
+            status: checked(told.status),
+            read_only: Some(record.read_only),
+            timestamp: at.map_or(Value::Unrecorded, |at| Value::Unsigned(at.0)),
+        })?;
+        let last = last_writes(&told.operations);
+        let mut written = BTreeSet::new();
+        for (place, operation) in told.operations.iter().enumerate() {
+            if let Operation::Write { space, key, .. } = operation {
+                written.insert((*space, key));
+            }
+            let installs = told.status != Status::Aborted && last.contains(&place);
+            let version = at.filter(|_| installs).map(|at| Version::Number(at.0));
+            self.add_operation(&mut transaction, operation, version, &written)?;
+        }
+        Ok(())
+    }
+
+    fn add_operation(
+        &self,
+        transaction: &mut TransactionBuilder<'_>,
+        operation: &Operation,
+        version: Option<Version<'_>>,
+        written: &BTreeSet<(SpaceId, &SmallBytes)>,
+    ) -> Result<(), BuildError> {
+        match operation {
+            Operation::Read { space, key, version, hash } => {
+                transaction.read(&self.key(*space, key), version.0, value(*hash))?;
+            }
+            Operation::ReadOwn { space, key, hash } => {
+                transaction.read(&self.key(*space, key), Seen::Own, value(*hash))?;
+            }
+            Operation::Write { space, key, hash: Some(hash) } => {
+                let hash = Value::Unsigned(*hash);
+                transaction.write(&self.key(*space, key), version, hash)?;
+            }
+            Operation::Write { space, key, hash: None } => {
+                transaction.delete(&self.key(*space, key), version)?;
+            }
+            Operation::Scan { space, lo, hi, rows } => {
+                let seen = rows.iter().map(|(key, version, hash)| {
+                    (self.key(*space, key), Seen::from(version.0), value(*hash))
+                });
+                // Own writes hide what else is there, so nothing was read under them.
+                let inside = |key: &SmallBytes| key >= lo && hi.as_ref().is_none_or(|hi| key < hi);
+                let own = written.iter().filter(|(of, key)| of == space && inside(key));
+                let own = own.map(|(_, key)| (self.key(*space, key), Seen::Own, Value::Unrecorded));
+                let rows: Vec<_> = seen.chain(own).collect();
+                let rows = rows.iter().map(|(key, seen, value)| (&key[..], *seen, *value));
+                let high =
+                    hi.as_ref().map_or_else(|| self.end_of(*space), |hi| self.key(*space, hi));
+                transaction.scan(&self.key(*space, lo), Some(&high), rows)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places of the writes that no later write of the transaction hides.
+fn last_writes(operations: &[Operation]) -> BTreeSet<usize> {
+    let mut hidden = BTreeSet::new();
+    let newest_first = operations.iter().enumerate().rev();
+    let last = newest_first.filter_map(|(place, operation)| match operation {
+        Operation::Write { space, key, .. } => hidden.insert((*space, key)).then_some(place),
+        _ => None,
+    });
+    last.collect()
+}
+
+fn checked(status: Status) -> muesli_check::Status {
+    match status {
+        Status::Committed => muesli_check::Status::Committed,
+        Status::Aborted => muesli_check::Status::Aborted,
+        Status::Unknown => muesli_check::Status::Unknown,
+        Status::Running => muesli_check::Status::Running,
+    }
+}
+
+fn value(hash: Option<u64>) -> Value<'static> {
+    hash.map_or(Value::Null, Value::Unsigned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_core::{Nanos, NodeId, Recorder, SpaceOptions};
+
+    #[derive(Default)]
+    struct Left {
+        recorder: Recorder,
+        chains: Vec<(RepositoryId, Vec<Chain>)>,
+    }
+
+    impl Remains for Left {
+        fn told(&self) -> impl Iterator<Item = Told<'_>> {
+            self.recorder.transactions().map(Told::as_recorded)
+        }
+
+        fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
+            self.recorder.applied_at(txn)
+        }
+
+        fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
+            &self.chains
+        }
+    }
+
+    fn catalog() -> Catalog {
+        let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+        catalog.with_space("s", SpaceOptions::default()).unwrap()
+    }
+
+    fn id(node: u32, sequence: u64) -> muesli_core::TxnId {
+        muesli_core::TxnId { node: NodeId(node), incarnation: 1, sequence }
+    }
+
+    fn text(nodes: &[Left]) -> String {
+        let history = by_versions(nodes, &catalog(), Map::new()).unwrap();
+        let mut out = Vec::new();
+        history.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn write(key: &str, hash: Option<u64>) -> Operation {
+        Operation::Write { space: SpaceId(0), key: key.into(), hash }
+    }
+
+    fn left(status: Status, operations: Vec<Operation>) -> Left {
+        let mut recorder = Recorder::new();
+        let (end, at) = match status {
+            Status::Committed => (Some(Nanos(20)), Some(Timestamp(7))),
+            Status::Aborted => (Some(Nanos(20)), None),
+            Status::Unknown | Status::Running => (None, None),
+        };
+        let mut operations = operations;
+        recorder.transaction(id(1, 1), 3, false, Nanos(10), end, status, at, &mut operations);
+        Left { recorder, ..Left::default() }
+    }
+
+    #[test]
+    fn only_last_writes_of_committed_transactions_have_versions() {
+        let writes = || vec![write("a", Some(1)), write("b", None), write("a", Some(2))];
+        let committed = text(&[left(Status::Committed, writes())]);
+        let operations = r#"[["w","s/a",null,1],["d","s/b",7],["w","s/a",7,2]]"#;
+        assert!(committed.contains(operations), "{committed}");
+        let aborted = text(&[left(Status::Aborted, writes())]);
+        let operations = r#"[["w","s/a",null,1],["d","s/b",null],["w","s/a",null,2]]"#;
+        assert!(aborted.contains(operations), "{aborted}");
+    }
+
+    #[test]
+    fn unknown_outcomes_are_filled_from_any_participant() {
+        let mut participant = Recorder::new();
+        participant.applied(id(1, 1), Timestamp(9));
+        let participant = Left { recorder: participant, ..Left::default() };
+        let unknown = left(Status::Unknown, vec![write("a", Some(1))]);
+        assert!(text(&[unknown]).contains(r#"["w","s/a",null,1]"#));
+        let unknown = left(Status::Unknown, vec![write("a", Some(1))]);
+        assert!(text(&[unknown, participant]).contains(r#"["w","s/a",9,1]"#));
+    }
+
+    #[test]
+    fn scans_end_with_their_space_and_chains_begin_after_version_zero() {
+        let rows = vec![("b".into(), Timestamp(4), None)];
+        let (space, lo) = (SpaceId(0), SmallBytes::EMPTY);
+        let scan = Operation::Scan { space, lo, hi: None, rows };
+        let mut left = left(Status::Committed, vec![write("c", Some(1)), scan]);
+        let versions = vec![Timestamp::ZERO, Timestamp(4)];
+        left.chains = vec![(RepositoryId(2), vec![(space, "\u{e9}".into(), versions)])];
+        let text = text(&[left]);
+        assert!(text.contains(r#"["s","s/","s0",[["s/b",4,null],["s/c","own"]]]"#), "{text}");
+        assert!(text.contains(r#""node":"r2","vs":[4]"#), "{text}");
+    }
+}
