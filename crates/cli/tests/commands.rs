@@ -212,7 +212,7 @@ fn calibrate_writes_a_table_of_costs() {
     assert_eq!(status(&output), 0, "{}", text(&output.stderr));
     let written = read(&file);
     assert_eq!(written, text(&output.stdout));
-    assert!(text(&output.stderr).contains("measuring a socket"));
+    assert!(text(&output.stderr).contains("measuring a connection"));
     let first = written.lines().next().expect("a first line");
     assert!(first.starts_with("# Costs of a node's work, measured by `muesli calibrate` on 20"));
     let costs: Costs = written.parse().expect("a table of costs");
