@@ -16,7 +16,6 @@
 //! | [`disk`] | when a record is stable, and what a crash leaves |
 //! | [`clock`] | what time a node thinks it is |
 //! | [`fault`], [`plan`] | what goes wrong, when, and when it is repaired |
-//! | [`scenario`] | what command repeats a run |
 //! | [`calibrate`] | what the costs are on this machine |
 //! | [`history`] | what the checker is told of all this |
 //! | [`trace`] | whether two runs were the same |
@@ -33,7 +32,6 @@ pub mod plan;
 pub mod processor;
 pub mod queue;
 pub mod random;
-pub mod scenario;
 pub mod time;
 pub mod topology;
 pub mod trace;

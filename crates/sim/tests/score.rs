@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::{Db, Error, Range, Retry, Space, SpaceOptions, Tx};
-use muesli_check::{Level, Options};
+use muesli_check::{Level, Options, Verdict};
 use muesli_core::recorder::Status;
-use muesli_core::{Catalog, NodeId, Protocol};
+use muesli_core::{Catalog, NodeId};
 use muesli_protocols::score::{Rules, Score};
 use muesli_sim::latency::Latency;
+use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::{Random, Seed};
-use muesli_sim::scenario::Scenario;
-use muesli_sim::time::Span;
+use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, World};
 use serde_json::Map;
@@ -34,34 +34,29 @@ struct Tally {
     wrong_totals: Cell<u64>,
 }
 
-fn setup(scenario: &Scenario) -> Setup<Score> {
+fn catalog(replicas: usize) -> Catalog {
     let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
-    let catalog = Catalog::new(&homes, scenario.replicas as usize, &homes).expect("a catalog");
+    let catalog = Catalog::new(&homes, replicas, &homes).expect("a catalog");
     let with_space = |catalog: Catalog, name| catalog.with_space(name, SpaceOptions::default());
     let catalog = with_space(catalog, "accounts").and_then(|catalog| with_space(catalog, "notes"));
-    let catalog = catalog.expect("two spaces");
+    catalog.expect("two spaces")
+}
+
+fn setup(seed: u64, plan: Plan, replicas: usize) -> Setup<Score> {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
-    let mut setup = Setup::new(scenario.seed, Arc::new(catalog), topology, scenario.plan());
+    let mut setup = Setup::new(Seed::new(seed), Arc::new(catalog(replicas)), topology, plan);
     setup.history = true;
     setup.settings.keep_tombstones = true;
     setup
 }
 
-fn scenario(seed: u64, faults: &str, replicas: u32) -> Scenario {
-    Scenario {
-        protocol: Score::NAME.to_owned(),
-        workload: "bank".to_owned(),
-        seed: Seed::new(seed),
-        nodes: NODES,
-        replicas,
-        clients: CLIENTS,
-        time: Span::from_millis(600),
-        faults: faults.parse().expect("kinds of faults"),
-        faults_max: 8,
-        plan: None,
-    }
+fn drawn_plan(seed: u64, kinds: &str) -> Plan {
+    let kinds = kinds.parse().expect("kinds of faults");
+    let horizon = VirtualTime::ZERO + Span::from_millis(600);
+    let shape = PlanShape { nodes: NODES, clients: CLIENTS, horizon, kinds, faults_max: 8 };
+    shape.draw(Seed::new(seed))
 }
 
 async fn balance(tx: &Tx, accounts: Space, account: u64) -> Result<u64, Error> {
@@ -163,19 +158,24 @@ fn run(setup: Setup<Score>) -> Outcome {
     Outcome { run: world.finish(), tally, settled }
 }
 
+/// Serializable, and in the order of each session.
+fn judge(run: &Run) -> Verdict {
+    let history = run.history(Map::new());
+    let options = Options { session_order: true, ..Options::default() };
+    muesli_check::check(&history.expect("a history"), Level::Serializable, &options)
+}
+
 #[test]
 fn totals_hold_and_everything_ends_under_every_kind_of_fault() {
     let kinds = ["none", "crash", "client", "partition", "link", "pause", "disk", "skew", "all"];
     for kind in kinds {
         for seed in 0..10 {
-            let scenario = scenario(seed, kind, 1 + seed as u32 % 3);
-            let told = format!("repeat it by: {scenario}");
-            let outcome = run(setup(&scenario));
+            let (plan, replicas) = (drawn_plan(seed, kind), 1 + seed as usize % 3);
+            let told = format!("seed {seed}, {replicas} replicas, plan {plan}");
+            let outcome = run(setup(seed, plan, replicas));
             assert_eq!(outcome.settled, Ok(()), "{told}");
             assert_eq!(outcome.tally.wrong_totals.get(), 0, "{told}");
-            let history = outcome.run.history(Map::new()).expect("a history");
-            let options = Options { session_order: true, ..Options::default() };
-            let verdict = muesli_check::check(&history, Level::Serializable, &options);
+            let verdict = judge(&outcome.run);
             assert!(verdict.holds(), "{told}\n{verdict}");
             assert!(outcome.tally.transfers.get() > 50, "{told}");
             assert!(outcome.tally.audits.get() > 20, "{told}");
@@ -187,7 +187,7 @@ fn totals_hold_and_everything_ends_under_every_kind_of_fault() {
 fn one_seed_gives_one_trace_byte_for_byte() {
     for seed in 0..3 {
         let traced = || {
-            let setup = Setup { trace_text: true, ..setup(&scenario(seed, "all", 2)) };
+            let setup = Setup { trace_text: true, ..setup(seed, drawn_plan(seed, "all"), 2) };
             run(setup).run
         };
         let (first, second) = (traced(), traced());
@@ -207,8 +207,7 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
     let plan = "horizon 600ms; 200ms+100ms crash n1; 350ms+50ms crash n2; 450ms+9ms crash n3";
     let mut unknown = 0;
     for seed in 0..10 {
-        let plan = Some(plan.parse().expect("a plan"));
-        let outcome = run(setup(&Scenario { plan, ..scenario(seed, "none", 1) }));
+        let outcome = run(setup(seed, plan.parse().expect("a plan"), 1));
         let all: Vec<_> = outcome.run.hosts.iter().flat_map(|host| host.transactions()).collect();
         let committed = all.iter().filter(|txn| txn.status == Status::Committed).count() as u64;
         let told =
@@ -231,11 +230,11 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
 /// Whether some seed shows that SCORe without one of its rules is not serializable.
 fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
     (0..40).any(|seed| {
-        let mut broken = setup(&scenario(seed, kinds, 1 + seed as u32 % 2));
+        let replicas = 1 + seed as usize % 2;
+        let mut broken = setup(seed, drawn_plan(seed, kinds), replicas);
         break_rule(&mut broken.rules);
         let outcome = run(broken);
-        let history = outcome.run.history(Map::new()).expect("a history");
-        !muesli_check::check(&history, Level::Serializable, &Options::default()).holds()
+        !judge(&outcome.run).holds()
     })
 }
 
