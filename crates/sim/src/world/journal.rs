@@ -148,7 +148,11 @@ impl Segment {
         } else {
             Cow::Borrowed(operations)
         };
-        Recorded { record, status, operations, begin: clock.virtual_at(record.begin), end }
+        // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
+        // the way back goes by another piece of it, and may come out late by a part of the turn.
+        let begin = clock.virtual_at(record.begin);
+        let begin = end.map_or(begin, |end| begin.min(end));
+        Recorded { record, status, operations, begin, end }
     }
 }
 
