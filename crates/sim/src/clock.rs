@@ -106,12 +106,10 @@ impl LocalClock {
         now + Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The clock leaps forward by `leap` and runs at `drift` from now on.
-    ///
-    /// # Panics
-    /// If `now` is before an earlier change.
+    /// The clock leaps forward by `leap` and runs at `drift` from `now` on, or from its last change
+    /// on if that is later.
     pub fn adjust(&mut self, now: VirtualTime, leap: Span, drift: Drift) {
-        assert!(now >= self.newest.start, "clocks are adjusted in order of time");
+        let now = now.max(self.newest.start);
         let local_start = self.newest.local(now).saturating_add(leap.as_nanos());
         let earlier = std::mem::replace(&mut self.newest, Piece { start: now, local_start, drift });
         self.earlier.push(earlier);

@@ -166,6 +166,11 @@ impl<I> Processor<I> {
         load.cost(costs).times(self.slowdown)
     }
 
+    /// When the turn under way ends; in the past if there is none.
+    pub fn free_at(&self) -> VirtualTime {
+        self.busy_until
+    }
+
     /// Begins no turn before `until`. What is under way ends.
     pub fn pause(&mut self, until: VirtualTime) {
         self.paused_until = self.paused_until.max(until);

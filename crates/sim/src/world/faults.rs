@@ -33,7 +33,10 @@ impl<P: Protocol> World<P> {
             Fault::Slow(node, by) => self.machine(node, |host, _| host.processor.slow_down(by)),
             Fault::SlowDisk(node, by) => self.machine(node, |host, _| host.disk.slow_down(by)),
             Fault::Skew(node, leap, drift) => {
-                self.machine(node, |host, now| host.clock.adjust(now, leap, drift));
+                self.machine(node, |host, now| {
+                    let moment = host.after_turn(now);
+                    host.clock.adjust(moment, leap, drift);
+                });
             }
         }
     }
@@ -60,7 +63,8 @@ impl<P: Protocol> World<P> {
             Fault::Slow(node, _) => self.machine(node, |host, _| host.processor.slow_down(1)),
             Fault::SlowDisk(node, _) => self.machine(node, |host, _| host.disk.slow_down(1)),
             Fault::Skew(node, _, _) => self.machine(node, |host, now| {
-                host.clock.adjust(now, Span::ZERO, Drift::default());
+                let moment = host.after_turn(now);
+                host.clock.adjust(moment, Span::ZERO, Drift::default());
             }),
         }
     }
@@ -126,7 +130,8 @@ impl<P: Protocol> World<P> {
         let place = slot.node.0 as usize;
         let station = std::rc::Rc::clone(&self.stations[place]);
         let mut host = station.host.borrow_mut();
-        host.set_time(self.now);
+        let moment = host.after_turn(self.now);
+        host.set_time(moment);
         drop(host);
         // The node is there, and is told what a session that ends tells it.
         let here = client::enter(station as std::rc::Rc<dyn Engine>);

@@ -204,6 +204,12 @@ impl<P: Protocol> Host<P> {
         self.sort_effects();
     }
 
+    /// Now, or the end of the turn under way: the node has told times up to there, and what
+    /// happens to it from outside comes after them.
+    pub(super) fn after_turn(&self, now: VirtualTime) -> VirtualTime {
+        now.max(self.processor.free_at())
+    }
+
     /// Tells the node the time.
     pub(super) fn set_time(&mut self, now: VirtualTime) {
         self.now = now;
