@@ -31,11 +31,11 @@ pub enum Abort {
     Rollback,
 }
 
-/// The end of a transaction as its participants agree on it.
+/// The end of a transaction as its participants agree on it; `P` says where a committed one lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
-    /// Its writes take effect at this timestamp.
-    Commit(Timestamp),
+pub enum Decision<P = Timestamp> {
+    /// Its writes take effect at this place.
+    Commit(P),
     /// It has no effect.
     Abort(Abort),
 }

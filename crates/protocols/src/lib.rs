@@ -9,6 +9,7 @@ use muesli_core::Protocol;
 use thiserror::Error;
 
 pub mod score;
+pub mod two_phase;
 
 /// What is done with a protocol that was chosen by name, whichever it is.
 pub trait Choice {
