@@ -21,6 +21,9 @@ const JOBS_PER_TURN: usize = 256;
 /// With so many messages waiting for a full ring, no new work is taken on.
 const BACKLOG_MAX: usize = 4096;
 
+/// A loop that expects an answer from another looks around for so many times as long.
+const PATIENCE: u64 = 10;
+
 /// What a loop is made from.
 pub(super) struct Plan<P: Protocol> {
     pub database: u64,
@@ -60,8 +63,9 @@ impl<P: Protocol> Loop<P> {
         let effects = Effects { recorder, ..Effects::default() };
         let machine = Machine::new(node, effects, plan.doors.len());
         let Plan { database, clock, origin, history, .. } = plan;
+        let signal = door.signal.clone();
         Loop {
-            state: Rc::new(State::new(database, machine, clock, origin, history)),
+            state: Rc::new(State::new(database, machine, signal, clock, origin, history)),
             executor,
             links: plan.links,
             doors: plan.doors,
@@ -81,15 +85,15 @@ impl<P: Protocol> Loop<P> {
             machine.node.start(&mut machine.effects);
             machine.perform();
         }
-        let mut idle_since = None;
+        let mut idle_until = None;
         while !self.stop.load(Ordering::Relaxed) {
             if self.turn() {
-                idle_since = None;
+                idle_until = None;
                 continue;
             }
             let now = self.state.read_clock();
-            let since = *idle_since.get_or_insert(now);
-            if now - since < self.spin {
+            let until = *idle_until.get_or_insert_with(|| now + self.patience());
+            if now < until {
                 std::hint::spin_loop();
             } else {
                 self.sleep(now);
@@ -99,6 +103,13 @@ impl<P: Protocol> Loop<P> {
         drop(self.executor); // Its tasks roll back what they had open while the engine is here.
         drop(entered);
         report
+    }
+
+    /// How long to look around for work before sleeping: longer where another loop is about to
+    /// answer, because being woken costs more than most answers take.
+    fn patience(&self) -> Nanos {
+        let expects = self.state.machine.borrow().expects_answers();
+        if expects { Nanos(self.spin.0 * PATIENCE) } else { self.spin }
     }
 
     /// One turn; whether anything was done.
@@ -120,6 +131,7 @@ impl<P: Protocol> Loop<P> {
     fn take_messages(&mut self, now: Nanos) -> bool {
         let machine = &mut *self.state.machine.borrow_mut();
         machine.effects.now = now;
+        self.doors[self.at].signal.take_mail();
         if self.doors[self.at].signal.take_attention() {
             let door = &self.doors[self.at];
             let catalog = door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
@@ -157,6 +169,7 @@ impl<P: Protocol> Loop<P> {
     fn publish(&mut self) -> bool {
         let machine = &mut *self.state.machine.borrow_mut();
         let mut any = false;
+        machine.has_outgoing = false;
         self.doors[self.at].sent.0.store(machine.messages, Ordering::Relaxed);
         for (to, out) in machine.out.iter_mut().enumerate() {
             let Some(link) = &mut self.links.to[to] else {
@@ -177,7 +190,7 @@ impl<P: Protocol> Loop<P> {
             }
             if sent {
                 any = true;
-                self.doors[to].signal.wake();
+                self.doors[to].signal.post();
             }
         }
         any
