@@ -5,7 +5,7 @@ use muesli_core::parts::transaction::{ReadEntry, check_size};
 use muesli_core::{Abort, Failure, Here, Role, SmallBytes, SpaceId, Step, Txn};
 
 use super::coordinator::{Context, Coordinator, Slot};
-use super::reads::NotServed;
+use super::reads::{NotServed, Reading};
 use super::requests::Kind;
 use super::{TwoPhase, Variant};
 
@@ -32,6 +32,13 @@ impl Slot {
             self.sets.reads.push(read);
         }
         Ok(())
+    }
+
+    /// How it reads now.
+    #[inline]
+    fn reading<V: Variant>(&self, reader: V::Reader) -> Reading<V> {
+        let (snapshot, first) = (self.snapshot.unwrap_or(self.base), self.snapshot.is_none());
+        Reading { snapshot, first, reader }
     }
 
     pub fn may_read_now(&self) -> bool {
@@ -93,27 +100,19 @@ impl<V: Variant> Coordinator<V> {
         let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
             return false;
         };
-        let (snapshot, first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
+        let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
         let noting = slot.keeps_reads::<V>();
         let reads = &mut slot.sets.reads;
         let before = reads.len();
-        let read = participant.read_all_here(
-            space,
-            keys,
-            snapshot,
-            first,
-            reader,
-            &mut at,
-            |place, read| {
-                out[place] = read.version.value.cloned();
-                if noting {
-                    let (handle, version) = (read.handle, read.version.at);
-                    let key = keys[place].clone();
-                    reads.push(ReadEntry { space, repository: replica, handle, key, version });
-                }
-            },
-        );
+        let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
+            out[place] = read.version.value.cloned();
+            if noting {
+                let (handle, version) = (read.handle, read.version.at);
+                let key = keys[place].clone();
+                reads.push(ReadEntry { space, repository: replica, handle, key, version });
+            }
+        });
         let Ok(snapshot) = read else {
             slot.sets.reads.truncate(before);
             return false;
@@ -152,9 +151,9 @@ impl<V: Variant> Coordinator<V> {
         let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
             return Ok(Local::Ask);
         };
-        let (snapshot, first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
+        let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
-        match participant.read_here(space, key, snapshot, first, reader, &mut at) {
+        match participant.read_here(space, key, reading, &mut at) {
             Ok(read) => {
                 slot.snapshot = Some(read.snapshot);
                 let (version, value) = (read.version, read.version.value.cloned());

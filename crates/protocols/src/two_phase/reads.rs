@@ -18,6 +18,16 @@ pub(super) enum WaitingRead<V: Variant> {
     Range(ScanRequest<V>),
 }
 
+/// How a transaction reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<V: Variant> {
+    /// The snapshot, or for a first read the least it may be.
+    pub snapshot: Timestamp,
+    /// Whether this read fixes the snapshot.
+    pub first: bool,
+    pub reader: V::Reader,
+}
+
 /// How a key of this node was read.
 pub(super) struct ReadHere<'a> {
     pub snapshot: Timestamp,
@@ -96,11 +106,10 @@ impl<V: Variant> Participant<V> {
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
-        snapshot: Timestamp,
-        first: bool,
-        reader: V::Reader,
+        reading: Reading<V>,
         cx: &mut Context<'_, V>,
     ) -> Result<ReadHere<'_>, NotServed> {
+        let Reading { snapshot, first, reader } = reading;
         let snapshot = self.serve_at(snapshot, first, cx)?;
         cx.effects.work.reads += 1;
         self.space(space, cx);
@@ -122,12 +131,11 @@ impl<V: Variant> Participant<V> {
         &mut self,
         space: SpaceId,
         keys: &[SmallBytes],
-        snapshot: Timestamp,
-        first: bool,
-        reader: V::Reader,
+        reading: Reading<V>,
         cx: &mut Context<'_, V>,
         mut take: impl FnMut(usize, ReadHere<'_>),
     ) -> Result<Timestamp, NotServed> {
+        let Reading { snapshot, first, reader } = reading;
         let snapshot = self.serve_at(snapshot, first, cx)?;
         cx.effects.work.reads += keys.len() as u64;
         self.space(space, cx);
@@ -182,8 +190,9 @@ impl<V: Variant> Participant<V> {
     ) -> Result<ReadReply, NotServed> {
         let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
         let mut found = Vec::with_capacity(request.keys.len());
+        let reading = Reading { snapshot, first: false, reader: request.reader };
         for (space, key) in &request.keys {
-            let read = self.read_here(*space, key, snapshot, false, request.reader, cx)?;
+            let read = self.read_here(*space, key, reading, cx)?;
             found.push(Found::from(read.version));
         }
         let (request, committed) = (request.request, self.clock.committed());
