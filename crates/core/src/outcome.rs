@@ -14,8 +14,8 @@ pub enum Abort {
     /// A scanned range changed before the commit.
     #[error("a scanned range was changed by another transaction")]
     Phantom,
-    /// A lock was not free within the bounded wait.
-    #[error("another transaction held a lock for longer than the bounded wait")]
+    /// A lock was not free, and not within the bounded wait where waiting could have helped.
+    #[error("another transaction held a lock that this one needed")]
     Locked,
     /// The snapshot is older than the oldest version still kept.
     #[error("the snapshot is older than the versions still kept")]

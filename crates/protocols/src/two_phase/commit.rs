@@ -44,6 +44,10 @@ impl<V: Variant> Coordinator<V> {
         mut here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> Step<Committed> {
+        if !self.operations.is_empty() {
+            // Reads that are under way as their transaction is to end have come too late.
+            self.fail_operations(txn, &Failure::Ended, cx);
+        }
         let slot = match self.open(txn) {
             Ok(slot) => slot,
             Err(failure) => return Step::Done(Err(failure)),

@@ -159,9 +159,14 @@ impl<V: Variant> Coordinator<V> {
             self.learn_from(*reason);
         }
         self.end(txn, None, Status::Aborted, None, cx);
-        if self.operations.is_empty() {
-            return;
+        if !self.operations.is_empty() {
+            self.fail_operations(txn, failure, cx);
         }
+    }
+
+    /// Whatever the transaction still waits for has failed.
+    #[cold]
+    pub(super) fn fail_operations(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
         let waiting: Vec<_> = self
             .operations
             .iter()

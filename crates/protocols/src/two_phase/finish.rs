@@ -7,16 +7,22 @@
 //! it was merely slow.
 
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Abort, Address, Decision, RepositoryId, TxnId};
+use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
 use super::Variant;
-use super::message::{Message, Vote};
+use super::message::{Message, Record, Vote};
 use super::participant::{Context, Participant};
+
+/// The pause between two rounds of asking doubles this often at most.
+const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
 
 /// The votes that a participant in doubt has gathered.
 #[derive(Clone, Debug)]
 pub(super) struct Finishing<V: Variant> {
     votes: Votes<RepositoryId, V::Yes>,
+    /// How often the others were asked; each time it is longer to the next.
+    asked: u32,
+    next: Nanos,
 }
 
 impl<V: Variant> Participant<V> {
@@ -27,11 +33,16 @@ impl<V: Variant> Participant<V> {
             .table
             .in_doubt()
             .filter(|(_, prepared)| prepared.since + patience <= now)
+            .filter(|(_, prepared)| self.may_ask_about(prepared.prepare.txn, now))
             .map(|(_, prepared)| prepared.prepare.txn)
             .collect();
         for txn in doubtful {
             self.ask_about(txn, cx);
         }
+    }
+
+    fn may_ask_about(&self, txn: TxnId, now: Nanos) -> bool {
+        self.finishing.get(&txn).is_none_or(|finishing| finishing.next <= now)
     }
 
     fn ask_about(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
@@ -42,8 +53,11 @@ impl<V: Variant> Participant<V> {
         let finishing = self.finishing.entry(txn).or_insert_with(|| {
             let mut votes = Votes::from_voters(participants.iter().copied());
             votes.count(id, own);
-            Finishing { votes }
+            Finishing { votes, asked: 0, next: cx.now() }
         });
+        let pause = cx.settings.retry_after.0 << finishing.asked.min(BACK_OFF_DOUBLINGS_MAX);
+        finishing.next = cx.now() + Nanos(pause);
+        finishing.asked += 1;
         if finishing.votes.is_complete() {
             let decision = V::decide(&finishing.votes);
             self.finish_as(txn, decision, cx);
@@ -64,7 +78,12 @@ impl<V: Variant> Participant<V> {
             return; // Whoever asked has been told since.
         }
         self.forget_waiting(txn);
-        self.refuse(txn, Abort::Abandoned, cx);
+        if self.table.is_of_earlier_life(txn) {
+            // It will never be prepared here: nothing to remember, unless the log is all that is.
+            cx.log(|| Record::Refused { txn, reason: Abort::Abandoned });
+        } else {
+            self.refuse(txn, Abort::Abandoned, cx);
+        }
         self.vote(from, txn, Vote::No(Abort::Abandoned), cx);
     }
 

@@ -268,9 +268,10 @@ impl<V: Variant> Participant<V> {
     }
 
     fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
-        if !self.lock_timer_set {
+        let deadlines = self.waiting_prepares.values().map(|waiting| waiting.deadline);
+        if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
             self.lock_timer_set = true;
-            cx.set_timer(LOCK_TIMER, cx.settings.lock_wait);
+            cx.set_timer(LOCK_TIMER, next - cx.now());
         }
     }
 
@@ -306,9 +307,7 @@ impl<V: Variant> Participant<V> {
                 self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
             }
         }
-        if !self.waiting_prepares.is_empty() {
-            self.set_lock_timer(cx);
-        }
+        self.set_lock_timer(cx);
     }
 
     /// A transaction that was decided need not wait for locks any more.

@@ -4,11 +4,13 @@
 //! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
 //! other requests of the transaction are held.
 
+use std::collections::BTreeMap;
+
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{
-    Abort, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId,
+    Abort, Catalog, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId,
     Timestamp, Txn,
 };
 
@@ -93,19 +95,23 @@ impl<V: Variant> Coordinator<V> {
         let now = cx.now();
         for (to, asked) in groups {
             self.next_request += 1;
-            let id = self.next_request;
             let request = Request { op, to, asked, held: true, sent: now, since: now };
-            self.requests.insert(id, request);
-            let slot = self.slot(txn).expect("an open transaction");
-            if slot.may_read_now() {
-                slot.fixing = slot.snapshot.is_none();
-                self.send_request(id, cx);
-            } else {
-                slot.held.push(id);
-            }
+            self.issue(txn, self.next_request, request, cx);
         }
         self.set_sweep_timer(cx);
         op
+    }
+
+    /// Sends a request, or holds it while the snapshot is being fixed.
+    fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
+        self.requests.insert(id, request);
+        let slot = self.slot(txn).expect("a transaction that has not ended");
+        if slot.may_read_now() {
+            slot.fixing = slot.snapshot.is_none();
+            self.send_request(id, cx);
+        } else {
+            slot.held.push(id);
+        }
     }
 
     /// The replica of a partition to ask: one on this node, else in turn.
@@ -234,30 +240,74 @@ impl<V: Variant> Coordinator<V> {
             .map(|(id, _)| *id)
             .collect();
         for id in late {
-            let Some(request) = self.requests.get_mut(&id) else { continue };
-            let op = request.op;
+            let Some(request) = self.requests.get(&id) else { continue };
+            let Some(operation) = self.operations.get(&request.op) else { continue };
             if request.since + settings.give_up_after <= now {
-                let after_ms = settings.give_up_after.as_millis();
-                let Some(operation) = self.operations.get(&op) else { continue };
-                self.abort(operation.txn, &Failure::Timeout { after_ms }, cx);
-                continue;
+                let (txn, after_ms) = (operation.txn, settings.give_up_after.as_millis());
+                self.abort(txn, &Failure::Timeout { after_ms }, cx);
+            } else {
+                self.ask_others(id, cx);
             }
-            let partition = match &request.asked {
-                Asked::Keys(keys) => cx.catalog.partition(keys[0].1, &keys[0].2),
-                Asked::Partitions(partitions, _) => partitions[0],
-            };
-            let alone = match &request.asked {
-                Asked::Keys(keys) => keys.len() == 1,
-                Asked::Partitions(partitions, _) => partitions.len() == 1,
-            };
-            if alone {
-                let replicas: Vec<_> = cx.catalog.replicas_of(partition).collect();
-                let place = replicas.iter().position(|&replica| replica == request.to);
-                request.to = replicas[place.map_or(0, |place| place + 1) % replicas.len()];
-            }
-            self.send_request(id, cx);
         }
     }
+
+    /// Asks for everything in a request once more, each part of it at the replica after the one
+    /// that was asked. Where these are several, each gets a request of its own; an answer to the
+    /// old one that still comes is then nobody's.
+    fn ask_others(&mut self, id: u64, cx: &mut Context<'_, V>) {
+        let Some(mut request) = self.requests.remove(&id) else { return };
+        let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
+        let operation = self.operations.get_mut(&request.op).expect("requests have operations");
+        let txn = operation.txn;
+        operation.missing += groups.len() - 1;
+        let Some(slot) = self.slot(txn) else { return };
+        if slot.snapshot.is_none() {
+            slot.fixing = false; // It was this one: no other is sent before the snapshot is known.
+        }
+        if groups.len() == 1 {
+            (request.to, request.asked) = groups.remove(0);
+            return self.issue(txn, id, request, cx);
+        }
+        for (to, asked) in groups {
+            self.next_request += 1;
+            let part = Request { to, asked, held: true, ..request };
+            self.issue(txn, self.next_request, part, cx);
+        }
+    }
+}
+
+impl Asked {
+    /// Its parts by the replicas that follow `asked`, the one asked before.
+    fn by_next_replica(self, asked: RepositoryId, catalog: &Catalog) -> Vec<(RepositoryId, Asked)> {
+        let next = |partition: u16| {
+            let replicas: Vec<_> = catalog.replicas_of(partition).collect();
+            let place = replicas.iter().position(|&replica| replica == asked);
+            replicas[place.map_or(0, |place| place + 1) % replicas.len()]
+        };
+        match self {
+            Asked::Keys(keys) => {
+                let to = |key: &AskedKey| next(catalog.partition(key.1, &key.2));
+                grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
+            }
+            Asked::Partitions(partitions, limit) => {
+                grouped(partitions, |&partition| next(partition))
+                    .map(|(to, some)| (to, Asked::Partitions(some, limit)))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// What goes to each repository, in order.
+fn grouped<T>(
+    all: Vec<T>,
+    to: impl Fn(&T) -> RepositoryId,
+) -> impl Iterator<Item = (RepositoryId, Vec<T>)> {
+    let mut groups: BTreeMap<RepositoryId, Vec<T>> = BTreeMap::new();
+    for one in all {
+        groups.entry(to(&one)).or_default().push(one);
+    }
+    groups.into_iter()
 }
 
 /// Fills in where a request reads.

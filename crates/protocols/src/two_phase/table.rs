@@ -64,7 +64,8 @@ impl<V: Variant> Table<V> {
     /// earlier life or settled already, so that whatever was said of it comes too late.
     pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
         let known = self.settled.entry(txn.node).or_insert((txn.incarnation, 0));
-        if txn.incarnation > known.0 {
+        let is_new_life = txn.incarnation > known.0;
+        if is_new_life {
             *known = (txn.incarnation, 0);
         }
         if txn.incarnation < known.0 || txn.sequence < known.1 {
@@ -74,7 +75,30 @@ impl<V: Variant> Table<V> {
             known.1 = settled_below;
             self.forget_settled(txn.node, txn.incarnation, settled_below);
         }
+        if is_new_life {
+            self.forget_refusals_before(txn.node, txn.incarnation);
+        }
         true
+    }
+
+    /// Nothing of a coordinator's earlier lives is prepared any more, so whoever asks about a
+    /// transaction that was refused or aborted is told no, remembered or not. What was committed
+    /// stays: those in doubt must hear of it, and there are only as many as were under way when
+    /// the coordinator died.
+    fn forget_refusals_before(&mut self, node: NodeId, incarnation: u32) {
+        let first = TxnId { node, incarnation: 0, sequence: 0 };
+        let end = TxnId { node, incarnation, sequence: 0 };
+        let refused = |vote: &Vote<V>| !matches!(vote, Vote::Decided(Decision::Commit(_)));
+        let earlier = self.over.range(first..end).filter(|(_, vote)| refused(vote));
+        let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
+        for txn in forgotten {
+            self.over.remove(&txn);
+        }
+    }
+
+    /// Whether the coordinator has begun another life since.
+    pub fn is_of_earlier_life(&self, txn: TxnId) -> bool {
+        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.0)
     }
 
     fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
