@@ -44,6 +44,7 @@
 //! repository, with [`reads`], [`prepare`] (locks and validation) and [`finish`] (transactions
 //! whose coordinator died); [`gossip`] moves the watermark; [`message`] has all that is said.
 
+use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
 pub mod commit;
@@ -56,6 +57,7 @@ pub mod participant;
 pub mod prepare;
 pub mod reads;
 mod table;
+mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
@@ -113,6 +115,10 @@ impl Protocol for Score {
     type Rules = Rules;
     type Coordinator = Coordinator;
     type Participant = Participant;
+
+    fn is_about(message: &Message, catalog: &Catalog) -> bool {
+        wire::is_about(message, catalog)
+    }
 
     fn wire_bytes(message: &Message) -> usize {
         message.wire_bytes()
