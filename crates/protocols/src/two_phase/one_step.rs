@@ -9,6 +9,16 @@ use super::participant::{Context, Participant};
 use super::prepare::{Hindrance, NO_HANDLE};
 use super::{Standing, Variant};
 
+/// What spares a transaction work because no other one can be in its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alone {
+    /// Everything it read was newest and free of writers' locks when the repository had counted
+    /// so many [changes](Participant::changes). If there was none since, that is so still.
+    pub since: Option<u64>,
+    /// No other transaction runs anywhere: what is replaced is read by nobody any more.
+    pub on_the_node: bool,
+}
+
 impl<V: Variant> Participant<V> {
     /// Both phases in one step, for a transaction that this repository alone takes part in.
     /// `None`: it must take the long way, to wait for locks.
@@ -22,6 +32,7 @@ impl<V: Variant> Participant<V> {
         &mut self,
         sets: &mut TransactionSets,
         snapshot: Timestamp,
+        alone: Alone,
         reader: V::Reader,
         cx: &mut Context<'_, V>,
     ) -> Option<Result<Timestamp, Abort>> {
@@ -30,7 +41,8 @@ impl<V: Variant> Participant<V> {
             return Some(Err(Abort::SnapshotTooOld));
         }
         let mut standing = Standing::new(snapshot);
-        for read in &sets.reads {
+        let unchanged = alone.since == Some(self.changes);
+        for read in sets.reads.iter().take(if unchanged { 0 } else { usize::MAX }) {
             let (space, key) = (read.space, &read.key);
             let entry = (space, read.handle, key, read.version);
             match self.check_read(entry, &mut standing, || sets.own(space, key).is_some(), cx) {
@@ -68,7 +80,7 @@ impl<V: Variant> Participant<V> {
         };
         match V::decide_alone(V::yes(at, standing)) {
             Decision::Commit(place) => {
-                self.install_here(sets, place, cx);
+                self.install_here(sets, place, alone.on_the_node, cx);
                 Some(Ok(V::version(place)))
             }
             Decision::Abort(reason) => Some(Err(reason)),
@@ -80,8 +92,10 @@ impl<V: Variant> Participant<V> {
         &mut self,
         sets: &mut TransactionSets,
         place: V::Place,
+        alone: bool,
         cx: &mut Context<'_, V>,
     ) {
+        self.changes += 1;
         cx.log(|| {
             let write = |w: &WriteEntry| (w.space, w.key.clone(), w.value.clone());
             Record::Committed { at: place, writes: sets.writes.iter().map(write).collect() }
@@ -93,7 +107,10 @@ impl<V: Variant> Participant<V> {
                 NO_HANDLE => versions.find_or_create(NO_HANDLE, &write.key),
                 handle => handle,
             };
-            versions.install(handle, write.value.take(), V::version(place));
+            match write.value.take() {
+                Some(value) if alone => versions.overwrite(handle, value, V::version(place)),
+                value => versions.install(handle, value, V::version(place)),
+            }
             V::note_written(&mut self.keeper, (write.space, &write.key), place);
         }
         for read in &sets.reads {
@@ -101,6 +118,9 @@ impl<V: Variant> Participant<V> {
         }
         for range in &sets.scans {
             V::note_scanned_by(&mut self.keeper, range, place);
+        }
+        if alone {
+            self.low = self.low.max(V::version(place));
         }
         self.clock.apply(V::turn(place));
         if self.queue.is_empty() {
