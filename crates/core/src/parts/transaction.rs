@@ -12,7 +12,7 @@ use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::options::Limits;
 use crate::outcome::Failure;
-use crate::recorder::{Operation, value_hash};
+use crate::recorder::Operations;
 
 /// A key that was read, and what a validation needs to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct TransactionSets {
     /// Ranges scanned, as far as they were seen.
     pub scans: Vec<KeyRange>,
     /// For the history, if one is recorded.
-    pub operations: Vec<Operation>,
+    pub operations: Operations,
     write_index: BTreeMap<(SpaceId, SmallBytes), usize>,
     written_bytes: usize,
 }
@@ -188,30 +188,6 @@ impl TransactionSets {
         } else {
             merged.into_iter().take(limit).collect()
         }
-    }
-
-    /// Notes a read for the history.
-    pub fn note_read(
-        &mut self,
-        space: SpaceId,
-        key: &SmallBytes,
-        version: Timestamp,
-        value: Option<&SmallBytes>,
-    ) {
-        let (key, hash) = (key.clone(), value.map(value_hash));
-        self.operations.push(Operation::Read { space, key, version, hash });
-    }
-
-    /// Notes a read of the transaction's own write for the history.
-    pub fn note_read_own(&mut self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
-        let (key, hash) = (key.clone(), value.map(value_hash));
-        self.operations.push(Operation::ReadOwn { space, key, hash });
-    }
-
-    /// Notes a write for the history.
-    pub fn note_write(&mut self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
-        let (key, hash) = (key.clone(), value.map(value_hash));
-        self.operations.push(Operation::Write { space, key, hash });
     }
 }
 

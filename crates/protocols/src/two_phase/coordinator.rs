@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::parts::transaction::{TransactionSets, check_size};
 use muesli_core::parts::watermark::Watermark;
-use muesli_core::recorder::Status;
+use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
     Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Recorder,
     Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
@@ -80,6 +80,19 @@ pub(super) struct Slot {
     pub sets: TransactionSets,
 }
 
+impl Slot {
+    fn record(
+        &self,
+        id: TxnId,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let TxnOptions { session, read_only, .. } = self.options;
+        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
+    }
+}
+
 impl<V: Variant> Coordinator<V> {
     /// Whether no transaction but one runs in the whole database.
     #[inline]
@@ -144,12 +157,9 @@ impl<V: Variant> Coordinator<V> {
                 self.sequence += 1;
                 TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
             });
-            let slot = &mut self.slots[txn.slot as usize];
-            let (options, begun) = (slot.options, slot.begun);
+            let slot = &self.slots[txn.slot as usize];
             let end = (status != Status::Unknown).then_some(cx.effects.now);
-            let operations = &mut slot.sets.operations;
-            let (session, read_only) = (options.session, options.read_only);
-            recorder.transaction(id, session, read_only, begun, end, status, at, operations);
+            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
         let slot = &mut self.slots[txn.slot as usize];
         slot.running = false;
@@ -322,10 +332,13 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
         if cx.effects.recorder.is_some() {
             check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
-            let (noted_key, noted) = (key.clone(), value.clone());
-            slot.sets.write(space, key, value, &cx.settings.limits)?;
-            slot.sets.note_write(space, &noted_key, noted.as_ref());
-            return Ok(());
+            let mark = slot.sets.operations.mark();
+            slot.sets.operations.write(space, &key, value.as_ref());
+            let written = slot.sets.write(space, key, value, &cx.settings.limits);
+            if written.is_err() {
+                slot.sets.operations.rewind(mark);
+            }
+            return written;
         }
         slot.sets.write(space, key, value, &cx.settings.limits)
     }
@@ -406,19 +419,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 None => (u64::MAX - place as u64, Status::Running),
             };
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
-            let (session, read_only) = (slot.options.session, slot.options.read_only);
-            let mut operations = slot.sets.operations.clone();
-            let (begun, none) = (slot.begun, None);
-            recorder.transaction(
-                id,
-                session,
-                read_only,
-                begun,
-                None,
-                status,
-                none,
-                &mut operations,
-            );
+            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
         }
     }
 

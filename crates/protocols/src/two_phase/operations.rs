@@ -1,7 +1,7 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`requests`](super::requests).
 
-use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
 use muesli_core::{Abort, Failure, Here, Role, SmallBytes, SpaceId, Step, Txn};
 
 use super::coordinator::{Context, Coordinator, Slot};
@@ -78,7 +78,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    /// Reads a replica on this node, where nothing is in the way and no history is recorded.
+    /// Reads a replica on this node, where nothing is in the way.
     #[inline]
     pub(super) fn on_peek(
         &mut self,
@@ -91,7 +91,7 @@ impl<V: Variant> Coordinator<V> {
     ) -> bool {
         let reader = V::reader(self.id, self.incarnation, txn);
         let Ok(slot) = self.open(txn) else { return false };
-        let plain = slot.sets.writes.is_empty() && cx.effects.recorder.is_none();
+        let (plain, recording) = (slot.sets.writes.is_empty(), cx.effects.recorder.is_some());
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository || !slot.may_read_now() {
             return false;
@@ -103,12 +103,15 @@ impl<V: Variant> Coordinator<V> {
         let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
         let noting = slot.keeps_reads::<V>();
-        let reads = &mut slot.sets.reads;
-        let before = reads.len();
+        let TransactionSets { reads, operations, .. } = &mut slot.sets;
+        let (before, mark) = (reads.len(), operations.mark());
         let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
         let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
             out[place] = read.version.value.cloned();
             undisturbed &= read.version.newest && !read.locked;
+            if recording {
+                operations.read(space, &keys[place], read.version.at, read.version.value);
+            }
             if noting {
                 let (handle, version) = (read.handle, read.version.at);
                 let key = keys[place].clone();
@@ -118,6 +121,7 @@ impl<V: Variant> Coordinator<V> {
         let changes = participant.changes;
         let Ok(snapshot) = read else {
             slot.sets.reads.truncate(before);
+            slot.sets.operations.rewind(mark);
             return false;
         };
         slot.snapshot = Some(snapshot);
@@ -145,7 +149,7 @@ impl<V: Variant> Coordinator<V> {
         if let Some(own) = slot.sets.own(space, key) {
             let own = own.clone();
             if cx.effects.recorder.is_some() {
-                slot.sets.note_read_own(space, key, own.as_ref());
+                slot.sets.operations.read_own(space, key, own.as_ref());
             }
             return Ok(Local::Value(own));
         }
@@ -166,7 +170,7 @@ impl<V: Variant> Coordinator<V> {
                     slot.gate = cx.effects.gate;
                 }
                 if cx.effects.recorder.is_some() {
-                    slot.sets.note_read(space, key, version.at, value.as_ref());
+                    slot.sets.operations.read(space, key, version.at, value.as_ref());
                 }
                 let (handle, key, newest) = (read.handle, key.clone(), version.newest);
                 let entry =

@@ -197,7 +197,7 @@ impl<V: Variant> Coordinator<V> {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
             if recording {
-                slot.sets.note_read(space, &key, found.version, found.value.as_ref());
+                slot.sets.operations.read(space, &key, found.version, found.value.as_ref());
             }
             let (handle, version) = (Handle::NONE, found.version);
             let read = ReadEntry { space, repository: request.to, handle, key, version };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::check_size;
-use muesli_core::recorder::{Operation as Noted, value_hash};
+use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
 use super::coordinator::{Context, Coordinator};
@@ -129,9 +129,9 @@ impl<V: Variant> Coordinator<V> {
             let row = |(key, found): (_, Found)| {
                 (key, found.version, found.value.as_ref().map(value_hash))
             };
-            let rows = inside.map(row).collect();
-            let (space, lo, hi) = (seen.space, seen.lo.clone(), seen.hi.clone());
-            slot.sets.operations.push(Noted::Scan { space, lo, hi, rows });
+            let rows: Vec<_> = inside.map(row).collect();
+            let (lo, hi) = (&seen.lo, seen.hi.as_ref());
+            slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
         if slot.keeps_reads::<V>() {
             slot.sets.scans.push(seen);

@@ -21,7 +21,7 @@ impl Evidence {
     /// Takes over what a recorder has collected; `known` are ids that it may have seen applied.
     pub fn absorb(&mut self, recorder: &Recorder, known: impl IntoIterator<Item = TxnId>) {
         let all = recorder.transactions();
-        self.transactions.extend(all.map(|(record, ops)| (record.clone(), ops.to_vec())));
+        self.transactions.extend(all.map(|(record, ops)| (record, ops.collect())));
         for id in known {
             if let Some(at) = recorder.applied_at(id) {
                 self.applied.insert(id, at);
