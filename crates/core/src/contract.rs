@@ -17,6 +17,7 @@ use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Failure};
 use crate::recorder::Recorder;
+use crate::wire::Wire;
 
 /// What a protocol promises of the histories that it lets happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +39,9 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// What it promises.
     const ISOLATION: Isolation;
     /// What its roles say to each other.
-    type Message: Clone + Debug + Send + 'static;
+    type Message: Wire + Clone + Debug + Send + 'static;
     /// What must survive a crash.
-    type Record: Clone + Debug + Send + 'static;
+    type Record: Wire + Clone + Debug + Send + 'static;
     /// Switches of the protocol; the default is the protocol as it should be.
     type Rules: Clone + Debug + Default + Send + Sync + 'static;
     /// Runs transactions for clients.
@@ -53,6 +54,9 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     fn record_bytes(record: &Self::Record) -> usize;
     /// The short name of a message's kind, for traces.
     fn message_name(message: &Self::Message) -> &'static str;
+    /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
+    /// ask it of messages that came from another process, at the door; inside, names are trusted.
+    fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
 }
 
 /// The answer to an operation, or the name under which the answer will come as an

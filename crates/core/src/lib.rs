@@ -16,6 +16,7 @@ pub mod options;
 pub mod outcome;
 pub mod parts;
 pub mod recorder;
+pub mod wire;
 
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
@@ -28,3 +29,4 @@ pub use node::Node;
 pub use options::{Limits, Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Failure};
 pub use recorder::Recorder;
+pub use wire::{Reader, Wire, WireError};

@@ -204,7 +204,7 @@ impl<V: Variant> Coordinator<V> {
         let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
         let (status, at, result) = match decision {
             Decision::Commit(place) => {
-                self.heard = self.heard.max(V::turn(place));
+                self.heard = self.heard.max(place.into());
                 let at = V::version(place);
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }

@@ -23,6 +23,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
 pub mod commit;
@@ -40,12 +41,13 @@ mod rules;
 pub mod scans;
 mod table;
 mod variant;
+mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
 pub use rules::Rules;
-pub use variant::{Key, Standing, Variant, Word};
+pub use variant::{Key, Nobody, Standing, Variant, Word};
 
 /// The protocol of a variant.
 #[derive(Clone, Copy)]
@@ -72,6 +74,10 @@ impl<V: Variant> Protocol for TwoPhase<V> {
 
     fn record_bytes(record: &Record<V>) -> usize {
         record.bytes()
+    }
+
+    fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
+        wire::is_about(message, catalog)
     }
 
     fn message_name(message: &Message<V>) -> &'static str {

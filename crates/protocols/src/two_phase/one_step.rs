@@ -93,7 +93,7 @@ impl<V: Variant> Participant<V> {
         for range in &sets.scans {
             V::note_scanned_by(&mut self.keeper, range, place);
         }
-        self.clock.apply(V::turn(place));
+        self.clock.apply(place.into());
         if self.queue.is_empty() {
             self.clock.catch_up();
         }

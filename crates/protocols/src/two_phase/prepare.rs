@@ -250,8 +250,8 @@ impl<V: Variant> Participant<V> {
                 self.ranges.lock(owner, range.clone());
             }
         }
-        self.clock.promise(V::proposed(yes));
-        self.queue.propose(V::proposed(yes), owner);
+        self.clock.promise(yes.into());
+        self.queue.propose(yes.into(), owner);
         let prepared = Prepared { prepare, yes, decided: None, since, writes, shared };
         assert_eq!(self.table.insert(prepared), owner);
     }

@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
+use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, SmallBytes, SpaceId};
 use muesli_core::{Timestamp, Txn};
 
@@ -12,8 +13,22 @@ use super::Rules;
 use super::message::Prepare;
 
 /// What a protocol tells of: its votes, its places, its readers.
-pub trait Word: Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
-impl<T: Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
+pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
+impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
+
+/// Who reads, where readers are not told apart. Takes no bytes; never stands in a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nobody;
+
+impl Wire for Nobody {
+    const LEAST_BYTES: usize = 0;
+
+    fn encode(&self, _out: &mut Vec<u8>) {}
+
+    fn decode(_input: &mut Reader<'_>) -> Result<Nobody, WireError> {
+        Ok(Nobody)
+    }
+}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///
@@ -30,12 +45,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Keeper: Clone + Debug;
     /// Who reads, where a protocol must tell readers apart.
     type Reader: Word + Default;
-    /// What a vote of yes says.
-    type Yes: Word + Display;
-    /// Where a committed transaction lies.
-    type Place: Word + Display;
+    /// What a vote of yes says: at least the timestamp that it proposes.
+    type Yes: Word + Display + From<Timestamp> + Into<Timestamp>;
+    /// Where a committed transaction lies: at least its turn in the commit queues.
+    type Place: Word + Display + From<Timestamp> + Into<Timestamp>;
 
-    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is.
+    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
+    /// and once more what they saw before.
     const SNAPSHOTS: bool = true;
     /// Whether what was read is validated when an update commits.
     const VALIDATES_READS: bool = true;
@@ -92,7 +108,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// come to lie inside the snapshot.
     #[inline]
     fn blocks(_prepare: &Prepare<Self>, yes: Self::Yes, snapshot: Timestamp) -> bool {
-        Self::proposed(yes) <= snapshot
+        yes.into() <= snapshot
     }
 
     /// Whether stale reads of keys that are not written go into the standing of an update, instead
@@ -129,22 +145,29 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     }
 
     /// The vote of a transaction that nothing stands against, proposed at `proposal`.
-    fn yes(proposal: Timestamp, standing: Standing) -> Self::Yes;
+    #[inline]
+    fn yes(proposal: Timestamp, _standing: Standing) -> Self::Yes {
+        proposal.into()
+    }
 
-    /// The timestamp that a vote proposes.
-    fn proposed(yes: Self::Yes) -> Timestamp;
-
-    /// What the votes of all decide.
-    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place>;
+    /// What the votes of all decide: the largest proposal is final.
+    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
+        let proposals = votes.so_far().map(|yes| (*yes).into());
+        Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
+    }
 
     /// What the vote of a repository decides that nobody else takes part with.
-    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place>;
+    #[inline]
+    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place> {
+        let proposal: Timestamp = yes.into();
+        Decision::Commit(proposal.into())
+    }
 
-    /// The turn of a transaction in the commit queues.
-    fn turn(place: Self::Place) -> Timestamp;
-
-    /// The version that its writes install.
-    fn version(place: Self::Place) -> Timestamp;
+    /// The version that the writes of a transaction install.
+    #[inline]
+    fn version(place: Self::Place) -> Timestamp {
+        place.into()
+    }
 
     /// A transaction that wrote a key was applied.
     #[inline]

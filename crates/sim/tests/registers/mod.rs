@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
 use muesli_core::{
-    Address, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId, OpId,
-    OpResult, Participant, Protocol, Recorder, RepositoryId, Row, Scan, Settings, SmallBytes,
-    SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Address, Catalog, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId,
+    OpId, OpResult, Participant, Protocol, Reader, Recorder, RepositoryId, Row, Scan, Settings,
+    SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, Wire, WireError, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,42 @@ impl Default for Rules {
     }
 }
 
+wire_struct!(Record { txn: TxnId, writes: Vec<Write> });
+
+impl Wire for Message {
+    const LEAST_BYTES: usize = 10;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Message::Read { op, key } => {
+                out.push(0);
+                (*op, key.clone()).encode(out);
+            }
+            Message::Value { op, value } => {
+                out.push(1);
+                (*op, value.clone()).encode(out);
+            }
+            Message::Write { txn, writes } => {
+                out.push(2);
+                (*txn, writes.clone()).encode(out);
+            }
+            Message::Written { txn } => {
+                out.push(3);
+                txn.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Message, WireError> {
+        Ok(match input.variant("message of registers", 4)? {
+            0 => Message::Read { op: Wire::decode(input)?, key: Wire::decode(input)? },
+            1 => Message::Value { op: Wire::decode(input)?, value: Wire::decode(input)? },
+            2 => Message::Write { txn: Wire::decode(input)?, writes: Wire::decode(input)? },
+            _ => Message::Written { txn: Wire::decode(input)? },
+        })
+    }
+}
+
 fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(key, value)| key.len() + value.as_ref().map_or(1, SmallBytes::len)).sum()
 }
@@ -65,6 +101,10 @@ impl Protocol for Registers {
     type Rules = Rules;
     type Coordinator = Client;
     type Participant = Bank;
+
+    fn is_about(_: &Message, _: &Catalog) -> bool {
+        true
+    }
 
     fn wire_bytes(message: &Message) -> usize {
         match message {
