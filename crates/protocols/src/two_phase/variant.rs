@@ -10,7 +10,6 @@ use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, SmallBytes, 
 use muesli_core::{Timestamp, Txn};
 
 use super::Rules;
-use super::message::Prepare;
 
 /// What a protocol tells of: its votes, its places, its readers.
 pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
@@ -104,10 +103,15 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     ) {
     }
 
-    /// Whether a read at `snapshot` must wait for the end of a transaction that voted `yes`: it may
-    /// come to lie inside the snapshot.
+    /// Whether a read at `snapshot` must wait for the end of a transaction that read at `held` and
+    /// voted `yes`: it may come to lie inside the snapshot.
     #[inline]
-    fn blocks(_prepare: &Prepare<Self>, yes: Self::Yes, snapshot: Timestamp) -> bool {
+    fn blocks(
+        _keeper: &Self::Keeper,
+        _held: Timestamp,
+        yes: Self::Yes,
+        snapshot: Timestamp,
+    ) -> bool {
         yes.into() <= snapshot
     }
 
