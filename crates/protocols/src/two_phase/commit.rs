@@ -13,7 +13,7 @@ use muesli_core::{
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Message, Prepare, Vote};
-use super::{TwoPhase, Variant};
+use super::{Standing, TwoPhase, Variant};
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
@@ -67,7 +67,8 @@ impl<V: Variant> Coordinator<V> {
             let role = Role::Repository(only.expect("there is one"));
             let reader = V::reader(self.id, self.incarnation, txn);
             let slot = self.slot(txn).expect("an open transaction");
-            let done = participant.commit_here(&mut slot.sets, snapshot, reader, &mut cx.at(role));
+            let standing = Standing::new(snapshot, slot.options.strict);
+            let done = participant.commit_here(&mut slot.sets, standing, reader, &mut cx.at(role));
             if let Some(result) = done {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
@@ -140,17 +141,16 @@ impl<V: Variant> Coordinator<V> {
         let (node, incarnation) = (self.id, self.incarnation);
         let slot = self.slot(txn).expect("an open transaction");
         slot.committing = Some(id.sequence);
-        let (reader, participants) = (V::reader(node, incarnation, txn), Arc::new([]));
-        let (reads, writes, scans) = (vec![], vec![], vec![]);
         let whole = Prepare {
             txn: id,
             settled_below,
-            participants,
+            participants: Arc::new([]),
             snapshot,
-            reader,
-            reads,
-            writes,
-            scans,
+            reader: V::reader(node, incarnation, txn),
+            strict: slot.options.strict,
+            reads: vec![],
+            writes: vec![],
+            scans: vec![],
         };
         let parts = divide(&slot.sets, &whole, cx.catalog);
         let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();

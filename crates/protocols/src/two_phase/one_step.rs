@@ -16,15 +16,15 @@ impl<V: Variant> Participant<V> {
     pub(super) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
-        snapshot: Timestamp,
+        mut standing: Standing,
         reader: V::Reader,
         cx: &mut Context<'_, V>,
     ) -> Option<Result<Timestamp, Abort>> {
+        let snapshot = standing.snapshot;
         cx.effects.work.validated += (sets.reads.len() + sets.writes.len()) as u64;
         if snapshot < self.low && !(sets.reads.is_empty() && sets.scans.is_empty()) {
             return Some(Err(Abort::SnapshotTooOld));
         }
-        let mut standing = Standing::new(snapshot);
         for read in &sets.reads {
             let (space, key) = (read.space, &read.key);
             let entry = (space, read.handle, key, read.version);

@@ -27,7 +27,8 @@ impl Slot {
         newest: bool,
         suffered: bool,
     ) -> Result<(), Abort> {
-        if !newest && !self.sets.writes.is_empty() && !suffered {
+        let lost = !suffered || self.options.strict;
+        if !newest && !self.sets.writes.is_empty() && lost {
             return Err(Abort::StaleRead);
         }
         if self.keeps_reads::<V>() {

@@ -202,6 +202,8 @@ pub type Key<'a> = (SpaceId, &'a SmallBytes);
 pub struct Standing {
     /// What it read at.
     pub snapshot: Timestamp,
+    /// Whether it must take effect while it is under way, and not in the past.
+    pub strict: bool,
     /// The oldest version that it should have seen and did not.
     pub missed: Option<Timestamp>,
     /// It must not lie at or below this: there are versions that it replaces, or whoever read them.
@@ -211,7 +213,7 @@ pub struct Standing {
 impl Standing {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
-    pub fn new(snapshot: Timestamp) -> Standing {
-        Standing { snapshot, missed: None, floor: Timestamp::ZERO }
+    pub fn new(snapshot: Timestamp, strict: bool) -> Standing {
+        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO }
     }
 }
