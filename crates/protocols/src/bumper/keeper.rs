@@ -36,7 +36,11 @@ impl Keeper {
 
     /// What a read at `snapshot` is stamped with.
     fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
-        if self.rules.stamps_reach_the_snapshot { snapshot } else { committed }
+        match (self.rules.stamps_reach_the_snapshot, self.rules.by_flags) {
+            (true, false) => snapshot,
+            (true, true) => snapshot.max(committed),
+            (false, _) => committed,
+        }
     }
 
     pub(super) fn note_read(
@@ -117,7 +121,7 @@ impl Keeper {
         };
         let floor = if self.rules.by_flags {
             // Whatever is above the snapshot bars the past as a whole.
-            let barred = read >= standing.snapshot && read > Timestamp::ZERO;
+            let barred = read >= standing.snapshot;
             if barred || head > standing.snapshot { Timestamp::MAX } else { Timestamp::ZERO }
         } else {
             read.max(head)
