@@ -396,6 +396,7 @@ impl<T: Wire> Wire for Arc<T> {
 
 macro_rules! tuples {
     ($(($($name:ident $place:tt),*)),*) => {$(
+        #[allow(unused_variables, clippy::unused_unit, reason = "the empty one")]
         impl<$($name: Wire),*> Wire for ($($name,)*) {
             const LEAST_BYTES: usize = 0 $(+ $name::LEAST_BYTES)*;
 
@@ -412,7 +413,7 @@ macro_rules! tuples {
     )*};
 }
 
-tuples!((A 0, B 1), (A 0, B 1, C 2));
+tuples!((), (A 0, B 1), (A 0, B 1, C 2));
 
 impl Wire for Abort {
     const LEAST_BYTES: usize = 1;
@@ -445,7 +446,7 @@ impl Wire for Abort {
 }
 
 impl<P: Wire> Wire for Decision<P> {
-    const LEAST_BYTES: usize = 2;
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {

@@ -5,6 +5,9 @@
 //! medians of several rounds, with the smallest and the largest; ratios are to the row before that
 //! is named in the row.
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,13 +38,7 @@ fn value(amount: i64) -> SmallBytes {
 fn open(loops: usize) -> (Db, Space) {
     let splits = (1..loops as u64).map(|at| key(at * ACCOUNTS / loops as u64)).collect();
     let space = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
-    let spin = std::env::var("SPIN").map_or(50, |s| s.parse().unwrap());
-    let options = Options {
-        loops,
-        repositories: loops,
-        spin: Duration::from_micros(spin),
-        ..Options::default()
-    };
+    let options = Options { loops, repositories: loops, ..Options::default() };
     let db = Db::open(options.space("accounts", space)).expect("the options are good");
     let accounts = db.space("accounts").expect("just made");
     let load = move |tx: Tx| async move {
@@ -240,6 +237,16 @@ fn outside() {
     println!("    one at a time costs {:.1} us each, wake-ups included", 1e6 / alone);
 }
 
+/// One configuration alone, for a profiler: loops, clients a loop, crossing in a hundred.
+fn alone(arguments: &[usize]) {
+    let &[loops, clients, crossing] = arguments else {
+        panic!("after `alone`: loops, clients a loop, crossing in a hundred")
+    };
+    let (rates, conflicts) = on_loops(loops, clients, crossing as u64);
+    row(&format!("{loops} loops, {crossing} % crossing, {clients} clients"), rates, None);
+    println!("    conflicts in a hundred transfers: {conflicts:.2}");
+}
+
 fn main() {
     let part = std::env::args().skip(1).find(|argument| argument != "--bench");
     let wanted = |name: &str| part.as_deref().is_none_or(|part| part == name);
@@ -254,5 +261,9 @@ fn main() {
     }
     if wanted("outside") {
         outside();
+    }
+    if part.as_deref() == Some("alone") {
+        let numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+        alone(&numbers.collect::<Vec<_>>());
     }
 }

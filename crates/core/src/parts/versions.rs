@@ -275,6 +275,20 @@ impl Versions {
         }
     }
 
+    /// Makes `value` the newest version in the place of the one before, which nobody can read any
+    /// more: every snapshot from now on is at or above `at`.
+    ///
+    /// # Panics
+    /// If `at` is not above the newest version's.
+    #[inline(always)]
+    pub fn overwrite(&mut self, handle: Handle, value: SmallBytes, at: Timestamp) {
+        let entry = &mut self.entries[handle.slot as usize];
+        assert_eq!(entry.generation, handle.generation, "a stale handle");
+        assert!(at > entry.at, "versions are installed in order");
+        entry.value = Some(value);
+        entry.at = at;
+    }
+
     /// Drops up to `budget` replaced versions that no snapshot at or above `low` can read, and
     /// keys whose newest version is such a tombstone, unless tombstones are to be kept.
     pub fn collect(&mut self, low: Timestamp, keep_tombstones: bool, budget: usize) {

@@ -125,11 +125,13 @@ impl<P: Protocol> Loop<P> {
                 self.executor.spawn(task);
             }
         }
-        busy | self.publish()
+        let state = self.state.clone();
+        busy | self.publish(&mut state.machine.borrow_mut())
     }
 
     fn take_messages(&mut self, now: Nanos) -> bool {
-        let machine = &mut *self.state.machine.borrow_mut();
+        let state = self.state.clone();
+        let machine = &mut *state.machine.borrow_mut();
         machine.effects.now = now;
         self.doors[self.at].signal.take_mail();
         if self.doors[self.at].signal.take_attention() {
@@ -140,12 +142,17 @@ impl<P: Protocol> Loop<P> {
             }
         }
         let mut busy = false;
-        for link in self.links.from.iter_mut().flatten() {
+        for from in 0..self.links.from.len() {
             for _ in 0..MESSAGES_PER_TURN {
-                let Ok(envelope) = link.pop() else { break };
+                let link = self.links.from[from].as_mut();
+                let Some(envelope) = link.and_then(|link| link.pop().ok()) else { break };
                 busy = true;
                 machine.node.deliver(envelope, &mut machine.effects);
                 machine.perform();
+                // At once: else loops that answer each other take turns, and half the time wait.
+                if machine.has_outgoing {
+                    self.publish(machine);
+                }
             }
         }
         busy
@@ -166,8 +173,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     /// Hands over what goes to other loops, and wakes those that sleep; true if something went.
-    fn publish(&mut self) -> bool {
-        let machine = &mut *self.state.machine.borrow_mut();
+    fn publish(&mut self, machine: &mut Machine<P>) -> bool {
         let mut any = false;
         machine.has_outgoing = false;
         self.doors[self.at].sent.0.store(machine.messages, Ordering::Relaxed);

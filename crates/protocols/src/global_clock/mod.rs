@@ -16,7 +16,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Nobody, Rules, TwoPhase, Variant};
+use crate::two_phase::{Rules, TwoPhase, Variant};
 
 /// The protocol.
 pub type GlobalClock = TwoPhase<Everybody>;
@@ -30,7 +30,7 @@ impl Variant for Everybody {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Keeper = ();
-    type Reader = Nobody;
+    type Reader = ();
     type Yes = Timestamp;
     type Place = Timestamp;
 

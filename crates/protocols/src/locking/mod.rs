@@ -33,7 +33,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Nobody, Rules, TwoPhase, Variant};
+use crate::two_phase::{Rules, TwoPhase, Variant};
 
 /// The protocol.
 pub type TwoPhaseLocking = TwoPhase<TryLocks>;
@@ -47,7 +47,7 @@ impl Variant for TryLocks {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Keeper = ();
-    type Reader = Nobody;
+    type Reader = ();
     type Yes = Timestamp;
     type Place = Timestamp;
 

@@ -19,7 +19,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Nobody, Rules, TwoPhase, Variant};
+use crate::two_phase::{Rules, TwoPhase, Variant};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
@@ -33,7 +33,7 @@ impl Variant for NewestVersions {
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
     type Keeper = ();
-    type Reader = Nobody;
+    type Reader = ();
     type Yes = Timestamp;
     type Place = Timestamp;
 

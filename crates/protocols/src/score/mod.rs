@@ -32,7 +32,8 @@
 //!   waiting: it could succeed only if the holder aborts. Blind writes, and writes of keys that
 //!   others have locked for reading, do wait, bounded.
 //! * A transaction whose keys all live at one repository on the coordinator's node commits in one
-//!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]).
+//!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]), past it
+//!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
 //!   and any participant can gather them ([`finish`](crate::two_phase::finish)).
 //!
@@ -44,7 +45,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{self, Nobody, TwoPhase, Variant};
+use crate::two_phase::{self, TwoPhase, Variant};
 
 pub use two_phase::Rules;
 
@@ -76,7 +77,7 @@ impl Variant for Snapshots {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Keeper = ();
-    type Reader = Nobody;
+    type Reader = ();
     type Yes = Timestamp;
     type Place = Timestamp;
 

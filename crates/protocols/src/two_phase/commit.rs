@@ -13,6 +13,7 @@ use muesli_core::{
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Message, Prepare, Vote};
+use super::one_step::Alone;
 use super::{Standing, TwoPhase, Variant};
 
 /// A commit under way, until everybody has acknowledged its end.
@@ -66,9 +67,12 @@ impl<V: Variant> Coordinator<V> {
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
             let role = Role::Repository(only.expect("there is one"));
             let reader = V::reader(self.id, self.incarnation, txn);
+            let on_the_node = self.runs_alone(cx);
             let slot = self.slot(txn).expect("an open transaction");
             let standing = Standing::new(snapshot, slot.options.strict);
-            let done = participant.commit_here(&mut slot.sets, standing, reader, &mut cx.at(role));
+            let alone = Alone { since: slot.undisturbed_since, on_the_node };
+            let at = &mut cx.at(role);
+            let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
             if let Some(result) = done {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;

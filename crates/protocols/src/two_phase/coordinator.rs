@@ -68,6 +68,8 @@ pub(super) struct Slot {
     pub base: Timestamp,
     /// Fixed by the first read.
     pub snapshot: Option<Timestamp>,
+    /// See [`Alone::since`](super::one_step::Alone::since).
+    pub undisturbed_since: Option<u64>,
     /// A first read is under way elsewhere; other requests wait for it.
     pub fixing: bool,
     /// Requests that wait for the snapshot.
@@ -81,6 +83,12 @@ pub(super) struct Slot {
 }
 
 impl<V: Variant> Coordinator<V> {
+    /// Whether no transaction but one runs in the whole database.
+    #[inline]
+    pub(super) fn runs_alone(&self, cx: &Context<'_, V>) -> bool {
+        self.slots.len() == self.free.len() + 1 && cx.catalog.is_only_coordinator(self.id)
+    }
+
     /// The running transactions.
     pub(super) fn running(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.running)
@@ -259,6 +267,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         slot.options = options;
         slot.base = base;
         slot.snapshot = None;
+        slot.undisturbed_since = None;
         slot.fixing = false;
         slot.held.clear();
         slot.gate = LogPosition(0);

@@ -3,7 +3,9 @@
 //! A coordinator's *bound* is the least snapshot of its running transactions, or where there are
 //! none what its next transaction would read at; transactions begin at or above the bound last
 //! told, so bounds only grow. The coordinator beside repository 0 gathers them and tells the
-//! minimum; a database of one node needs no messages for it.
+//! minimum; a database of one node needs no messages for it. Clients that coordinate their own
+//! transactions come and go: while they are heard of they count like the others, and each is
+//! answered alone.
 
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Timestamp};
 
@@ -44,7 +46,7 @@ impl<V: Variant> Coordinator<V> {
     fn tell_bound(&mut self, here: &mut Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
         self.ended_since_told = 0;
         let bound = self.raise_bound(here);
-        if cx.catalog.coordinators.len() == 1 && cx.catalog.coordinators[0] == self.id {
+        if cx.catalog.is_only_coordinator(self.id) {
             Self::raise_low(bound, Timestamp::ZERO, here, cx);
             return;
         }
@@ -71,9 +73,15 @@ impl<V: Variant> Coordinator<V> {
         let now = cx.now();
         self.watermark.hear(from, bound, now);
         let (since, started) = (now - cx.settings.snapshot_lease, self.started.unwrap_or(now));
+        if cx.catalog.visiting_coordinators {
+            self.watermark.forget_silent(&cx.catalog.coordinators, since);
+        }
         let low = self.watermark.advance(&cx.catalog.coordinators, since, started);
         let newest = self.heard;
         Self::raise_low(low, newest, here, cx);
+        if !cx.catalog.coordinators.contains(&from) {
+            cx.send(Address::coordinator(from), Message::Watermark { low, newest });
+        }
         if now - self.told_all < Nanos(cx.settings.gossip_every.0 / 4) {
             return;
         }
@@ -112,7 +120,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         self.started.get_or_insert(cx.now());
-        if cx.catalog.coordinators.len() == 1 && cx.catalog.coordinators[0] == self.id {
+        if cx.catalog.is_only_coordinator(self.id) {
             return; // Nobody to tell: commits do it.
         }
         let active = self.begun_since_gossip || self.running().next().is_some();

@@ -47,7 +47,7 @@ pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
 pub use rules::Rules;
-pub use variant::{Key, Nobody, Standing, Variant, Word};
+pub use variant::{Key, Standing, Variant, Word};
 
 /// The protocol of a variant.
 #[derive(Clone, Copy)]

@@ -123,19 +123,23 @@ impl<V: Variant> Coordinator<V> {
         let noting = slot.keeps_reads::<V>();
         let reads = &mut slot.sets.reads;
         let before = reads.len();
+        let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
         let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
             out[place] = read.version.value.cloned();
+            undisturbed &= read.version.newest && !read.locked;
             if noting {
                 let (handle, version) = (read.handle, read.version.at);
                 let key = keys[place].clone();
                 reads.push(ReadEntry { space, repository: replica, handle, key, version });
             }
         });
+        let changes = participant.changes;
         let Ok(snapshot) = read else {
             slot.sets.reads.truncate(before);
             return false;
         };
         slot.snapshot = Some(snapshot);
+        slot.undisturbed_since = undisturbed.then_some(changes);
         if cx.settings.logging {
             slot.gate = cx.effects.gate;
         }
@@ -183,6 +187,7 @@ impl<V: Variant> Coordinator<V> {
         match participant.read_here(space, key, reading, &mut at) {
             Ok(read) => {
                 slot.snapshot = Some(read.snapshot);
+                slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
                 if !V::SNAPSHOTS {
                     slot.seen.insert((space, key.clone()), Found::from(version));

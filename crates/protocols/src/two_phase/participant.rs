@@ -59,6 +59,8 @@ pub struct Participant<V: Variant> {
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     steps_since_collect: u32,
+    /// Counts what may have changed a version or a lock.
+    pub(super) changes: u64,
 }
 
 impl<V: Variant> Participant<V> {
@@ -356,6 +358,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
             steps_since_collect: 0,
+            changes: 0,
         }
     }
 
@@ -367,6 +370,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
+        self.changes += 1;
         match message {
             Message::Read(request) => self.on_read(from, request, cx),
             Message::Scan(request) => self.on_scan(from, request, cx),
@@ -385,6 +389,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
+        self.changes += 1;
         match timer {
             LOCK_TIMER => self.on_lock_timeout(cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),

@@ -33,6 +33,8 @@ pub(super) struct ReadHere<'a> {
     pub snapshot: Timestamp,
     pub handle: Handle,
     pub version: Version<'a>,
+    /// Whether a writer holds the key's lock.
+    pub locked: bool,
 }
 
 /// Why a read was not served.
@@ -116,12 +118,13 @@ impl<V: Variant> Participant<V> {
         V::note_read(&mut self.keeper, (space, key), snapshot, self.clock.committed(), reader);
         let versions = self.versions(space).expect("made above");
         let Some((handle, lock, version)) = versions.read(key, seen_at::<V>(snapshot)) else {
-            return Ok(ReadHere { snapshot, handle: Handle::NONE, version: Version::ABSENT });
+            let (handle, version) = (Handle::NONE, Version::ABSENT);
+            return Ok(ReadHere { snapshot, handle, version, locked: false });
         };
         if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
             return Err(NotServed::Blocked);
         }
-        Ok(ReadHere { snapshot, handle, version })
+        Ok(ReadHere { snapshot, handle, version, locked: lock.is_exclusive() })
     }
 
     /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
@@ -148,16 +151,17 @@ impl<V: Variant> Participant<V> {
             if key.len() > cx.settings.limits.key_bytes {
                 return Err(NotServed::TooLarge);
             }
-            let (handle, version) = match versions.read(key, seen_at::<V>(snapshot)) {
-                None => (Handle::NONE, Version::ABSENT),
+            let (handle, version, locked) = match versions.read(key, seen_at::<V>(snapshot)) {
+                None => (Handle::NONE, Version::ABSENT, false),
                 Some((handle, lock, version)) => {
-                    if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
+                    let locked = lock.is_exclusive();
+                    if locked && self.must_wait(space, handle, snapshot) {
                         return Err(NotServed::Blocked);
                     }
-                    (handle, version)
+                    (handle, version, locked)
                 }
             };
-            take(place, ReadHere { snapshot, handle, version });
+            take(place, ReadHere { snapshot, handle, version, locked });
         }
         Ok(snapshot)
     }

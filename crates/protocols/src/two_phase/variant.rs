@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
-use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::wire::Wire;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, SmallBytes, SpaceId};
 use muesli_core::{Timestamp, Txn};
 
@@ -14,20 +14,6 @@ use super::Rules;
 /// What a protocol tells of: its votes, its places, its readers.
 pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
 impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
-
-/// Who reads, where readers are not told apart. Takes no bytes; never stands in a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Nobody;
-
-impl Wire for Nobody {
-    const LEAST_BYTES: usize = 0;
-
-    fn encode(&self, _out: &mut Vec<u8>) {}
-
-    fn decode(_input: &mut Reader<'_>) -> Result<Nobody, WireError> {
-        Ok(Nobody)
-    }
-}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///

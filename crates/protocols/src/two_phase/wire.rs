@@ -54,7 +54,7 @@ wire_struct!(Prepare<V: Variant> {
 
 /// By hand for the limit, which is as wide as the machine's words.
 impl<V: Variant> Wire for ScanRequest<V> {
-    const LEAST_BYTES: usize = 40 + V::Reader::LEAST_BYTES;
+    const LEAST_BYTES: usize = 40;
 
     fn encode(&self, out: &mut Vec<u8>) {
         self.request.encode(out);
@@ -82,13 +82,13 @@ impl<V: Variant> Wire for ScanRequest<V> {
 }
 
 impl<V: Variant> Wire for Vote<V> {
-    const LEAST_BYTES: usize = 2;
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Vote::Yes(at) => {
+            Vote::Yes(yes) => {
                 out.push(0);
-                at.encode(out);
+                yes.encode(out);
             }
             Vote::No(reason) => {
                 out.push(1);
@@ -202,7 +202,7 @@ impl<V: Variant> Wire for Message<V> {
 }
 
 impl<V: Variant> Wire for Record<V> {
-    const LEAST_BYTES: usize = 9;
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {

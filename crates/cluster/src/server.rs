@@ -1,0 +1,207 @@
+//! A server: a process that holds repositories. One loop, which is one node.
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+
+use mio::Interest;
+use muesli_core::{Effects, Limits, Node, NodeId, Protocol, Settings};
+use muesli_protocols::score::Score;
+use thiserror::Error;
+
+use crate::door::Door;
+use crate::hello::{ClusterId, Life, Station as Kind};
+use crate::log::{Log, Memory};
+use crate::machine::Machine;
+use crate::map::{Map, MapError};
+use crate::network::Network;
+use crate::peers::{Identity, Peers};
+use crate::signal::Signal;
+use crate::station::{Clock, Station};
+use crate::targets::Targets;
+use crate::turn::{Failed, LISTENER, Loop, WAKER};
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The cluster it belongs to; every server is given the same number, and not zero.
+    pub cluster: ClusterId,
+    /// Its name, one of those of `servers`.
+    pub node: NodeId,
+    /// Where it listens, as `host:port`; port 0 takes any that is free.
+    pub listen: String,
+    /// All servers of the cluster with the addresses at which others reach them. Empty: this one
+    /// is alone, and reached where it listens.
+    pub servers: Vec<(NodeId, String)>,
+    /// How many repositories hold the keys, dealt to the servers in turn.
+    pub repositories: usize,
+    /// How many repositories hold each key.
+    pub replicas: usize,
+    /// The protocol, by name; `muesli_protocols::NAMES` lists them.
+    pub protocol: String,
+    /// Size limits of keys, values and transactions.
+    pub limits: Limits,
+    /// Whether deleted keys stay known, as histories need it.
+    pub keep_tombstones: bool,
+    /// Limits and times of connections.
+    pub network: Network,
+}
+
+impl Default for ServerOptions {
+    /// A lone server that listens on the loopback interface.
+    fn default() -> ServerOptions {
+        ServerOptions {
+            cluster: ClusterId(1),
+            node: NodeId(0),
+            listen: "127.0.0.1:7400".to_owned(),
+            servers: Vec::new(),
+            repositories: 1,
+            replicas: 1,
+            protocol: "score".to_owned(),
+            limits: Limits::default(),
+            keep_tombstones: false,
+            network: Network::default(),
+        }
+    }
+}
+
+/// Why a server cannot be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Servers, repositories or replicas that cannot be.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// It is none of its own cluster's servers.
+    #[error("node {0} is none of the servers of its cluster")]
+    NotListed(u32),
+    /// A number that means something else.
+    #[error("cluster 0 stands for any cluster; give another number")]
+    Cluster,
+    /// No such protocol.
+    #[error("there is no protocol `{0}`; there are: {1}")]
+    Protocol(String, String),
+    /// The system has no poller.
+    #[error("the system refused to wait for connections: {0}")]
+    Poll(std::io::Error),
+}
+
+/// A server that is set up; [`run`](Server::run) serves.
+pub struct Server {
+    address: SocketAddr,
+    door: Arc<Door>,
+    serve: Box<dyn FnOnce() -> Result<(), Failed>>,
+}
+
+/// Stops a server, from any thread.
+#[derive(Clone)]
+pub struct Stop(Arc<Door>);
+
+impl Stop {
+    /// Tells the server to stop: it ends what is under way, for a second at most.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Server {
+    /// Sets a server up: it listens from here on.
+    ///
+    /// # Errors
+    /// Options that cannot be, or an address that cannot be listened on.
+    pub fn open(options: ServerOptions) -> Result<Server, StartError> {
+        match options.protocol.as_str() {
+            "score" => open::<Score>(options, Box::new(Memory::default())),
+            other => {
+                let names = muesli_protocols::NAMES.join(", ");
+                Err(StartError::Protocol(other.to_owned(), names))
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What stops it.
+    pub fn stop(&self) -> Stop {
+        Stop(self.door.clone())
+    }
+
+    /// Serves on this thread, until it is stopped.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    pub fn run(self) -> Result<(), Failed> {
+        (self.serve)()
+    }
+}
+
+fn open<P: Protocol>(
+    options: ServerOptions,
+    log: Box<dyn Log<P> + Send>,
+) -> Result<Server, StartError> {
+    if options.cluster == ClusterId(0) {
+        return Err(StartError::Cluster);
+    }
+    let listener = listen(&options.listen)?;
+    let address = listener.local_addr().map_err(StartError::Poll)?;
+    let servers = match options.servers.is_empty() {
+        true => vec![(options.node, address.to_string())],
+        false => options.servers.clone(),
+    };
+    let map = Map::deal(servers, options.repositories, options.replicas)?;
+    if map.address_of(options.node).is_none() {
+        return Err(StartError::NotListed(options.node.0));
+    }
+    let poll = mio::Poll::new().map_err(StartError::Poll)?;
+    let mut listener = mio::net::TcpListener::from_std(listener);
+    let registry = poll.registry();
+    registry.register(&mut listener, LISTENER, Interest::READABLE).map_err(StartError::Poll)?;
+    let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
+    let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let for_loop = door.clone();
+    let serve = move || {
+        let me = Identity {
+            cluster: options.cluster,
+            protocol: P::NAME,
+            station: Kind::Server,
+            node: options.node,
+            life: Life(fastrand::u64(1..)),
+        };
+        let targets = Targets::below(&map, options.node);
+        let station = station::<P>(&options, &map, log);
+        let peers = Peers::new(me, Some(map), Some(listener), targets);
+        Loop::new(station, peers, poll, for_loop, options.network).run().map(drop)
+    };
+    Ok(Server { address, door, serve: Box::new(serve) })
+}
+
+fn listen(address: &str) -> Result<TcpListener, StartError> {
+    let told = |error| StartError::Listen { address: address.to_owned(), error };
+    let addresses: Vec<_> = address.to_socket_addrs().map_err(told)?.collect();
+    let listener = TcpListener::bind(&addresses[..]).map_err(told)?;
+    listener.set_nonblocking(true).map_err(told)?;
+    Ok(listener)
+}
+
+fn station<P: Protocol>(options: &ServerOptions, map: &Map, log: Box<dyn Log<P>>) -> Station<P> {
+    let settings = Settings {
+        limits: options.limits,
+        hash_seed: fastrand::u64(..),
+        keep_tombstones: options.keep_tombstones,
+        ..Settings::default()
+    };
+    let (rules, incarnation) = (P::Rules::default(), fastrand::u32(1..));
+    let settings = Arc::new(settings);
+    let node = Node::new(options.node, incarnation, map.catalog.clone(), settings, &rules);
+    let machine = Machine::new(node, Effects::default(), log, options.network.frame_bytes_max);
+    Station::new(0, machine, Clock::new())
+}
