@@ -269,8 +269,8 @@ newtypes!(NodeId(u32), RepositoryId(u16), SpaceId(u16), OpId(u64), Timestamp(u64
 /// A struct, as its fields one after the other.
 #[macro_export]
 macro_rules! wire_struct {
-    ($name:ident $(<$of:ident: $bound:ident>)? { $($field:ident: $kind:ty),* $(,)? }) => {
-        impl $(<$of: $bound>)? $crate::wire::Wire for $name $(<$of>)? {
+    ($name:ident $(<$parameter:ident: $bound:path>)? { $($field:ident: $kind:ty),* $(,)? }) => {
+        impl $(<$parameter: $bound>)? $crate::wire::Wire for $name $(<$parameter>)? {
             const LEAST_BYTES: usize = 0 $(+ <$kind as $crate::wire::Wire>::LEAST_BYTES)*;
 
             #[inline]

@@ -2,12 +2,21 @@
 //!
 //! * [`score`]: multi-version, genuine partial replication, one-copy serializable; read-only
 //!   transactions never abort.
+//! * [`bumper`]: SCORe whose updates may commit in the past.
+//! * [`locking`]: two-phase commit with locks, the plain way that others are compared with.
+//! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
+//! * [`global_clock`]: SCORe with everybody taking part in every update.
+//! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
 
 use muesli_core::Protocol;
 use thiserror::Error;
 
+pub mod bumper;
+pub mod global_clock;
+pub mod locking;
+pub mod repeatable_read;
 pub mod score;
 pub mod two_phase;
 
@@ -49,6 +58,11 @@ macro_rules! protocols {
 
 protocols! {
     "score" => score::Score, score::Rules::default();
+    "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
+    "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
+    "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
+    "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
+    "ngm" => global_clock::GlobalClock, two_phase::Rules::default();
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ const PATIENCE: Span = Span::from_secs(60);
 const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 /// How long loading may take.
 const LOADING_MOST: Span = Span::from_secs(600);
+/// The check that holds under every protocol, whatever it promises.
+pub(crate) const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
@@ -392,7 +394,7 @@ impl Drop for Sleep {
 }
 
 fn ends(settled: &Result<(), Stuck>) -> Check {
-    let name = "everything that was begun ends";
+    let name = ENDS;
     match settled {
         Ok(()) => Check { name, ok: true, details: String::new() },
         Err(stuck) => failed(name, stuck.to_string()),

@@ -192,10 +192,10 @@ mod tests {
             id: TxnId { node: NodeId(2), incarnation: 3, sequence: number as u64 },
             session: number as u64 / 3,
             begin: Nanos(number as u64),
-            end: (number % 5 > 0).then_some(Nanos(number as u64 + 1)),
+            end: (!number.is_multiple_of(5)).then_some(Nanos(number as u64 + 1)),
             status: STATUSES[number % 4],
-            read_only: number % 3 == 0,
-            at: (number % 2 == 0).then_some(Timestamp(number as u64)),
+            read_only: number.is_multiple_of(3),
+            at: (number.is_multiple_of(2)).then_some(Timestamp(number as u64)),
         };
         let operations = |number: usize| {
             let key = SmallBytes::from(number.to_string().as_str());

@@ -43,10 +43,9 @@
 //! Most of SCORe is what it shares with its family, in [`two_phase`](crate::two_phase); here stands
 //! what is its own: a vote is a timestamp, the largest is final.
 
-use muesli_core::parts::votes::Votes;
-use muesli_core::{Decision, Isolation, RepositoryId, Timestamp};
+use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{self, Standing, TwoPhase, Variant};
+use crate::two_phase::{self, TwoPhase, Variant};
 
 pub use two_phase::Rules;
 
@@ -87,38 +86,4 @@ impl Variant for Snapshots {
     }
 
     fn keeper(_rules: &Rules) {}
-
-    #[inline]
-    fn yes(proposal: Timestamp, _standing: Standing) -> Timestamp {
-        proposal
-    }
-
-    #[inline]
-    fn proposed(yes: Timestamp) -> Timestamp {
-        yes
-    }
-
-    fn decide(votes: &Votes<RepositoryId, Timestamp>) -> Decision {
-        Decision::Commit(largest(votes))
-    }
-
-    #[inline]
-    fn decide_alone(yes: Timestamp) -> Decision {
-        Decision::Commit(yes)
-    }
-
-    #[inline]
-    fn turn(place: Timestamp) -> Timestamp {
-        place
-    }
-
-    #[inline]
-    fn version(place: Timestamp) -> Timestamp {
-        place
-    }
-}
-
-/// The largest timestamp proposed.
-pub(crate) fn largest(votes: &Votes<RepositoryId, Timestamp>) -> Timestamp {
-    votes.so_far().copied().max().unwrap_or(Timestamp::ZERO)
 }

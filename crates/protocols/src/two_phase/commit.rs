@@ -14,7 +14,7 @@ use muesli_core::{
 use super::coordinator::{Context, Coordinator};
 use super::message::{Message, Prepare, Vote};
 use super::one_step::Alone;
-use super::{TwoPhase, Variant};
+use super::{Standing, TwoPhase, Variant};
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
@@ -69,9 +69,10 @@ impl<V: Variant> Coordinator<V> {
             let reader = V::reader(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
             let slot = self.slot(txn).expect("an open transaction");
+            let standing = Standing::new(snapshot, slot.options.strict);
             let alone = Alone { since: slot.undisturbed_since, on_the_node };
             let at = &mut cx.at(role);
-            let done = participant.commit_here(&mut slot.sets, snapshot, alone, reader, at);
+            let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
             if let Some(result) = done {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
@@ -144,17 +145,16 @@ impl<V: Variant> Coordinator<V> {
         let (node, incarnation) = (self.id, self.incarnation);
         let slot = self.slot(txn).expect("an open transaction");
         slot.committing = Some(id.sequence);
-        let (reader, participants) = (V::reader(node, incarnation, txn), Arc::new([]));
-        let (reads, writes, scans) = (vec![], vec![], vec![]);
         let whole = Prepare {
             txn: id,
             settled_below,
-            participants,
+            participants: Arc::new([]),
             snapshot,
-            reader,
-            reads,
-            writes,
-            scans,
+            reader: V::reader(node, incarnation, txn),
+            strict: slot.options.strict,
+            reads: vec![],
+            writes: vec![],
+            scans: vec![],
         };
         let parts = divide(&slot.sets, &whole, cx.catalog);
         let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();
@@ -208,7 +208,7 @@ impl<V: Variant> Coordinator<V> {
         let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
         let (status, at, result) = match decision {
             Decision::Commit(place) => {
-                self.heard = self.heard.max(V::turn(place));
+                self.heard = self.heard.max(place.into());
                 let at = V::version(place);
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }

@@ -11,7 +11,7 @@ use muesli_core::{
 };
 
 use super::commit::Committing;
-use super::message::Message;
+use super::message::{Found, Message};
 use super::requests::{Operation, Request};
 use super::{TwoPhase, Variant};
 
@@ -78,6 +78,8 @@ pub(super) struct Slot {
     pub gate: LogPosition,
     begun: Nanos,
     pub sets: TransactionSets,
+    /// What was read, where reads are made at no snapshot: it is what is read again.
+    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
 }
 
 impl Slot {
@@ -165,6 +167,9 @@ impl<V: Variant> Coordinator<V> {
         slot.running = false;
         slot.generation = slot.generation.wrapping_add(1);
         slot.sets.clear();
+        if !V::SNAPSHOTS {
+            slot.seen.clear();
+        }
         self.free.push(txn.slot);
     }
 

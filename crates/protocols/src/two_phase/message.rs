@@ -165,6 +165,8 @@ pub struct Prepare<V: Variant> {
     pub snapshot: Timestamp,
     /// Who it was as it read.
     pub reader: V::Reader,
+    /// Whether it must take effect while it is under way.
+    pub strict: bool,
     /// Keys read that this participant holds, with the versions read.
     pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     /// Keys written that this participant holds.

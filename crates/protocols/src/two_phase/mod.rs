@@ -68,16 +68,16 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     type Coordinator = Coordinator<V>;
     type Participant = Participant<V>;
 
-    fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
-        wire::is_about(message, catalog)
-    }
-
     fn wire_bytes(message: &Message<V>) -> usize {
         message.wire_bytes()
     }
 
     fn record_bytes(record: &Record<V>) -> usize {
         record.bytes()
+    }
+
+    fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
+        wire::is_about(message, catalog)
     }
 
     fn message_name(message: &Message<V>) -> &'static str {

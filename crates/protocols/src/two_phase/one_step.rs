@@ -31,16 +31,16 @@ impl<V: Variant> Participant<V> {
     pub(super) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
-        snapshot: Timestamp,
+        mut standing: Standing,
         alone: Alone,
         reader: V::Reader,
         cx: &mut Context<'_, V>,
     ) -> Option<Result<Timestamp, Abort>> {
+        let snapshot = standing.snapshot;
         cx.effects.work.validated += (sets.reads.len() + sets.writes.len()) as u64;
         if snapshot < self.low && !(sets.reads.is_empty() && sets.scans.is_empty()) {
             return Some(Err(Abort::SnapshotTooOld));
         }
-        let mut standing = Standing::new(snapshot);
         let unchanged = alone.since == Some(self.changes);
         for read in sets.reads.iter().take(if unchanged { 0 } else { usize::MAX }) {
             let (space, key) = (read.space, &read.key);
@@ -122,7 +122,7 @@ impl<V: Variant> Participant<V> {
         if alone {
             self.low = self.low.max(V::version(place));
         }
-        self.clock.apply(V::turn(place));
+        self.clock.apply(place.into());
         if self.queue.is_empty() {
             self.clock.catch_up();
         }

@@ -5,6 +5,7 @@ use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
 use muesli_core::{Abort, Failure, Here, Role, SmallBytes, SpaceId, Step, Txn};
 
 use super::coordinator::{Context, Coordinator, Slot};
+use super::message::Found;
 use super::reads::{NotServed, Reading};
 use super::requests::Kind;
 use super::{TwoPhase, Variant};
@@ -13,7 +14,8 @@ impl Slot {
     /// Whether what is read is kept, to be validated at the commit.
     #[inline]
     pub fn keeps_reads<V: Variant>(&self) -> bool {
-        !self.options.read_only || self.options.strict || V::VALIDATES_READERS
+        V::VALIDATES_READS
+            && (!self.options.read_only || self.options.strict || V::VALIDATES_READERS)
     }
 
     /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
@@ -25,13 +27,29 @@ impl Slot {
         newest: bool,
         suffered: bool,
     ) -> Result<(), Abort> {
-        if !newest && !self.sets.writes.is_empty() && !suffered {
+        let lost = !suffered || self.options.strict;
+        if !newest && !self.sets.writes.is_empty() && lost {
             return Err(Abort::StaleRead);
         }
         if self.keeps_reads::<V>() {
             self.sets.reads.push(read);
         }
         Ok(())
+    }
+
+    /// What is read of a key, now that `found` was found: where reads are made at no snapshot,
+    /// that is what was read of it before.
+    #[inline]
+    pub fn repeated<V: Variant>(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+        found: Found,
+    ) -> Found {
+        if V::SNAPSHOTS {
+            return found;
+        }
+        self.seen.entry((space, key.clone())).or_insert(found).clone()
     }
 
     /// How it reads now.
@@ -91,7 +109,8 @@ impl<V: Variant> Coordinator<V> {
     ) -> bool {
         let reader = V::reader(self.id, self.incarnation, txn);
         let Ok(slot) = self.open(txn) else { return false };
-        let (plain, recording) = (slot.sets.writes.is_empty(), cx.effects.recorder.is_some());
+        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty();
+        let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository || !slot.may_read_now() {
             return false;
@@ -153,6 +172,15 @@ impl<V: Variant> Coordinator<V> {
             }
             return Ok(Local::Value(own));
         }
+        if !V::SNAPSHOTS
+            && let Some(found) = slot.seen.get(&(space, key.clone()))
+        {
+            let found = found.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read(space, key, found.version, found.value.as_ref());
+            }
+            return Ok(Local::Value(found.value));
+        }
         if !slot.may_read_now() {
             return Ok(Local::Ask);
         }
@@ -166,6 +194,9 @@ impl<V: Variant> Coordinator<V> {
                 slot.snapshot = Some(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
+                if !V::SNAPSHOTS {
+                    slot.seen.insert((space, key.clone()), Found::from(version));
+                }
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }

@@ -179,11 +179,11 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let prepared = self.table.get_mut(owner);
-        let proposed = V::proposed(prepared.yes);
+        let proposed = prepared.yes.into();
         match decision {
             Decision::Commit(place) => {
                 prepared.decided = Some(place);
-                let at = V::turn(place);
+                let at = place.into();
                 self.clock.promise(at);
                 self.queue.decide(proposed, owner, at);
             }
@@ -331,7 +331,7 @@ impl<V: Variant> Participant<V> {
             let handle = versions.find_or_create(super::prepare::NO_HANDLE, &key);
             versions.install(handle, value, at);
         }
-        self.clock.apply(V::turn(place));
+        self.clock.apply(place.into());
     }
 }
 

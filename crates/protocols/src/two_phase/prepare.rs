@@ -101,7 +101,7 @@ impl<V: Variant> Participant<V> {
         if prepare.snapshot < self.low && !(prepare.reads.is_empty() && prepare.scans.is_empty()) {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
-        let mut standing = Standing::new(prepare.snapshot);
+        let mut standing = Standing::new(prepare.snapshot, prepare.strict);
         let mut blocked = false;
         let writes = |space, key: &SmallBytes| {
             prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
@@ -147,7 +147,7 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) -> Result<(), Hindrance> {
         let rules = self.rules;
-        let tolerant = V::MAY_COMMIT_IN_THE_PAST && V::suffers_stale_reads(&self.keeper);
+        let tolerant = self.tolerates(standing);
         let versions = self.space(space, cx);
         let Some((_, newest, lock)) = versions.look(handle, key) else {
             let stale = rules.validate && version != Timestamp::ZERO;
@@ -166,6 +166,12 @@ impl<V: Variant> Participant<V> {
             return Err(Abort::Locked.into());
         }
         Ok(())
+    }
+
+    /// Whether stale reads go into the standing of an update.
+    #[inline]
+    fn tolerates(&self, standing: &Standing) -> bool {
+        V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
     }
 
     /// Takes the versions of a key above `seen` into the standing.
@@ -194,7 +200,7 @@ impl<V: Variant> Participant<V> {
         if !self.rules.validate_scans {
             return Ok(());
         }
-        let tolerant = V::MAY_COMMIT_IN_THE_PAST && V::suffers_stale_reads(&self.keeper);
+        let tolerant = self.tolerates(standing);
         let (space, snapshot) = (range.space, standing.snapshot);
         self.space(space, cx);
         let versions = self.versions(space).expect("made above");
@@ -250,8 +256,8 @@ impl<V: Variant> Participant<V> {
                 self.ranges.lock(owner, range.clone());
             }
         }
-        self.clock.promise(V::proposed(yes));
-        self.queue.propose(V::proposed(yes), owner);
+        self.clock.promise(yes.into());
+        self.queue.propose(yes.into(), owner);
         let prepared = Prepared { prepare, yes, decided: None, since, writes, shared };
         assert_eq!(self.table.insert(prepared), owner);
     }

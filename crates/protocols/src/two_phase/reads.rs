@@ -95,7 +95,7 @@ impl<V: Variant> Participant<V> {
         let Some(owner) = versions.lock(handle).exclusive_owner() else { return false };
         let inside = if self.rules.waits_by_proposal {
             let holder = self.table.get(owner);
-            V::blocks(&holder.prepare, holder.yes, snapshot)
+            V::blocks(&self.keeper, holder.prepare.snapshot, holder.yes, snapshot)
         } else {
             self.clock.committed() < snapshot
         };

@@ -196,6 +196,7 @@ impl<V: Variant> Coordinator<V> {
         for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
+            let found = slot.repeated::<V>(space, &key, found);
             if recording {
                 slot.sets.operations.read(space, &key, found.version, found.value.as_ref());
             }

@@ -7,7 +7,7 @@ use muesli_core::parts::transaction::check_size;
 use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
-use super::coordinator::{Context, Coordinator};
+use super::coordinator::{Context, Coordinator, Slot};
 use super::message::{Found, ScanReply};
 use super::requests::{Asked, Kind};
 use super::{TwoPhase, Variant};
@@ -113,6 +113,9 @@ impl<V: Variant> Coordinator<V> {
             }
         }
         rows.retain(|key, _| seen.contains(scan.space, key));
+        if !V::SNAPSHOTS {
+            slot.repeat_rows(&seen, &mut rows);
+        }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
         let live: Vec<Row> = live.collect();
         let complete = edge.is_none();
@@ -137,6 +140,18 @@ impl<V: Variant> Coordinator<V> {
             slot.sets.scans.push(seen);
         }
         answer
+    }
+}
+
+impl Slot {
+    /// Where reads are made at no snapshot: the rows of a range with what was read of it before.
+    fn repeat_rows(&mut self, range: &KeyRange, rows: &mut BTreeMap<SmallBytes, Found>) {
+        let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
+        let before: Vec<_> = before.map(|((_, key), found)| (key.clone(), found.clone())).collect();
+        for (key, found) in rows.iter() {
+            self.seen.entry((range.space, key.clone())).or_insert_with(|| found.clone());
+        }
+        rows.extend(before);
     }
 }
 

@@ -10,11 +10,10 @@ use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, SmallBytes, 
 use muesli_core::{Timestamp, Txn};
 
 use super::Rules;
-use super::message::Prepare;
 
 /// What a protocol tells of: its votes, its places, its readers.
-pub trait Word: Copy + Debug + Eq + Ord + Hash + Send + Sync + Wire + 'static {}
-impl<T: Copy + Debug + Eq + Ord + Hash + Send + Sync + Wire + 'static> Word for T {}
+pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
+impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///
@@ -31,12 +30,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Keeper: Clone + Debug;
     /// Who reads, where a protocol must tell readers apart.
     type Reader: Word + Default;
-    /// What a vote of yes says.
-    type Yes: Word + Display;
-    /// Where a committed transaction lies.
-    type Place: Word + Display;
+    /// What a vote of yes says: at least the timestamp that it proposes.
+    type Yes: Word + Display + From<Timestamp> + Into<Timestamp>;
+    /// Where a committed transaction lies: at least its turn in the commit queues.
+    type Place: Word + Display + From<Timestamp> + Into<Timestamp>;
 
-    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is.
+    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
+    /// and once more what they saw before.
     const SNAPSHOTS: bool = true;
     /// Whether what was read is validated when an update commits.
     const VALIDATES_READS: bool = true;
@@ -89,11 +89,16 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     ) {
     }
 
-    /// Whether a read at `snapshot` must wait for the end of a transaction that voted `yes`: it may
-    /// come to lie inside the snapshot.
+    /// Whether a read at `snapshot` must wait for the end of a transaction that read at `held` and
+    /// voted `yes`: it may come to lie inside the snapshot.
     #[inline]
-    fn blocks(_prepare: &Prepare<Self>, yes: Self::Yes, snapshot: Timestamp) -> bool {
-        Self::proposed(yes) <= snapshot
+    fn blocks(
+        _keeper: &Self::Keeper,
+        _held: Timestamp,
+        yes: Self::Yes,
+        snapshot: Timestamp,
+    ) -> bool {
+        yes.into() <= snapshot
     }
 
     /// Whether stale reads of keys that are not written go into the standing of an update, instead
@@ -130,22 +135,29 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     }
 
     /// The vote of a transaction that nothing stands against, proposed at `proposal`.
-    fn yes(proposal: Timestamp, standing: Standing) -> Self::Yes;
+    #[inline]
+    fn yes(proposal: Timestamp, _standing: Standing) -> Self::Yes {
+        proposal.into()
+    }
 
-    /// The timestamp that a vote proposes.
-    fn proposed(yes: Self::Yes) -> Timestamp;
-
-    /// What the votes of all decide.
-    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place>;
+    /// What the votes of all decide: the largest proposal is final.
+    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
+        let proposals = votes.so_far().map(|yes| (*yes).into());
+        Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
+    }
 
     /// What the vote of a repository decides that nobody else takes part with.
-    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place>;
+    #[inline]
+    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place> {
+        let proposal: Timestamp = yes.into();
+        Decision::Commit(proposal.into())
+    }
 
-    /// The turn of a transaction in the commit queues.
-    fn turn(place: Self::Place) -> Timestamp;
-
-    /// The version that its writes install.
-    fn version(place: Self::Place) -> Timestamp;
+    /// The version that the writes of a transaction install.
+    #[inline]
+    fn version(place: Self::Place) -> Timestamp {
+        place.into()
+    }
 
     /// A transaction that wrote a key was applied.
     #[inline]
@@ -176,6 +188,8 @@ pub type Key<'a> = (SpaceId, &'a SmallBytes);
 pub struct Standing {
     /// What it read at.
     pub snapshot: Timestamp,
+    /// Whether it must take effect while it is under way, and not in the past.
+    pub strict: bool,
     /// The oldest version that it should have seen and did not.
     pub missed: Option<Timestamp>,
     /// It must not lie at or below this: there are versions that it replaces, or whoever read them.
@@ -185,7 +199,7 @@ pub struct Standing {
 impl Standing {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
-    pub fn new(snapshot: Timestamp) -> Standing {
-        Standing { snapshot, missed: None, floor: Timestamp::ZERO }
+    pub fn new(snapshot: Timestamp, strict: bool) -> Standing {
+        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO }
     }
 }

@@ -46,6 +46,7 @@ wire_struct!(Prepare<V: Variant> {
     participants: std::sync::Arc<[RepositoryId]>,
     snapshot: Timestamp,
     reader: V::Reader,
+    strict: bool,
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     scans: Vec<KeyRange>,

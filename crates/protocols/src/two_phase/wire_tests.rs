@@ -83,13 +83,13 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3)).prop_map(
         |(txn, settled_below, participants, snapshot, reads, writes, scans)| {
             let participants = participants.into();
-            let reader = ();
             Arc::new(Prepare {
                 txn,
                 settled_below,
                 participants,
                 snapshot,
-                reader,
+                reader: (),
+                strict: settled_below % 2 == 0,
                 reads,
                 writes,
                 scans,
@@ -241,6 +241,7 @@ fn messages_about_what_is_not_there_are_told_apart() {
             participants: participants.into(),
             snapshot: Timestamp::ZERO,
             reader: (),
+            strict: false,
             reads: vec![],
             writes: vec![(SpaceId(space), SmallBytes::EMPTY, None)],
             scans: vec![],
