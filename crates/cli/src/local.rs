@@ -1,0 +1,289 @@
+//! A cluster of processes on this machine.
+//!
+//! Its folder holds a file of keys, the output and the process number of each node, so that one
+//! command can start it and another one stop it. A process number is used only while the process
+//! that has it was started with that node's file: numbers are given again by the system.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use muesli_cluster::visit::{self, Visited};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a node may take to come up, or to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a node may take to say how it does.
+const VISIT_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a new cluster is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub nodes: usize,
+    pub repositories: usize,
+    pub replicas: usize,
+    pub protocol: String,
+    /// Further keys, as lines of the file.
+    pub extra: Vec<String>,
+}
+
+/// A cluster in a folder.
+#[derive(Clone, Debug)]
+pub struct LocalCluster {
+    dir: PathBuf,
+    addresses: Vec<String>,
+}
+
+impl LocalCluster {
+    /// Starts a new cluster in `dir`, and waits until it serves.
+    ///
+    /// # Errors
+    /// There is one already, or it does not come up.
+    pub fn up(dir: &Path, plan: &Plan) -> anyhow::Result<LocalCluster> {
+        if let Ok(before) = LocalCluster::open(dir)
+            && (0..before.nodes()).any(|node| before.process(node).is_some())
+        {
+            bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
+        }
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let addresses = free_addresses(plan.nodes)?;
+        fs::write(dir.join("addresses"), addresses.join("\n"))?;
+        let cluster = LocalCluster { dir: dir.to_owned(), addresses };
+        for node in 0..plan.nodes {
+            cluster.write_config(node, plan)?;
+        }
+        for node in 0..plan.nodes {
+            cluster.start(node)?;
+        }
+        for node in 0..plan.nodes {
+            cluster.wait_until_ready(node)?;
+        }
+        Ok(cluster)
+    }
+
+    /// The cluster in `dir`, whatever state it is in.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn open(dir: &Path) -> anyhow::Result<LocalCluster> {
+        let text = fs::read_to_string(dir.join("addresses"))
+            .with_context(|| format!("there is no cluster in {}", dir.display()))?;
+        let addresses = text.lines().map(str::to_owned).collect();
+        Ok(LocalCluster { dir: dir.to_owned(), addresses })
+    }
+
+    /// How many nodes it has.
+    pub fn nodes(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Where its nodes listen.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    fn folder(&self, node: usize) -> PathBuf {
+        self.dir.join(format!("node-{node}"))
+    }
+
+    fn config(&self, node: usize) -> PathBuf {
+        self.folder(node).join("muesli.toml")
+    }
+
+    fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
+        fs::create_dir_all(self.folder(node))?;
+        let data = self.folder(node).join("data");
+        let lines = [
+            format!("node = {node}"),
+            format!("listen = {:?}", self.addresses[node]),
+            format!("servers = {:?}", self.addresses),
+            format!("repositories = {}", plan.repositories),
+            format!("replicas = {}", plan.replicas),
+            format!("protocol = {:?}", plan.protocol),
+            format!("data_dir = {:?}", data.display().to_string()),
+        ];
+        let text = lines.iter().chain(&plan.extra).map(|line| format!("{line}\n"));
+        Ok(fs::write(self.config(node), text.collect::<String>())?)
+    }
+
+    /// Starts a node that does not run. Does not wait until it serves.
+    ///
+    /// # Errors
+    /// It runs, or cannot be started.
+    pub fn start(&self, node: usize) -> anyhow::Result<()> {
+        self.check(node)?;
+        if let Some(process) = self.process(node) {
+            bail!("node {node} runs already, as process {}", process.as_raw_nonzero());
+        }
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder(node).join("output"))
+            .context("cannot keep the node's output")?;
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut command = Command::new(program);
+        command.arg("start").arg("--config").arg(self.config(node));
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        // Signals from the terminal are for the command, not for the cluster that it leaves.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().context("cannot start a node")?;
+        fs::write(self.folder(node).join("pid"), child.id().to_string())?;
+        // Its end is to be noticed while this process runs, or its number would stay taken.
+        std::thread::spawn(move || child.wait());
+        Ok(())
+    }
+
+    /// The process of a node, if it runs.
+    pub fn process(&self, node: usize) -> Option<Pid> {
+        let text = fs::read_to_string(self.folder(node).join("pid")).ok()?;
+        let number: i32 = text.trim().parse().ok()?;
+        let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
+        let config = self.config(node);
+        let mine = command.split(|byte| *byte == 0);
+        let mine = mine.into_iter().any(|part| part == config.as_os_str().as_encoded_bytes());
+        if mine { Pid::from_raw(number) } else { None }
+    }
+
+    fn check(&self, node: usize) -> anyhow::Result<()> {
+        let nodes = self.nodes();
+        if node >= nodes {
+            bail!("there is no node {node}; there are nodes 0 to {}", nodes - 1);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to a node.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn signal(&self, node: usize, signal: Signal) -> anyhow::Result<()> {
+        self.check(node)?;
+        let Some(process) = self.process(node) else { bail!("node {node} does not run") };
+        kill_process(process, signal).with_context(|| format!("cannot signal node {node}"))
+    }
+
+    /// Ends a node at once, as a crash does, and waits until it is gone.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn kill(&self, node: usize) -> anyhow::Result<()> {
+        self.signal(node, Signal::KILL)?;
+        self.wait_until_gone(node)
+    }
+
+    /// Waits until a node that was told to end has done so.
+    ///
+    /// # Errors
+    /// It has not in time.
+    pub fn wait_until_gone(&self, node: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.process(node).is_some() {
+            if Instant::now() > deadline {
+                bail!("node {node} has not ended within {} s", PATIENCE.as_secs());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Stops the nodes that run; how many there were.
+    ///
+    /// # Errors
+    /// One does not stop, even by force.
+    pub fn down(&self) -> anyhow::Result<usize> {
+        let running: Vec<_> =
+            (0..self.nodes()).filter(|&node| self.process(node).is_some()).collect();
+        for &node in &running {
+            // One that is stopped by a signal cannot hear another one.
+            let _ = self.signal(node, Signal::CONT);
+            let _ = self.signal(node, Signal::TERM); // It may have ended by now.
+        }
+        for &node in &running {
+            if self.wait_until_gone(node).is_err() {
+                self.kill(node)?;
+            }
+        }
+        Ok(running.len())
+    }
+
+    /// How a node says it does.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn visit(&self, node: usize) -> anyhow::Result<Visited> {
+        Ok(visit::status(&self.addresses[node], "score", VISIT_WITHIN)?)
+    }
+
+    /// Waits until a node has found the others.
+    ///
+    /// # Errors
+    /// It ends, or does not find them in time.
+    pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = match self.visit(node) {
+                Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
+                Ok(_) => "it is still looking for the others".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let gone = self.process(node).is_none();
+            if gone || Instant::now() > deadline {
+                let output = self.last_words(node);
+                bail!("node {node} does not come up: {said}; its last words: {output}");
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The last line that a node has printed.
+    pub fn last_words(&self, node: usize) -> String {
+        let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
+        text.lines().last().unwrap_or("none").to_owned()
+    }
+}
+
+/// Addresses of the loopback interface that are free now: bound all at once and let go.
+fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
+    let bound = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>();
+    let bound = bound.context("cannot find a free port")?;
+    bound.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+}
+
+/// A cluster that is stopped when this is dropped.
+pub struct Temporary {
+    pub cluster: LocalCluster,
+    _dir: tempfile::TempDir,
+}
+
+impl Temporary {
+    /// Starts a cluster in a folder of its own.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn up(plan: &Plan) -> anyhow::Result<Temporary> {
+        let dir = tempfile::Builder::new().prefix("muesli-").tempdir()?;
+        let cluster = match LocalCluster::up(dir.path(), plan) {
+            Ok(cluster) => cluster,
+            Err(error) => {
+                if let Ok(cluster) = LocalCluster::open(dir.path()) {
+                    let _ = cluster.down(); // What came up in part; the first error is told.
+                }
+                return Err(error);
+            }
+        };
+        Ok(Temporary { cluster, _dir: dir })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Err(error) = self.cluster.down() {
+            eprintln!("muesli: {error:#}");
+        }
+    }
+}
