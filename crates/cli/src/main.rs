@@ -21,6 +21,10 @@ use std::process::ExitCode;
 
 use clap::{Command, error::ErrorKind};
 
+/// Loops free what other loops allocated: the system's allocator locks for that, this one does not.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The command could not be carried out.
 const UNUSABLE: u8 = 2;
 

@@ -1,8 +1,12 @@
 //! Several loops, clients on other threads, and memory per key.
 //!
-//! `cargo bench -p muesli --bench loops`. Rates are wall-clock transfers a second over all loops,
+//! `cargo bench -p muesli --bench loops`, or with `-- memory`, `-- crossing` or `-- outside` one
+//! part of it. Rates are wall-clock transfers a second over all loops,
 //! medians of several rounds, with the smallest and the largest; ratios are to the row before that
 //! is named in the row.
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -210,11 +214,8 @@ fn row(name: &str, mut rates: Vec<f64>, reference: Option<f64>) -> f64 {
     median
 }
 
-fn main() {
-    // Memory first, while the process is small.
-    let (hash, ordered) = (memory(Index::Hash), memory(Index::Ordered));
-    println!("bytes a key beyond key and value, hash index: {hash:.0}, ordered: {ordered:.0}");
-    println!("{:<44} {:>11} {:>11} {:>11}    ratio", "transfers a second", "median", "min", "max");
+/// The rows on two loops, against one.
+fn crossing() {
     let (rates, _) = on_loops(1, 8, 0);
     let one = row("one loop, async bodies on it", rates, None);
     let (rates, _) = on_loops(2, 8, 0);
@@ -225,7 +226,44 @@ fn main() {
         row(&name, rates, Some(one));
         println!("    conflicts in a hundred transfers: {conflicts:.2}");
     }
+}
+
+/// The rows of clients on other threads, against one loop's own.
+fn outside() {
+    let (rates, _) = on_loops(1, 8, 0);
+    let one = row("one loop, async bodies on it", rates, None);
     row("another thread, 256 in flight (to one loop)", from_outside(256), Some(one));
     let alone = row("another thread, 1 in flight (to one loop)", from_outside(1), Some(one));
     println!("    one at a time costs {:.1} us each, wake-ups included", 1e6 / alone);
+}
+
+/// One configuration alone, for a profiler: loops, clients a loop, crossing in a hundred.
+fn alone(arguments: &[usize]) {
+    let &[loops, clients, crossing] = arguments else {
+        panic!("after `alone`: loops, clients a loop, crossing in a hundred")
+    };
+    let (rates, conflicts) = on_loops(loops, clients, crossing as u64);
+    row(&format!("{loops} loops, {crossing} % crossing, {clients} clients"), rates, None);
+    println!("    conflicts in a hundred transfers: {conflicts:.2}");
+}
+
+fn main() {
+    let part = std::env::args().skip(1).find(|argument| argument != "--bench");
+    let wanted = |name: &str| part.as_deref().is_none_or(|part| part == name);
+    if wanted("memory") {
+        // First, while the process is small.
+        let (hash, ordered) = (memory(Index::Hash), memory(Index::Ordered));
+        println!("bytes a key beyond key and value: hash index {hash:.0}, ordered {ordered:.0}");
+    }
+    println!("{:<44} {:>11} {:>11} {:>11}    ratio", "transfers a second", "median", "min", "max");
+    if wanted("crossing") {
+        crossing();
+    }
+    if wanted("outside") {
+        outside();
+    }
+    if part.as_deref() == Some("alone") {
+        let numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+        alone(&numbers.collect::<Vec<_>>());
+    }
 }

@@ -247,16 +247,15 @@ impl Db {
         Fut: Future<Output = Result<T, Error>>,
     {
         let database = self.inner.database;
-        let (options, mut yields) = (self.txn_options(), false);
-        let begun = client::with(database, |engine| {
-            yields = engine.should_yield();
-            engine.begin(options)
+        let mut begun = client::with(database, |engine| {
+            (!engine.should_yield()).then(|| engine.begin(self.txn_options()))
         });
-        let txn = begun.ok_or(Error::Closed)??;
-        let open = Open { tx: Tx { database, txn, away: None } };
-        if yields {
+        if let Some(None) = begun {
             yield_now().await;
+            begun = client::with(database, |engine| Some(engine.begin(self.txn_options())));
         }
+        let txn = begun.flatten().ok_or(Error::Closed)??;
+        let open = Open { tx: Tx { database, txn, away: None } };
         let answer = body(open.tx.clone()).await?;
         let committed = open.tx.commit_here().await;
         std::mem::forget(open);

@@ -73,14 +73,18 @@ impl ScalarClock {
     pub fn room_below(&mut self, first: Option<Timestamp>) -> Option<Timestamp> {
         let at = self.committed.max(self.served).after(1, self.repository);
         match first {
-            None => {
-                let at = self.promised.after(1, self.repository);
-                self.promised = at;
-                Some(at)
-            }
+            None => Some(self.step_past()),
             Some(first) if at < first => Some(at),
             Some(_) => None,
         }
+    }
+
+    /// A timestamp of this repository above everything served, proposed or decided here, with no
+    /// room left for others below it.
+    #[inline]
+    pub fn step_past(&mut self) -> Timestamp {
+        self.promised = self.promised.after(1, self.repository);
+        self.promised
     }
 
     /// The transaction at `at` was applied.

@@ -1,13 +1,16 @@
-//! Waking a sleeping loop, at no cost while it is awake.
+//! Waking a sleeping loop, and telling a busy one that it has mail, at no cost to either while
+//! nothing new happens.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Whether a loop sleeps, and its thread.
+/// Whether a loop sleeps, and its thread. Apart from what others write.
 #[derive(Default)]
+#[repr(align(128))]
 pub(super) struct Signal {
+    mail: AtomicBool,
     sleeping: AtomicBool,
     attention: AtomicBool,
     thread: OnceLock<Thread>,
@@ -27,6 +30,28 @@ impl Signal {
             && let Some(thread) = self.thread.get()
         {
             thread.unpark();
+        }
+    }
+
+    /// Messages were published for the loop: it ends its turn soon, or wakes.
+    pub fn post(&self) {
+        if !self.mail.load(Ordering::Relaxed) {
+            self.mail.store(true, Ordering::Release);
+        }
+        self.wake();
+    }
+
+    /// Whether there is mail that the loop has not begun to take.
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        self.mail.load(Ordering::Relaxed)
+    }
+
+    /// The loop is about to take its mail.
+    pub fn take_mail(&self) {
+        if self.mail.load(Ordering::Relaxed) {
+            self.mail.store(false, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use hashbrown::HashMap;
@@ -12,9 +13,12 @@ use muesli_core::{
     Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
 };
 
+use super::signal::Signal;
+
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;
-/// After so many transactions in one turn, tasks are asked to let others run.
+/// After so many transactions in one turn tasks are asked to let others run; and before, when
+/// messages wait on either side: another loop's transaction holds locks until they are moved.
 const BEGINS_PER_TURN: u32 = 64;
 
 enum Waiting {
@@ -39,6 +43,8 @@ pub(super) struct Machine<P: Protocol> {
     alarm_count: u64,
     /// Messages to other loops, by loop.
     pub out: Vec<VecDeque<Envelope<P::Message>>>,
+    /// Whether `out` got something since the last turn.
+    pub has_outgoing: bool,
     pub messages: u64,
     random: fastrand::Rng,
 }
@@ -53,6 +59,7 @@ impl<P: Protocol> Machine<P> {
             alarm_kinds: HashMap::default(),
             alarm_count: 0,
             out: (0..loops).map(|_| VecDeque::new()).collect(),
+            has_outgoing: false,
             messages: 0,
             random: fastrand::Rng::new(),
         }
@@ -72,6 +79,7 @@ impl<P: Protocol> Machine<P> {
             match effect {
                 Effect::Send { envelope, .. } => {
                     self.messages += 1;
+                    self.has_outgoing = true;
                     self.out[envelope.to.node.0 as usize].push_back(envelope);
                 }
                 Effect::Complete { op, result, .. } => self.answer(op.0, result),
@@ -104,6 +112,11 @@ impl<P: Protocol> Machine<P> {
     /// When the next alarm rings.
     pub fn next_alarm(&self) -> Option<Nanos> {
         self.alarms.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Whether somebody waits for an answer of the node, rather than for a time.
+    pub fn expects_answers(&self) -> bool {
+        self.waiting.keys().any(|op| op & SLEEPS == 0)
     }
 
     /// Rings the alarms that are due; true if there were any.
@@ -204,6 +217,7 @@ pub(super) struct State<P: Protocol> {
     /// Tasks spawned by tasks, taken in after the round.
     pub spawned: RefCell<Vec<Task>>,
     pub begins: Cell<u32>,
+    signal: Arc<Signal>,
     clock: quanta::Clock,
     origin: u64,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
@@ -214,6 +228,7 @@ impl<P: Protocol> State<P> {
     pub fn new(
         database: u64,
         machine: Machine<P>,
+        signal: Arc<Signal>,
         clock: quanta::Clock,
         origin: u64,
         precise: bool,
@@ -223,6 +238,7 @@ impl<P: Protocol> State<P> {
             machine: RefCell::new(machine),
             spawned: RefCell::new(Vec::new()),
             begins: Cell::new(0),
+            signal,
             clock,
             origin,
             precise,
@@ -341,6 +357,8 @@ impl<P: Protocol> Engine for State<P> {
 
     fn should_yield(&self) -> bool {
         self.begins.get() >= BEGINS_PER_TURN
+            || self.signal.has_mail()
+            || self.machine.borrow().has_outgoing
     }
 
     fn spawn(&self, task: Task) {

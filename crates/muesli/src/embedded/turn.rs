@@ -21,6 +21,9 @@ const JOBS_PER_TURN: usize = 256;
 /// With so many messages waiting for a full ring, no new work is taken on.
 const BACKLOG_MAX: usize = 4096;
 
+/// A loop that expects an answer from another looks around for so many times as long.
+const PATIENCE: u64 = 10;
+
 /// What a loop is made from.
 pub(super) struct Plan<P: Protocol> {
     pub database: u64,
@@ -60,8 +63,9 @@ impl<P: Protocol> Loop<P> {
         let effects = Effects { recorder, ..Effects::default() };
         let machine = Machine::new(node, effects, plan.doors.len());
         let Plan { database, clock, origin, history, .. } = plan;
+        let signal = door.signal.clone();
         Loop {
-            state: Rc::new(State::new(database, machine, clock, origin, history)),
+            state: Rc::new(State::new(database, machine, signal, clock, origin, history)),
             executor,
             links: plan.links,
             doors: plan.doors,
@@ -81,15 +85,15 @@ impl<P: Protocol> Loop<P> {
             machine.node.start(&mut machine.effects);
             machine.perform();
         }
-        let mut idle_since = None;
+        let mut idle_until = None;
         while !self.stop.load(Ordering::Relaxed) {
             if self.turn() {
-                idle_since = None;
+                idle_until = None;
                 continue;
             }
             let now = self.state.read_clock();
-            let since = *idle_since.get_or_insert(now);
-            if now - since < self.spin {
+            let until = *idle_until.get_or_insert_with(|| now + self.patience());
+            if now < until {
                 std::hint::spin_loop();
             } else {
                 self.sleep(now);
@@ -99,6 +103,13 @@ impl<P: Protocol> Loop<P> {
         drop(self.executor); // Its tasks roll back what they had open while the engine is here.
         drop(entered);
         report
+    }
+
+    /// How long to look around for work before sleeping: longer where another loop is about to
+    /// answer, because being woken costs more than most answers take.
+    fn patience(&self) -> Nanos {
+        let expects = self.state.machine.borrow().expects_answers();
+        if expects { Nanos(self.spin.0 * PATIENCE) } else { self.spin }
     }
 
     /// One turn; whether anything was done.
@@ -114,12 +125,15 @@ impl<P: Protocol> Loop<P> {
                 self.executor.spawn(task);
             }
         }
-        busy | self.publish()
+        let state = self.state.clone();
+        busy | self.publish(&mut state.machine.borrow_mut())
     }
 
     fn take_messages(&mut self, now: Nanos) -> bool {
-        let machine = &mut *self.state.machine.borrow_mut();
+        let state = self.state.clone();
+        let machine = &mut *state.machine.borrow_mut();
         machine.effects.now = now;
+        self.doors[self.at].signal.take_mail();
         if self.doors[self.at].signal.take_attention() {
             let door = &self.doors[self.at];
             let catalog = door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
@@ -128,12 +142,17 @@ impl<P: Protocol> Loop<P> {
             }
         }
         let mut busy = false;
-        for link in self.links.from.iter_mut().flatten() {
+        for from in 0..self.links.from.len() {
             for _ in 0..MESSAGES_PER_TURN {
-                let Ok(envelope) = link.pop() else { break };
+                let link = self.links.from[from].as_mut();
+                let Some(envelope) = link.and_then(|link| link.pop().ok()) else { break };
                 busy = true;
                 machine.node.deliver(envelope, &mut machine.effects);
                 machine.perform();
+                // At once: else loops that answer each other take turns, and half the time wait.
+                if machine.has_outgoing {
+                    self.publish(machine);
+                }
             }
         }
         busy
@@ -154,9 +173,9 @@ impl<P: Protocol> Loop<P> {
     }
 
     /// Hands over what goes to other loops, and wakes those that sleep; true if something went.
-    fn publish(&mut self) -> bool {
-        let machine = &mut *self.state.machine.borrow_mut();
+    fn publish(&mut self, machine: &mut Machine<P>) -> bool {
         let mut any = false;
+        machine.has_outgoing = false;
         self.doors[self.at].sent.0.store(machine.messages, Ordering::Relaxed);
         for (to, out) in machine.out.iter_mut().enumerate() {
             let Some(link) = &mut self.links.to[to] else {
@@ -177,7 +196,7 @@ impl<P: Protocol> Loop<P> {
             }
             if sent {
                 any = true;
-                self.doors[to].signal.wake();
+                self.doors[to].signal.post();
             }
         }
         any

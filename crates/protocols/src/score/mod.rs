@@ -32,7 +32,8 @@
 //!   waiting: it could succeed only if the holder aborts. Blind writes, and writes of keys that
 //!   others have locked for reading, do wait, bounded.
 //! * A transaction whose keys all live at one repository on the coordinator's node commits in one
-//!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]).
+//!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]), past it
+//!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
 //!   and any participant can gather them ([`finish`]).
 //!

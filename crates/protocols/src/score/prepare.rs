@@ -252,7 +252,12 @@ impl Participant {
     }
 
     /// Both phases in one step, for a transaction that this repository alone takes part in.
-    /// `None`: it must take the long way, to wait for locks or behind the queue.
+    /// `None`: it must take the long way, to wait for locks.
+    ///
+    /// It goes below whatever is queued if there is room, and past it if not: what is queued
+    /// shares no key with it, and may come to lie before it, because whoever reads a queued
+    /// transaction's key at a later snapshot waits for that transaction, whatever was applied
+    /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
     #[inline(always)]
     pub(super) fn commit_here(
         &mut self,
@@ -287,7 +292,11 @@ impl Participant {
             }
         }
         self.clock.serve(snapshot);
-        let at = self.clock.room_below(self.queue.first())?;
+        let at = match self.clock.room_below(self.queue.first()) {
+            Some(at) => at,
+            None if self.rules.waits_by_proposal => self.clock.step_past(),
+            None => return None,
+        };
         self.install_here(sets, at, cx);
         Some(Ok(at))
     }
