@@ -83,7 +83,7 @@ impl<P: Protocol> Loop<P> {
         let me = &self.peers.me;
         let hello = Hello {
             cluster: me.cluster,
-            protocol: me.protocol.to_owned(),
+            protocol: me.protocol.clone(),
             station: me.station,
             node: me.node,
             life: me.life,

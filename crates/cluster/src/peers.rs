@@ -15,7 +15,8 @@ use crate::targets::Targets;
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub cluster: ClusterId,
-    pub protocol: &'static str,
+    /// As it was chosen by name.
+    pub protocol: String,
     pub station: Station,
     pub node: NodeId,
     pub life: Life,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mio::Interest;
 use muesli_core::{Effects, Limits, Node, NodeId, Protocol, Settings};
-use muesli_protocols::score::Score;
+use muesli_protocols::{Choice, UnknownProtocol, choose};
 use thiserror::Error;
 
 use crate::door::Door;
@@ -85,8 +85,8 @@ pub enum StartError {
     #[error("cluster 0 stands for any cluster; give another number")]
     Cluster,
     /// No such protocol.
-    #[error("there is no protocol `{0}`; there are: {1}")]
-    Protocol(String, String),
+    #[error(transparent)]
+    Protocol(#[from] UnknownProtocol),
     /// The system has no poller.
     #[error("the system refused to wait for connections: {0}")]
     Poll(std::io::Error),
@@ -116,13 +116,16 @@ impl Server {
     /// # Errors
     /// Options that cannot be, or an address that cannot be listened on.
     pub fn open(options: ServerOptions) -> Result<Server, StartError> {
-        match options.protocol.as_str() {
-            "score" => open::<Score>(options, Box::new(Memory::default())),
-            other => {
-                let names = muesli_protocols::NAMES.join(", ");
-                Err(StartError::Protocol(other.to_owned(), names))
+        struct Open(ServerOptions);
+
+        impl Choice for Open {
+            type Output = Result<Server, StartError>;
+
+            fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Server, StartError> {
+                open::<P>(self.0, rules, Box::new(Memory::default()))
             }
         }
+        choose(&options.protocol.clone(), Open(options))?
     }
 
     /// Where it listens.
@@ -146,6 +149,7 @@ impl Server {
 
 fn open<P: Protocol>(
     options: ServerOptions,
+    rules: P::Rules,
     log: Box<dyn Log<P> + Send>,
 ) -> Result<Server, StartError> {
     if options.cluster == ClusterId(0) {
@@ -171,13 +175,13 @@ fn open<P: Protocol>(
     let serve = move || {
         let me = Identity {
             cluster: options.cluster,
-            protocol: P::NAME,
+            protocol: options.protocol.clone(),
             station: Kind::Server,
             node: options.node,
             life: Life(fastrand::u64(1..)),
         };
         let targets = Targets::below(&map, options.node);
-        let station = station::<P>(&options, &map, log);
+        let station = station::<P>(&options, &rules, &map, log);
         let peers = Peers::new(me, Some(map), Some(listener), targets);
         Loop::new(station, peers, poll, for_loop, options.network).run().map(drop)
     };
@@ -192,16 +196,20 @@ fn listen(address: &str) -> Result<TcpListener, StartError> {
     Ok(listener)
 }
 
-fn station<P: Protocol>(options: &ServerOptions, map: &Map, log: Box<dyn Log<P>>) -> Station<P> {
+fn station<P: Protocol>(
+    options: &ServerOptions,
+    rules: &P::Rules,
+    map: &Map,
+    log: Box<dyn Log<P>>,
+) -> Station<P> {
     let settings = Settings {
         limits: options.limits,
         hash_seed: fastrand::u64(..),
         keep_tombstones: options.keep_tombstones,
         ..Settings::default()
     };
-    let (rules, incarnation) = (P::Rules::default(), fastrand::u32(1..));
-    let settings = Arc::new(settings);
-    let node = Node::new(options.node, incarnation, map.catalog.clone(), settings, &rules);
+    let (settings, incarnation) = (Arc::new(settings), fastrand::u32(1..));
+    let node = Node::new(options.node, incarnation, map.catalog.clone(), settings, rules);
     let machine = Machine::new(node, Effects::default(), log, options.network.frame_bytes_max);
     Station::new(0, machine, Clock::new())
 }

@@ -40,6 +40,7 @@ const ALLOWED: [(&str, &str, &str); 1] = [(
 /// Which of our crates a crate may use; tests may use more.
 const MAY_USE: [(&str, &[&str]); 8] = [
     ("core", &[]),
+    ("log", &[]),
     ("protocols", &["core"]),
     ("check", &[]),
     ("sim", &["core", "check"]),

@@ -16,7 +16,7 @@ use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
-use muesli_protocols::score::Score;
+use muesli_protocols::{Choice, UnknownProtocol, choose};
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
@@ -93,8 +93,8 @@ pub enum SimulationError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A protocol that there is not.
-    #[error("there is no protocol `{0}`; there are: {1}")]
-    Protocol(String, String),
+    #[error(transparent)]
+    Protocol(#[from] UnknownProtocol),
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {
@@ -117,12 +117,21 @@ pub fn run(
     plan: &Simulated,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    match plan.protocol.as_str() {
-        "score" => run_protocol::<Score>(workload, plan, Default::default(), tallies),
-        other => {
-            let names = muesli_protocols::NAMES.join(", ");
-            Err(SimulationError::Protocol(other.to_owned(), names))
-        }
+    choose(&plan.protocol, Chosen { workload, plan, tallies })?
+}
+
+/// A run under the protocol that its plan names.
+struct Chosen<'a> {
+    workload: &'a Arc<dyn AnyWorkload>,
+    plan: &'a Simulated,
+    tallies: &'a Arc<Tallies>,
+}
+
+impl Choice for Chosen<'_> {
+    type Output = Result<SimulatedOutcome, SimulationError>;
+
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
+        run_protocol::<P>(self.workload, self.plan, rules, self.tallies)
     }
 }
 
@@ -141,10 +150,15 @@ pub fn run_protocol<P: Protocol>(
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
 pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
-    let isolation = match protocol {
-        "score" => Score::ISOLATION,
-        _ => return None,
-    };
+    struct Promise;
+    impl Choice for Promise {
+        type Output = Isolation;
+
+        fn chosen<P: Protocol>(self, _rules: P::Rules) -> Isolation {
+            P::ISOLATION
+        }
+    }
+    let isolation = choose(protocol, Promise).ok()?;
     let level = match isolation {
         Isolation::Serializable => Level::Serializable,
         Isolation::StrictSerializable => Level::StrictSerializable,

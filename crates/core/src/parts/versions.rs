@@ -218,6 +218,16 @@ impl Versions {
         }
     }
 
+    /// The versions of an entry above `seen`, newest first.
+    pub fn above(&self, handle: Handle, seen: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let entry = self.entry(handle);
+        let older = std::iter::successors(self.older.get(entry.older as usize), |older| {
+            self.older.get(older.older as usize)
+        });
+        let all = std::iter::once(entry.at).chain(older.map(|older| older.at));
+        all.take_while(move |at| *at > seen)
+    }
+
     /// The lock of an entry.
     #[inline]
     pub fn lock(&self, handle: Handle) -> LockWord {

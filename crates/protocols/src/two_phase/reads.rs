@@ -4,6 +4,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 
+use super::Variant;
 use super::message::{Found, Message, ReadReply, ReadRequest, Record, ScanReply, ScanRequest};
 use super::participant::{Context, Participant};
 
@@ -12,9 +13,19 @@ const CEILING_STEPS: u64 = 1 << 20;
 
 /// A read that waits for a lock.
 #[derive(Clone, Debug)]
-pub(super) enum WaitingRead {
-    Keys(ReadRequest),
-    Range(ScanRequest),
+pub(super) enum WaitingRead<V: Variant> {
+    Keys(ReadRequest<V>),
+    Range(ScanRequest<V>),
+}
+
+/// How a transaction reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<V: Variant> {
+    /// The snapshot, or for a first read the least it may be.
+    pub snapshot: Timestamp,
+    /// Whether this read fixes the snapshot.
+    pub first: bool,
+    pub reader: V::Reader,
 }
 
 /// How a key of this node was read.
@@ -35,7 +46,7 @@ pub(super) enum NotServed {
     TooLarge,
 }
 
-impl Participant {
+impl<V: Variant> Participant<V> {
     /// Fixes the snapshot of a first read, and makes sure that everything proposed from now on is
     /// later. This comes before any lock is looked at, and in one step with it.
     #[inline(always)]
@@ -43,10 +54,13 @@ impl Participant {
         &mut self,
         snapshot: Timestamp,
         first: bool,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, V>,
     ) -> Result<Timestamp, NotServed> {
         // A first read is free to begin at the watermark, so it is never too old.
         let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
+        if !V::SNAPSHOTS {
+            return Ok(at);
+        }
         if at < self.low {
             return Err(NotServed::TooOld);
         }
@@ -65,24 +79,25 @@ impl Participant {
         Ok(at)
     }
 
-    fn raise_ceiling(&mut self, at: Timestamp, cx: &mut Context<'_>) {
+    fn raise_ceiling(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
         self.ceiling = at.after(CEILING_STEPS, self.id);
         let at = self.ceiling;
         cx.log(|| Record::Ceiling { at });
     }
 
-    /// Whether a read of an entry at `snapshot` must wait: it is locked by a writer that was
-    /// proposed a timestamp inside the snapshot. One proposed a later timestamp ends up later.
+    /// Whether a read of an entry at `snapshot` must wait: it is locked by a writer that may come
+    /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
     fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: Timestamp) -> bool {
         let versions = self.versions(space).expect("the space has this handle");
         let Some(owner) = versions.lock(handle).exclusive_owner() else { return false };
         let inside = if self.rules.waits_by_proposal {
-            self.table.get(owner).proposed <= snapshot
+            let holder = self.table.get(owner);
+            V::blocks(&holder.prepare, holder.yes, snapshot)
         } else {
             self.clock.committed() < snapshot
         };
-        self.rules.reads_wait && inside
+        V::SNAPSHOTS && self.rules.reads_wait && inside
     }
 
     /// Reads a key for a coordinator on the same node.
@@ -91,15 +106,16 @@ impl Participant {
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
-        snapshot: Timestamp,
-        first: bool,
-        cx: &mut Context<'_>,
+        reading: Reading<V>,
+        cx: &mut Context<'_, V>,
     ) -> Result<ReadHere<'_>, NotServed> {
+        let Reading { snapshot, first, reader } = reading;
         let snapshot = self.serve_at(snapshot, first, cx)?;
         cx.effects.work.reads += 1;
         self.space(space, cx);
+        V::note_read(&mut self.keeper, (space, key), snapshot, self.clock.committed(), reader);
         let versions = self.versions(space).expect("made above");
-        let Some((handle, lock, version)) = versions.read(key, snapshot) else {
+        let Some((handle, lock, version)) = versions.read(key, seen_at::<V>(snapshot)) else {
             return Ok(ReadHere { snapshot, handle: Handle::NONE, version: Version::ABSENT });
         };
         if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
@@ -115,20 +131,24 @@ impl Participant {
         &mut self,
         space: SpaceId,
         keys: &[SmallBytes],
-        snapshot: Timestamp,
-        first: bool,
-        cx: &mut Context<'_>,
+        reading: Reading<V>,
+        cx: &mut Context<'_, V>,
         mut take: impl FnMut(usize, ReadHere<'_>),
     ) -> Result<Timestamp, NotServed> {
+        let Reading { snapshot, first, reader } = reading;
         let snapshot = self.serve_at(snapshot, first, cx)?;
         cx.effects.work.reads += keys.len() as u64;
         self.space(space, cx);
+        let committed = self.clock.committed();
+        for key in keys {
+            V::note_read(&mut self.keeper, (space, key), snapshot, committed, reader);
+        }
         let versions = self.versions(space).expect("made above");
         for (place, key) in keys.iter().enumerate() {
             if key.len() > cx.settings.limits.key_bytes {
                 return Err(NotServed::TooLarge);
             }
-            let (handle, version) = match versions.read(key, snapshot) {
+            let (handle, version) = match versions.read(key, seen_at::<V>(snapshot)) {
                 None => (Handle::NONE, Version::ABSENT),
                 Some((handle, lock, version)) => {
                     if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
@@ -142,7 +162,12 @@ impl Participant {
         Ok(snapshot)
     }
 
-    pub(super) fn on_read(&mut self, from: Address, request: ReadRequest, cx: &mut Context<'_>) {
+    pub(super) fn on_read(
+        &mut self,
+        from: Address,
+        request: ReadRequest<V>,
+        cx: &mut Context<'_, V>,
+    ) {
         match self.serve_keys(&request, cx) {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
@@ -160,20 +185,26 @@ impl Participant {
 
     fn serve_keys(
         &mut self,
-        request: &ReadRequest,
-        cx: &mut Context<'_>,
+        request: &ReadRequest<V>,
+        cx: &mut Context<'_, V>,
     ) -> Result<ReadReply, NotServed> {
         let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
         let mut found = Vec::with_capacity(request.keys.len());
+        let reading = Reading { snapshot, first: false, reader: request.reader };
         for (space, key) in &request.keys {
-            let read = self.read_here(*space, key, snapshot, false, cx)?;
+            let read = self.read_here(*space, key, reading, cx)?;
             found.push(Found::from(read.version));
         }
         let (request, committed) = (request.request, self.clock.committed());
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }
 
-    pub(super) fn on_scan(&mut self, from: Address, request: ScanRequest, cx: &mut Context<'_>) {
+    pub(super) fn on_scan(
+        &mut self,
+        from: Address,
+        request: ScanRequest<V>,
+        cx: &mut Context<'_, V>,
+    ) {
         match self.serve_range(&request, cx) {
             Ok(reply) => cx.send(from, Message::ScanReply(reply)),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
@@ -191,12 +222,14 @@ impl Participant {
 
     fn serve_range(
         &mut self,
-        request: &ScanRequest,
-        cx: &mut Context<'_>,
+        request: &ScanRequest<V>,
+        cx: &mut Context<'_, V>,
     ) -> Result<ScanReply, NotServed> {
         let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
         let space = request.range.space;
         self.space(space, cx);
+        let committed = self.clock.committed();
+        V::note_scan(&mut self.keeper, &request.range, snapshot, committed, request.reader);
         let (rows, complete) = self.rows_at(request, snapshot, cx)?;
         cx.effects.work.reads += rows.len() as u64;
         let (request, snapshot) = (request.request, Some(snapshot));
@@ -208,9 +241,9 @@ impl Participant {
     /// its end.
     fn rows_at(
         &self,
-        request: &ScanRequest,
+        request: &ScanRequest<V>,
         snapshot: Timestamp,
-        cx: &Context<'_>,
+        cx: &Context<'_, V>,
     ) -> Result<(Vec<(SmallBytes, Found)>, bool), NotServed> {
         let KeyRange { space, lo, hi } = &request.range;
         let versions = self.versions(*space).expect("made before");
@@ -230,7 +263,7 @@ impl Participant {
             if self.must_wait(*space, handle, snapshot) {
                 return Err(NotServed::Blocked);
             }
-            let version = versions.at(handle, snapshot);
+            let version = versions.at(handle, seen_at::<V>(snapshot));
             live += usize::from(version.value.is_some());
             if version.at != Timestamp::ZERO {
                 rows.push((key.clone(), Found::from(version)));
@@ -239,7 +272,7 @@ impl Participant {
     }
 
     /// Reads that waited look again, in the order of who asked.
-    pub(super) fn retry_waiting_reads(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn retry_waiting_reads(&mut self, cx: &mut Context<'_, V>) {
         for ((from, _), read) in std::mem::take(&mut self.waiting_reads) {
             match read {
                 WaitingRead::Keys(request) => self.on_read(from, request, cx),
@@ -247,6 +280,12 @@ impl Participant {
             }
         }
     }
+}
+
+/// Where versions are looked for in a read at `snapshot`.
+#[inline]
+fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
+    if V::SNAPSHOTS { snapshot } else { Timestamp::MAX }
 }
 
 impl From<Version<'_>> for Found {

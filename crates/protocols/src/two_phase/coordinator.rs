@@ -12,10 +12,10 @@ use muesli_core::{
 
 use super::commit::Committing;
 use super::message::Message;
-use super::operations::{Operation, Request};
-use super::{Rules, Score};
+use super::requests::{Operation, Request};
+use super::{TwoPhase, Variant};
 
-pub(super) type Context<'a> = muesli_core::Context<'a, Score>;
+pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// Tells the bound of this node's snapshots.
 pub(super) const GOSSIP_TIMER: u32 = 0;
@@ -24,9 +24,10 @@ const SWEEP_TIMER: u32 = 1;
 
 /// The coordinator.
 #[derive(Clone, Debug)]
-pub struct Coordinator {
+pub struct Coordinator<V: Variant> {
     pub(super) id: NodeId,
-    incarnation: u32,
+    pub(super) incarnation: u32,
+    pub(super) tolerates_stale_reads: bool,
     sequence: u64,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -37,7 +38,7 @@ pub struct Coordinator {
     pub(super) requests: BTreeMap<u64, Request>,
     pub(super) next_request: u64,
     /// Commits under way, by sequence number; they stay until everybody has acknowledged.
-    pub(super) committing: BTreeMap<u64, Committing>,
+    pub(super) committing: BTreeMap<u64, Committing<V>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(super) heard: Timestamp,
@@ -77,7 +78,7 @@ pub(super) struct Slot {
     pub sets: TransactionSets,
 }
 
-impl Coordinator {
+impl<V: Variant> Coordinator<V> {
     /// The running transactions.
     pub(super) fn running(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.running)
@@ -128,7 +129,7 @@ impl Coordinator {
         id: Option<TxnId>,
         status: Status,
         at: Option<Timestamp>,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, V>,
     ) {
         if let Some(recorder) = &mut cx.effects.recorder {
             let id = id.unwrap_or_else(|| {
@@ -150,7 +151,7 @@ impl Coordinator {
     }
 
     /// Ends a transaction that failed before its commit, and everything that waits for it.
-    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_>) {
+    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
         if self.slot(txn).is_none() {
             return;
         }
@@ -158,9 +159,14 @@ impl Coordinator {
             self.learn_from(*reason);
         }
         self.end(txn, None, Status::Aborted, None, cx);
-        if self.operations.is_empty() {
-            return;
+        if !self.operations.is_empty() {
+            self.fail_operations(txn, failure, cx);
         }
+    }
+
+    /// Whatever the transaction still waits for has failed.
+    #[cold]
+    pub(super) fn fail_operations(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
         let waiting: Vec<_> = self
             .operations
             .iter()
@@ -182,14 +188,14 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
             cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
         }
     }
 
-    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
         self.sweep_timer_set = false;
         self.retry_requests(cx);
         self.retry_commits(cx);
@@ -199,11 +205,12 @@ impl Coordinator {
     }
 }
 
-impl muesli_core::Coordinator<Score> for Coordinator {
-    fn new(node: NodeId, incarnation: u32, _rules: &Rules) -> Coordinator {
+impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
+    fn new(node: NodeId, incarnation: u32, rules: &V::Rules) -> Coordinator<V> {
         Coordinator {
             id: node,
             incarnation,
+            tolerates_stale_reads: V::tolerates_stale_reads(rules),
             sequence: 0,
             slots: Vec::new(),
             free: Vec::new(),
@@ -230,8 +237,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
     fn begin(
         &mut self,
         options: TxnOptions,
-        _here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) -> Result<Txn, Failure> {
         let place = match self.free.pop() {
             Some(place) => place,
@@ -261,8 +268,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         txn: Txn,
         space: SpaceId,
         key: &SmallBytes,
-        here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) -> Step<Option<SmallBytes>> {
         self.on_get(txn, space, key, here, cx)
     }
@@ -273,8 +280,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         txn: Txn,
         space: SpaceId,
         keys: &[SmallBytes],
-        here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         self.on_peek(txn, space, keys, here, cx, out)
@@ -285,8 +292,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         txn: Txn,
         space: SpaceId,
         keys: Vec<SmallBytes>,
-        here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) -> Step<Vec<Option<SmallBytes>>> {
         self.on_get_many(txn, space, keys, here, cx)
     }
@@ -298,7 +305,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         space: SpaceId,
         key: SmallBytes,
         value: Option<SmallBytes>,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, V>,
     ) -> Result<(), Failure> {
         let slot = self.open(txn)?;
         if slot.options.read_only {
@@ -318,8 +325,8 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         &mut self,
         txn: Txn,
         scan: Scan,
-        here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) -> Step<Vec<Row>> {
         self.on_client_scan(txn, scan, here, cx)
     }
@@ -328,15 +335,15 @@ impl muesli_core::Coordinator<Score> for Coordinator {
     fn commit(
         &mut self,
         txn: Txn,
-        mut here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) -> Step<Committed> {
         let step = self.on_commit(txn, here.reborrow(), cx);
         self.count_ended(&mut here, cx);
         step
     }
 
-    fn rollback(&mut self, txn: Txn, _here: Here<'_, Score>, cx: &mut Context<'_>) {
+    fn rollback(&mut self, txn: Txn, _here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
         if self.open(txn).is_ok() {
             self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
         }
@@ -345,9 +352,9 @@ impl muesli_core::Coordinator<Score> for Coordinator {
     fn receive(
         &mut self,
         from: Address,
-        message: Message,
-        mut here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        message: Message<V>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) {
         match message {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
@@ -375,7 +382,7 @@ impl muesli_core::Coordinator<Score> for Coordinator {
         }
     }
 
-    fn timer(&mut self, timer: u32, mut here: Here<'_, Score>, cx: &mut Context<'_>) {
+    fn timer(&mut self, timer: u32, mut here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
         match timer {
             GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),

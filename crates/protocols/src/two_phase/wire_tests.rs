@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
-use muesli_core::{NodeId, SpaceOptions};
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::wire::Wire;
+use muesli_core::{
+    Abort, Catalog, Decision, NodeId, RepositoryId, SmallBytes, SpaceId, SpaceOptions, Timestamp,
+    TxnId,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::*;
+use super::is_about;
+use crate::score::message::{Prepare, Vote};
+use crate::score::{Message, Record};
+use crate::two_phase::message::{Found, ReadReply, ReadRequest, ScanReply, ScanRequest};
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
     vec(any::<u8>(), 0..30).prop_map(SmallBytes::from)
@@ -75,7 +83,17 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3)).prop_map(
         |(txn, settled_below, participants, snapshot, reads, writes, scans)| {
             let participants = participants.into();
-            Arc::new(Prepare { txn, settled_below, participants, snapshot, reads, writes, scans })
+            let reader = ();
+            Arc::new(Prepare {
+                txn,
+                settled_below,
+                participants,
+                snapshot,
+                reader,
+                reads,
+                writes,
+                scans,
+            })
         },
     )
 }
@@ -84,13 +102,15 @@ fn asking() -> impl Strategy<Value = Message> {
     let keys = vec((space(), bytes()), 0..4);
     let read =
         (any::<u64>(), at(), any::<bool>(), keys).prop_map(|(request, snapshot, first, keys)| {
-            Message::Read(ReadRequest { request, snapshot, first, keys })
+            Message::Read(ReadRequest { request, snapshot, first, reader: (), keys })
         });
     let partitions = vec(any::<u16>(), 0..4);
     let scan = (any::<u64>(), at(), any::<bool>(), range(), partitions, any::<usize>()).prop_map(
         |(request, snapshot, first, range, partitions, limit)| {
             let reverse = first != (limit % 2 == 0);
-            let asked = ScanRequest { request, snapshot, first, range, partitions, reverse, limit };
+            let reader = ();
+            let asked =
+                ScanRequest { request, snapshot, first, reader, range, partitions, reverse, limit };
             Message::Scan(asked)
         },
     );
@@ -220,6 +240,7 @@ fn messages_about_what_is_not_there_are_told_apart() {
             settled_below: 0,
             participants: participants.into(),
             snapshot: Timestamp::ZERO,
+            reader: (),
             reads: vec![],
             writes: vec![(SpaceId(space), SmallBytes::EMPTY, None)],
             scans: vec![],

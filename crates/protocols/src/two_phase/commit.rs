@@ -11,55 +11,63 @@ use muesli_core::{
     Step, Timestamp, Txn, TxnId,
 };
 
-use super::Score;
 use super::coordinator::{Context, Coordinator};
-use super::finish::final_timestamp;
 use super::message::{Message, Prepare, Vote};
+use super::{TwoPhase, Variant};
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
-pub(super) struct Committing {
+pub(super) struct Committing<V: Variant> {
     txn: Txn,
     id: TxnId,
     /// Whom to tell; nobody once told.
     op: Option<OpId>,
-    prepares: Vec<(RepositoryId, Arc<Prepare>)>,
-    phase: Phase,
+    prepares: Vec<(RepositoryId, Arc<Prepare<V>>)>,
+    phase: Phase<V>,
     sent: Nanos,
     since: Nanos,
 }
 
 #[derive(Clone, Debug)]
-enum Phase {
+enum Phase<V: Variant> {
     /// Votes come in.
-    Preparing(Votes<RepositoryId, Timestamp>),
+    Preparing(Votes<RepositoryId, V::Yes>),
     /// The votes decided; these have not acknowledged.
-    Deciding { decision: Decision, unacknowledged: Vec<RepositoryId> },
+    Deciding { decision: Decision<V::Place>, unacknowledged: Vec<RepositoryId> },
 }
 
-impl Coordinator {
+impl<V: Variant> Coordinator<V> {
     #[inline(always)]
     pub(super) fn on_commit(
         &mut self,
         txn: Txn,
-        mut here: Here<'_, Score>,
-        cx: &mut Context<'_>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) -> Step<Committed> {
+        if !self.operations.is_empty() {
+            // Reads that are under way as their transaction is to end have come too late.
+            self.fail_operations(txn, &Failure::Ended, cx);
+        }
         let slot = match self.open(txn) {
             Ok(slot) => slot,
             Err(failure) => return Step::Done(Err(failure)),
         };
         let snapshot = slot.snapshot.unwrap_or(slot.base);
-        let reads_count =
-            slot.options.strict && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
+        if !V::VALIDATES_READS {
+            slot.sets.reads.clear();
+            slot.sets.scans.clear();
+        }
+        let reads_count = (V::VALIDATES_READERS || slot.options.strict)
+            && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         if slot.sets.writes.is_empty() && !reads_count {
             return self.finish_at_once(txn, Ok(snapshot), cx);
         }
         let only = self.only_repository(txn, &here, cx);
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
             let role = Role::Repository(only.expect("there is one"));
+            let reader = V::reader(self.id, self.incarnation, txn);
             let slot = self.slot(txn).expect("an open transaction");
-            let done = participant.commit_here(&mut slot.sets, snapshot, &mut cx.at(role));
+            let done = participant.commit_here(&mut slot.sets, snapshot, reader, &mut cx.at(role));
             if let Some(result) = done {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
@@ -75,15 +83,15 @@ impl Coordinator {
     fn only_repository(
         &mut self,
         txn: Txn,
-        here: &Here<'_, Score>,
-        cx: &Context<'_>,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
     ) -> Option<RepositoryId> {
         let catalog = cx.catalog;
         if catalog.repositories() == 1 {
             return Some(RepositoryId(0)).filter(|&only| here.holds(only));
         }
         let sets = &self.slot(txn)?.sets;
-        if catalog.replicas > 1 || !sets.scans.is_empty() {
+        if catalog.replicas > 1 || V::EVERYBODY_TAKES_PART || !sets.scans.is_empty() {
             return None;
         }
         let written = |at: usize| catalog.partition(sets.writes[at].space, &sets.writes[at].key);
@@ -103,7 +111,7 @@ impl Coordinator {
         &mut self,
         txn: Txn,
         result: Result<Timestamp, Abort>,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, V>,
     ) -> Step<Committed> {
         let gate = self.slot(txn).map(|slot| slot.gate).unwrap_or_default();
         let answer = match result {
@@ -125,13 +133,26 @@ impl Coordinator {
     }
 
     /// Sends each participant its part of the transaction.
-    fn start_commit(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_>) -> OpId {
+    fn start_commit(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_, V>) -> OpId {
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         let (op, now) = (self.next_op(), cx.now());
+        let (node, incarnation) = (self.id, self.incarnation);
         let slot = self.slot(txn).expect("an open transaction");
         slot.committing = Some(id.sequence);
-        let parts = divide(&slot.sets, id, settled_below, snapshot, cx.catalog);
+        let (reader, participants) = (V::reader(node, incarnation, txn), Arc::new([]));
+        let (reads, writes, scans) = (vec![], vec![], vec![]);
+        let whole = Prepare {
+            txn: id,
+            settled_below,
+            participants,
+            snapshot,
+            reader,
+            reads,
+            writes,
+            scans,
+        };
+        let parts = divide(&slot.sets, &whole, cx.catalog);
         let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();
         let prepares: Vec<_> = parts
             .into_iter()
@@ -154,8 +175,8 @@ impl Coordinator {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        vote: Vote,
-        cx: &mut Context<'_>,
+        vote: Vote<V>,
+        cx: &mut Context<'_, V>,
     ) {
         let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
         let Phase::Preparing(votes) = &mut commit.phase else { return };
@@ -163,7 +184,7 @@ impl Coordinator {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
             Vote::Yes(at) => match votes.count(repository, at) {
-                Counted::Complete => Decision::Commit(final_timestamp(votes)),
+                Counted::Complete => V::decide(votes),
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
@@ -171,7 +192,7 @@ impl Coordinator {
     }
 
     /// The votes force a decision: the client hears it, and every participant.
-    fn decide(&mut self, sequence: u64, decision: Decision, cx: &mut Context<'_>) {
+    fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let commit = self.committing.get_mut(&sequence).expect("a known commit");
         let unacknowledged: Vec<_> = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
@@ -182,8 +203,9 @@ impl Coordinator {
         commit.sent = cx.now();
         let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
         let (status, at, result) = match decision {
-            Decision::Commit(at) => {
-                self.heard = self.heard.max(at);
+            Decision::Commit(place) => {
+                self.heard = self.heard.max(V::turn(place));
+                let at = V::version(place);
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
             Decision::Abort(reason) => {
@@ -211,7 +233,7 @@ impl Coordinator {
 
     /// Prepares and decisions that were not answered go out again. A client does not wait for
     /// ever: in the end it is told that the outcome is unknown, and the commit goes on.
-    pub(super) fn retry_commits(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn retry_commits(&mut self, cx: &mut Context<'_, V>) {
         let (now, settings) = (cx.now(), cx.settings);
         let mut given_up = Vec::new();
         for commit in self.committing.values_mut() {
@@ -250,16 +272,16 @@ impl Coordinator {
 
 /// A transaction's part for each repository that holds a key it read, wrote, or could have seen
 /// in a scan.
-fn divide(
+fn divide<V: Variant>(
     sets: &TransactionSets,
-    txn: TxnId,
-    settled_below: u64,
-    snapshot: Timestamp,
+    empty: &Prepare<V>,
     catalog: &Catalog,
-) -> BTreeMap<RepositoryId, Prepare> {
-    let (reads, writes, scans, participants) = (vec![], vec![], vec![], Arc::new([]));
-    let empty = Prepare { txn, settled_below, participants, snapshot, reads, writes, scans };
-    let mut parts: BTreeMap<RepositoryId, Prepare> = BTreeMap::new();
+) -> BTreeMap<RepositoryId, Prepare<V>> {
+    let mut parts: BTreeMap<RepositoryId, Prepare<V>> = BTreeMap::new();
+    if V::EVERYBODY_TAKES_PART {
+        let all = (0..catalog.repositories() as u16).map(RepositoryId);
+        parts.extend(all.map(|repository| (repository, empty.clone())));
+    }
     for read in &sets.reads {
         for replica in catalog.replicas_of(catalog.partition(read.space, &read.key)) {
             let part = parts.entry(replica).or_insert_with(|| empty.clone());

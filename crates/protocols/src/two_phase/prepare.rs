@@ -4,21 +4,21 @@
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::{Prepare, Record, Vote};
 use super::participant::{Context, LOCK_TIMER, Participant};
 use super::table::{LockedWrite, Prepared};
+use super::{Standing, Variant};
 
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
 
 /// A prepare that waits for locks, until its deadline.
 #[derive(Clone, Debug)]
-pub(super) struct WaitingPrepare {
+pub(super) struct WaitingPrepare<V: Variant> {
     pub from: Address,
-    pub prepare: Arc<Prepare>,
+    pub prepare: Arc<Prepare<V>>,
     pub deadline: Nanos,
 }
 
@@ -26,19 +26,33 @@ pub(super) struct WaitingPrepare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
     /// Nothing is in its way.
-    Free,
+    Free(Standing),
     /// A lock is, and may go.
     Blocked,
     /// It cannot commit.
     Refused(Abort),
 }
 
-impl Participant {
+/// Why something that was read stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// Whoever writes it is prepared, and the transaction may wait for the end of that.
+    Blocked,
+    Refused(Abort),
+}
+
+impl From<Abort> for Hindrance {
+    fn from(reason: Abort) -> Hindrance {
+        Hindrance::Refused(reason)
+    }
+}
+
+impl<V: Variant> Participant<V> {
     pub(super) fn on_prepare(
         &mut self,
         from: Address,
-        prepare: Arc<Prepare>,
-        cx: &mut Context<'_>,
+        prepare: Arc<Prepare<V>>,
+        cx: &mut Context<'_, V>,
     ) {
         let txn = prepare.txn;
         if !self.table.is_current(txn, prepare.settled_below) {
@@ -54,109 +68,162 @@ impl Participant {
         match self.check(&prepare, cx) {
             Check::Blocked => self.wait_for_locks(from, prepare, cx),
             Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
-            Check::Free => self.vote_yes(from, prepare, cx),
+            Check::Free(standing) => self.vote_yes(from, prepare, standing, cx),
         }
     }
 
-    fn vote_yes(&mut self, from: Address, prepare: Arc<Prepare>, cx: &mut Context<'_>) {
+    fn vote_yes(
+        &mut self,
+        from: Address,
+        prepare: Arc<Prepare<V>>,
+        standing: Standing,
+        cx: &mut Context<'_, V>,
+    ) {
         // Reads raised the clock when they were served; a blind write was never here before.
         if self.rules.reads_raise {
             self.clock.promise(prepare.snapshot);
         }
-        let (txn, at) = (prepare.txn, self.clock.propose());
-        cx.log(|| Record::Prepared { prepare: prepare.clone(), at });
-        self.enter_prepared(prepare, at, cx.now(), cx);
+        let (txn, yes) = (prepare.txn, V::yes(self.clock.propose(), standing));
+        cx.log(|| Record::Prepared { prepare: prepare.clone(), at: yes });
+        self.enter_prepared(prepare, yes, cx.now(), cx);
         self.set_sweep_timer(cx);
-        self.vote(from, txn, Vote::Yes(at), cx);
+        self.vote(from, txn, Vote::Yes(yes), cx);
     }
 
-    fn vote_no(&mut self, from: Address, txn: TxnId, reason: Abort, cx: &mut Context<'_>) {
+    fn vote_no(&mut self, from: Address, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
         self.refuse(txn, reason, cx);
         self.vote(from, txn, Vote::No(reason), cx);
     }
 
     /// Looks, and changes nothing.
-    fn check(&mut self, prepare: &Prepare, cx: &mut Context<'_>) -> Check {
+    fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check {
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         if prepare.snapshot < self.low && !(prepare.reads.is_empty() && prepare.scans.is_empty()) {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
+        let mut standing = Standing::new(prepare.snapshot);
         let mut blocked = false;
+        let writes = |space, key: &SmallBytes| {
+            prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
+        };
         for (space, key, version) in &prepare.reads {
-            if let Err(reason) = self.check_read(*space, NO_HANDLE, key, *version, cx) {
-                return Check::Refused(reason);
+            let read = (*space, NO_HANDLE, key, *version);
+            match self.check_read(read, &mut standing, || writes(*space, key), cx) {
+                Ok(()) => {}
+                Err(Hindrance::Blocked) => blocked = true,
+                Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
             }
         }
         for range in &prepare.scans {
-            if let Err(reason) = self.check_scan(range, prepare.snapshot, cx) {
-                return Check::Refused(reason);
+            match self.check_scan(range, &mut standing, writes, cx) {
+                Ok(()) => {}
+                Err(Hindrance::Blocked) => blocked = true,
+                Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
             }
         }
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
-            let locked = versions.find(key).is_some_and(|handle| !versions.lock(handle).is_free());
+            let found = versions.find(key);
+            let locked = found.is_some_and(|handle| !versions.lock(handle).is_free());
+            let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             blocked |= locked || self.ranges.blocks(None, *space, key);
+            V::note_write(&self.keeper, (*space, key), head, prepare.reader, &mut standing);
         }
-        if blocked { Check::Blocked } else { Check::Free }
+        match blocked {
+            true if V::WAITS_FOR_LOCKS => Check::Blocked,
+            true => Check::Refused(Abort::Locked),
+            false => Check::Free(standing),
+        }
     }
 
-    /// Whether a read version is still the newest, and nobody is about to replace it.
+    /// Whether a read version is still the newest, and nobody is about to replace it. Where the
+    /// protocol suffers stale reads of keys that are not written, they go into the standing.
     #[inline(always)]
-    fn check_read(
+    pub(super) fn check_read(
         &mut self,
-        space: SpaceId,
-        handle: Handle,
-        key: &SmallBytes,
-        version: Timestamp,
-        cx: &Context<'_>,
-    ) -> Result<(), Abort> {
+        (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
+        standing: &mut Standing,
+        is_written: impl FnOnce() -> bool,
+        cx: &Context<'_, V>,
+    ) -> Result<(), Hindrance> {
         let rules = self.rules;
+        let tolerant = V::MAY_COMMIT_IN_THE_PAST && V::suffers_stale_reads(&self.keeper);
         let versions = self.space(space, cx);
         let Some((_, newest, lock)) = versions.look(handle, key) else {
             let stale = rules.validate && version != Timestamp::ZERO;
-            return if stale { Err(Abort::StaleRead) } else { Ok(()) };
+            return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
+        if rules.lock_reads && lock.is_exclusive() && tolerant {
+            return Err(Hindrance::Blocked); // What it writes may be missed: then it is known what.
+        }
         if rules.validate && newest != version {
-            return Err(Abort::StaleRead);
+            if !tolerant || is_written() {
+                return Err(Abort::StaleRead.into());
+            }
+            return self.note_missed((space, key), version, standing);
         }
         if rules.lock_reads && lock.is_exclusive() {
-            return Err(Abort::Locked);
+            return Err(Abort::Locked.into());
+        }
+        Ok(())
+    }
+
+    /// Takes the versions of a key above `seen` into the standing.
+    fn note_missed(
+        &mut self,
+        (space, key): (SpaceId, &SmallBytes),
+        seen: Timestamp,
+        standing: &mut Standing,
+    ) -> Result<(), Hindrance> {
+        let versions = self.versions(space).expect("its key was just found");
+        let Some(handle) = versions.find(key) else { return Ok(()) };
+        for at in versions.above(handle, seen) {
+            V::note_missed(&self.keeper, (space, key), at, standing)?;
         }
         Ok(())
     }
 
     /// Whether a scanned range is still as it was at `snapshot`, and nobody is about to change it.
-    fn check_scan(
+    pub(super) fn check_scan(
         &mut self,
         range: &KeyRange,
-        snapshot: Timestamp,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Abort> {
+        standing: &mut Standing,
+        is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), Hindrance> {
         if !self.rules.validate_scans {
             return Ok(());
         }
-        let mut seen = 0;
-        let versions = self.space(range.space, cx);
-        for (_, handle) in versions.range(&range.lo, range.hi.as_ref()) {
-            seen += 1;
-            if versions.newest(handle).at > snapshot {
-                return Err(Abort::Phantom);
-            }
-            if versions.lock(handle).is_exclusive() {
-                return Err(Abort::Locked);
+        let tolerant = V::MAY_COMMIT_IN_THE_PAST && V::suffers_stale_reads(&self.keeper);
+        let (space, snapshot) = (range.space, standing.snapshot);
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
+            cx.effects.work.validated += 1;
+            let locked = versions.lock(handle).is_exclusive();
+            let stale = versions.newest(handle).at > snapshot;
+            match (tolerant, stale, locked) {
+                (_, false, false) => {}
+                (true, _, true) => return Err(Hindrance::Blocked),
+                (true, true, false) if !is_written(space, key) => {
+                    for at in versions.above(handle, snapshot) {
+                        V::note_missed(&self.keeper, (space, key), at, standing)?;
+                    }
+                }
+                (_, true, _) => return Err(Abort::Phantom.into()),
+                (false, false, true) => return Err(Abort::Locked.into()),
             }
         }
-        cx.effects.work.validated += seen;
         Ok(())
     }
 
     /// Takes the locks and the place in the queue of a transaction that nothing stands against.
     pub(super) fn enter_prepared(
         &mut self,
-        prepare: Arc<Prepare>,
-        at: Timestamp,
+        prepare: Arc<Prepare<V>>,
+        yes: V::Yes,
         since: Nanos,
-        cx: &Context<'_>,
+        cx: &Context<'_, V>,
     ) {
         let owner = self.table.next_owner();
         let mut writes = Vec::with_capacity(prepare.writes.len());
@@ -183,13 +250,13 @@ impl Participant {
                 self.ranges.lock(owner, range.clone());
             }
         }
-        self.clock.promise(at);
-        self.queue.propose(at, owner);
-        let prepared = Prepared { prepare, proposed: at, decided: false, since, writes, shared };
+        self.clock.promise(V::proposed(yes));
+        self.queue.propose(V::proposed(yes), owner);
+        let prepared = Prepared { prepare, yes, decided: None, since, writes, shared };
         assert_eq!(self.table.insert(prepared), owner);
     }
 
-    fn wait_for_locks(&mut self, from: Address, prepare: Arc<Prepare>, cx: &mut Context<'_>) {
+    fn wait_for_locks(&mut self, from: Address, prepare: Arc<Prepare<V>>, cx: &mut Context<'_, V>) {
         if self.waiting_prepares.len() >= cx.settings.lock_waiters_max {
             self.vote_no(from, prepare.txn, Abort::Overloaded, cx);
             return;
@@ -200,14 +267,15 @@ impl Participant {
         self.set_lock_timer(cx);
     }
 
-    fn set_lock_timer(&mut self, cx: &mut Context<'_>) {
-        if !self.lock_timer_set {
+    fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
+        let deadlines = self.waiting_prepares.values().map(|waiting| waiting.deadline);
+        if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
             self.lock_timer_set = true;
-            cx.set_timer(LOCK_TIMER, cx.settings.lock_wait);
+            cx.set_timer(LOCK_TIMER, next - cx.now());
         }
     }
 
-    pub(super) fn retry_waiting_prepares(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn retry_waiting_prepares(&mut self, cx: &mut Context<'_, V>) {
         let arrivals: Vec<_> = self.waiting_prepares.keys().copied().collect();
         for arrival in arrivals {
             let Some(waiting) = self.waiting_prepares.remove(&arrival) else { continue };
@@ -218,12 +286,14 @@ impl Participant {
                 Check::Refused(reason) => {
                     self.vote_no(waiting.from, waiting.prepare.txn, reason, cx);
                 }
-                Check::Free => self.vote_yes(waiting.from, waiting.prepare, cx),
+                Check::Free(standing) => {
+                    self.vote_yes(waiting.from, waiting.prepare, standing, cx);
+                }
             }
         }
     }
 
-    pub(super) fn on_lock_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn on_lock_timeout(&mut self, cx: &mut Context<'_, V>) {
         self.lock_timer_set = false;
         let now = cx.now();
         let expired: Vec<_> = self
@@ -237,9 +307,7 @@ impl Participant {
                 self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
             }
         }
-        if !self.waiting_prepares.is_empty() {
-            self.set_lock_timer(cx);
-        }
+        self.set_lock_timer(cx);
     }
 
     /// A transaction that was decided need not wait for locks any more.
@@ -249,79 +317,5 @@ impl Participant {
             self.waiting_prepares.retain(|_, waiting| waiting.prepare.txn != txn);
         }
         self.waiting_prepares.len() < before
-    }
-
-    /// Both phases in one step, for a transaction that this repository alone takes part in.
-    /// `None`: it must take the long way, to wait for locks.
-    ///
-    /// It goes below whatever is queued if there is room, and past it if not: what is queued
-    /// shares no key with it, and may come to lie before it, because whoever reads a queued
-    /// transaction's key at a later snapshot waits for that transaction, whatever was applied
-    /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
-    #[inline(always)]
-    pub(super) fn commit_here(
-        &mut self,
-        sets: &mut TransactionSets,
-        snapshot: Timestamp,
-        cx: &mut Context<'_>,
-    ) -> Option<Result<Timestamp, Abort>> {
-        cx.effects.work.validated += (sets.reads.len() + sets.writes.len()) as u64;
-        if snapshot < self.low && !(sets.reads.is_empty() && sets.scans.is_empty()) {
-            return Some(Err(Abort::SnapshotTooOld));
-        }
-        for read in &sets.reads {
-            let checked = self.check_read(read.space, read.handle, &read.key, read.version, cx);
-            if let Err(reason) = checked {
-                return Some(Err(reason));
-            }
-        }
-        for range in &sets.scans {
-            if let Err(reason) = self.check_scan(range, snapshot, cx) {
-                return Some(Err(reason));
-            }
-        }
-        for write in &mut sets.writes {
-            if !self.ranges.is_empty() && self.ranges.blocks(None, write.space, &write.key) {
-                return None;
-            }
-            let versions = self.space(write.space, cx);
-            match versions.look(write.handle, &write.key) {
-                Some((_, _, lock)) if !lock.is_free() => return None,
-                Some((handle, ..)) => write.handle = handle,
-                None => write.handle = NO_HANDLE,
-            }
-        }
-        self.clock.serve(snapshot);
-        let at = match self.clock.room_below(self.queue.first()) {
-            Some(at) => at,
-            None if self.rules.waits_by_proposal => self.clock.step_past(),
-            None => return None,
-        };
-        self.install_here(sets, at, cx);
-        Some(Ok(at))
-    }
-
-    #[inline(always)]
-    fn install_here(&mut self, sets: &mut TransactionSets, at: Timestamp, cx: &mut Context<'_>) {
-        cx.log(|| {
-            let write = |w: &muesli_core::parts::transaction::WriteEntry| {
-                (w.space, w.key.clone(), w.value.clone())
-            };
-            Record::Committed { at, writes: sets.writes.iter().map(write).collect() }
-        });
-        cx.effects.work.installed += sets.writes.len() as u64;
-        for write in &mut sets.writes {
-            let versions = self.space(write.space, cx);
-            let handle = match write.handle {
-                NO_HANDLE => versions.find_or_create(NO_HANDLE, &write.key),
-                handle => handle,
-            };
-            versions.install(handle, write.value.take(), at);
-        }
-        self.clock.apply(at);
-        if self.queue.is_empty() {
-            self.clock.catch_up();
-        }
-        self.count_step();
     }
 }

@@ -9,22 +9,22 @@
 
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Timestamp};
 
-use super::Score;
 use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
 use super::message::Message;
+use super::{TwoPhase, Variant};
 
 /// After so many transactions the bound is told without waiting for the timer.
 const TELL_EVERY: u32 = 256;
 /// While nothing happens, bounds are told this much more seldom at most.
 const IDLE_FACTOR_MAX: u64 = 32;
 
-impl Coordinator {
+impl<V: Variant> Coordinator<V> {
     /// What a transaction that begins now may read at, at least.
-    pub(super) fn newest_here(&self, here: &Here<'_, Score>) -> Timestamp {
+    pub(super) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> Timestamp {
         here.all().map(|participant| participant.committed()).max().unwrap_or(self.heard)
     }
 
-    fn raise_bound(&mut self, here: &Here<'_, Score>) -> Timestamp {
+    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> Timestamp {
         let running = self.running().map(|slot| slot.snapshot.unwrap_or(slot.base)).min();
         self.bound = self.bound.max(running.unwrap_or_else(|| self.newest_here(here)));
         self.bound
@@ -32,14 +32,18 @@ impl Coordinator {
 
     /// A transaction ended: once in a while its node's bound is worth telling.
     #[inline]
-    pub(super) fn count_ended(&mut self, here: &mut Here<'_, Score>, cx: &mut Context<'_>) {
+    pub(super) fn count_ended(
+        &mut self,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
         self.ended_since_told += 1;
         if self.ended_since_told >= TELL_EVERY {
             self.tell_bound(here, cx);
         }
     }
 
-    fn tell_bound(&mut self, here: &mut Here<'_, Score>, cx: &mut Context<'_>) {
+    fn tell_bound(&mut self, here: &mut Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
         self.ended_since_told = 0;
         let bound = self.raise_bound(here);
         if cx.catalog.is_only_coordinator(self.id) {
@@ -62,8 +66,8 @@ impl Coordinator {
         from: NodeId,
         bound: Timestamp,
         newest: Timestamp,
-        here: &mut Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) {
         self.heard = self.heard.max(newest);
         let now = cx.now();
@@ -91,8 +95,8 @@ impl Coordinator {
         &mut self,
         low: Timestamp,
         newest: Timestamp,
-        here: &mut Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) {
         self.heard = self.heard.max(newest);
         Self::raise_low(low, newest, here, cx);
@@ -101,8 +105,8 @@ impl Coordinator {
     fn raise_low(
         low: Timestamp,
         newest: Timestamp,
-        here: &mut Here<'_, Score>,
-        cx: &mut Context<'_>,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
     ) {
         for (repository, participant) in here.all_mut() {
             participant.hear(newest, &mut cx.at(Role::Repository(repository)));
@@ -110,7 +114,11 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn on_gossip_timeout(&mut self, here: &mut Here<'_, Score>, cx: &mut Context<'_>) {
+    pub(super) fn on_gossip_timeout(
+        &mut self,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
         self.started.get_or_insert(cx.now());
         if cx.catalog.is_only_coordinator(self.id) {
             return; // Nobody to tell: commits do it.

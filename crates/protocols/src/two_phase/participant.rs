@@ -12,13 +12,13 @@ use muesli_core::{
 };
 
 use super::finish::Finishing;
-use super::message::{Message, Record, Vote};
+use super::message::{Message, Prepare, Record, Vote};
 use super::prepare::WaitingPrepare;
 use super::reads::WaitingRead;
 use super::table::{Prepared, Table};
-use super::{Rules, Score};
+use super::{Rules, TwoPhase, Variant};
 
-pub(super) type Context<'a> = muesli_core::Context<'a, Score>;
+pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// Looks after prepares that wait for locks.
 pub(super) const LOCK_TIMER: u32 = 1;
@@ -34,9 +34,10 @@ pub(super) const COLLECT_BUDGET: usize = 1024;
 
 /// The participant.
 #[derive(Clone, Debug)]
-pub struct Participant {
+pub struct Participant<V: Variant> {
     pub(super) id: RepositoryId,
     pub(super) rules: Rules,
+    pub(super) keeper: V::Keeper,
     hash_seed: u64,
     keep_tombstones: bool,
     pub(super) spaces: Vec<Option<Versions>>,
@@ -45,25 +46,25 @@ pub struct Participant {
     pub(super) ceiling: Timestamp,
     /// No snapshot below this is served.
     pub(super) low: Timestamp,
-    pub(super) table: Table,
+    pub(super) table: Table<V>,
     pub(super) queue: CommitQueue<Owner>,
     pub(super) ranges: RangeLocks,
     /// By coordinator and request number.
-    pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead>,
+    pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead<V>>,
     /// In the order they came.
-    pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare>,
+    pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
     pub(super) arrivals: u64,
     pub(super) lock_timer_set: bool,
-    pub(super) finishing: BTreeMap<TxnId, Finishing>,
+    pub(super) finishing: BTreeMap<TxnId, Finishing<V>>,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     steps_since_collect: u32,
 }
 
-impl Participant {
+impl<V: Variant> Participant<V> {
     /// The versions of `space`, made at its first use.
     #[inline]
-    pub(super) fn space(&mut self, space: SpaceId, cx: &Context<'_>) -> &mut Versions {
+    pub(super) fn space(&mut self, space: SpaceId, cx: &Context<'_, V>) -> &mut Versions {
         let at = usize::from(space.0);
         if !matches!(self.spaces.get(at), Some(Some(_))) {
             self.make_space(space, cx);
@@ -72,7 +73,7 @@ impl Participant {
     }
 
     #[cold]
-    fn make_space(&mut self, space: SpaceId, cx: &Context<'_>) {
+    fn make_space(&mut self, space: SpaceId, cx: &Context<'_, V>) {
         let at = usize::from(space.0);
         if self.spaces.len() <= at {
             self.spaces.resize_with(at + 1, || None);
@@ -104,7 +105,7 @@ impl Participant {
     /// A timestamp was heard of that may be larger than any known here. An idle repository must
     /// follow, or what it tells of itself would hold back everybody's garbage collection. It goes
     /// by what it committed: after a restart it has promised more than others may ever tell.
-    pub(super) fn hear(&mut self, newest: Timestamp, cx: &mut Context<'_>) {
+    pub(super) fn hear(&mut self, newest: Timestamp, cx: &mut Context<'_, V>) {
         if newest > self.clock.committed() && self.queue.is_empty() {
             // Whoever fails to serve what it then has committed needs a ceiling first.
             let _ = self.serve_at(newest, true, cx);
@@ -114,6 +115,7 @@ impl Participant {
     /// Snapshots below `low` are not read any more.
     pub(super) fn raise_low(&mut self, low: Timestamp) {
         self.low = self.low.max(low);
+        V::collect(&mut self.keeper, self.low);
         self.collect();
     }
 
@@ -135,12 +137,22 @@ impl Participant {
     }
 
     /// The end of a transaction, from its coordinator or from whoever finished it.
-    pub(super) fn on_decide(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_>) {
+    pub(super) fn on_decide(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
         self.decide(txn, decision, cx);
         self.acknowledge(txn, cx);
     }
 
-    pub(super) fn decide(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_>) {
+    pub(super) fn decide(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
         self.finishing.remove(&txn);
         self.forget_waiting(txn);
         let Some(owner) = self.table.owner(txn) else {
@@ -150,7 +162,7 @@ impl Participant {
             }
             return;
         };
-        if self.table.get(owner).decided {
+        if self.table.get(owner).decided.is_some() {
             return;
         }
         cx.log_lazily(|| Record::Decided { txn, decision });
@@ -158,12 +170,18 @@ impl Participant {
     }
 
     /// Gives a prepared transaction its end: into its final place in the queue, or out of it.
-    pub(super) fn settle(&mut self, owner: Owner, decision: Decision, cx: &mut Context<'_>) {
+    pub(super) fn settle(
+        &mut self,
+        owner: Owner,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
         let prepared = self.table.get_mut(owner);
-        let proposed = prepared.proposed;
+        let proposed = V::proposed(prepared.yes);
         match decision {
-            Decision::Commit(at) => {
-                prepared.decided = true;
+            Decision::Commit(place) => {
+                prepared.decided = Some(place);
+                let at = V::turn(place);
                 self.clock.promise(at);
                 self.queue.decide(proposed, owner, at);
             }
@@ -178,15 +196,17 @@ impl Participant {
     }
 
     /// Applies the transactions whose turn has come: versions, clock, locks, in this order.
-    fn apply_ready(&mut self, cx: &mut Context<'_>) {
+    fn apply_ready(&mut self, cx: &mut Context<'_, V>) {
         loop {
             let next = if self.rules.ordered_queue {
                 self.queue.pop_ready()
             } else {
                 self.queue.pop_any_ready()
             };
-            let Some((at, owner)) = next else { break };
-            let mut prepared = self.table.finish(owner, Decision::Commit(at));
+            let Some((turn, owner)) = next else { break };
+            let place = self.table.get(owner).decided.expect("only what was decided is ready");
+            let mut prepared = self.table.finish(owner, Decision::Commit(place));
+            let at = V::version(place);
             for write in &mut prepared.writes {
                 let value = write.value.take();
                 let versions = self.space(write.space, cx);
@@ -195,8 +215,9 @@ impl Participant {
                     versions.install(write.handle, value, at);
                 }
             }
+            self.note_applied(&prepared.prepare, place);
             cx.effects.work.installed += prepared.writes.len() as u64;
-            self.clock.apply(at);
+            self.clock.apply(turn);
             if let Some(recorder) = &mut cx.effects.recorder {
                 recorder.applied(prepared.prepare.txn, at);
             }
@@ -208,7 +229,22 @@ impl Participant {
         self.count_step();
     }
 
-    fn release(&mut self, owner: Owner, prepared: &Prepared, cx: &Context<'_>) {
+    /// What the keeper must know of a transaction that was applied: its writes first, so that what
+    /// it read and wrote itself is forgotten, and then what it read.
+    #[inline]
+    fn note_applied(&mut self, prepare: &Prepare<V>, place: V::Place) {
+        for (space, key, _) in &prepare.writes {
+            V::note_written(&mut self.keeper, (*space, key), place);
+        }
+        for (space, key, _) in &prepare.reads {
+            V::note_read_by(&mut self.keeper, (*space, key), place);
+        }
+        for range in &prepare.scans {
+            V::note_scanned_by(&mut self.keeper, range, place);
+        }
+    }
+
+    fn release(&mut self, owner: Owner, prepared: &Prepared<V>, cx: &Context<'_, V>) {
         for write in &prepared.writes {
             let versions = self.space(write.space, cx);
             versions.lock_mut(write.handle).release_exclusive(owner);
@@ -225,7 +261,7 @@ impl Participant {
     }
 
     /// Locks were released and the clock may have moved: whoever waits looks again.
-    fn after_release(&mut self, cx: &mut Context<'_>) {
+    fn after_release(&mut self, cx: &mut Context<'_, V>) {
         if !self.waiting_prepares.is_empty() {
             self.retry_waiting_prepares(cx);
         }
@@ -234,7 +270,7 @@ impl Participant {
         }
     }
 
-    fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+    fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
         let waiting = self.acknowledgements.entry(txn.node).or_default();
         waiting.push(txn);
         if waiting.len() >= ACKNOWLEDGE_AT {
@@ -245,19 +281,19 @@ impl Participant {
         }
     }
 
-    fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
+    fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
 
-    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
             cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
         }
     }
 
-    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
         self.sweep_timer_set = false;
         for (node, txns) in std::mem::take(&mut self.acknowledgements) {
             if !txns.is_empty() {
@@ -270,37 +306,39 @@ impl Participant {
         }
     }
 
-    pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote, cx: &mut Context<'_>) {
+    pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.clock.committed());
         cx.send(to, Message::Vote { txn, repository, vote, committed });
     }
 
     /// Votes no, for good.
-    pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_>) {
+    pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
         cx.log(|| Record::Refused { txn, reason });
         self.table.remember(txn, Vote::No(reason));
     }
 
     fn replay_committed(
         &mut self,
-        at: Timestamp,
+        place: V::Place,
         writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, V>,
     ) {
+        let at = V::version(place);
         for (space, key, value) in writes {
             let versions = self.space(space, cx);
             let handle = versions.find_or_create(super::prepare::NO_HANDLE, &key);
             versions.install(handle, value, at);
         }
-        self.clock.apply(at);
+        self.clock.apply(V::turn(place));
     }
 }
 
-impl muesli_core::Participant<Score> for Participant {
-    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
+impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
+    fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
         Participant {
             id,
-            rules: *rules,
+            rules: V::rules(rules),
+            keeper: V::keeper(rules),
             hash_seed: settings.hash_seed,
             keep_tombstones: settings.keep_tombstones,
             spaces: Vec::new(),
@@ -321,13 +359,14 @@ impl muesli_core::Participant<Score> for Participant {
         }
     }
 
-    fn start(&mut self, cx: &mut Context<'_>) {
+    fn start(&mut self, cx: &mut Context<'_, V>) {
+        V::restarted(&mut self.keeper, self.clock.promised());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
     }
 
-    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
+    fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
         match message {
             Message::Read(request) => self.on_read(from, request, cx),
             Message::Scan(request) => self.on_scan(from, request, cx),
@@ -345,7 +384,7 @@ impl muesli_core::Participant<Score> for Participant {
         }
     }
 
-    fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
+    fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
         match timer {
             LOCK_TIMER => self.on_lock_timeout(cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),
@@ -353,7 +392,7 @@ impl muesli_core::Participant<Score> for Participant {
         }
     }
 
-    fn replay(&mut self, record: Record, cx: &mut Context<'_>) {
+    fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {
         match record {
             Record::Prepared { prepare, at } => {
                 self.table.is_current(prepare.txn, prepare.settled_below);

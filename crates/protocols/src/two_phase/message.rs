@@ -1,4 +1,4 @@
-//! What SCORe's roles say to each other, and what they keep.
+//! What the roles say to each other, and what they keep.
 //!
 //! | message | from | to | answered by |
 //! | --- | --- | --- | --- |
@@ -14,19 +14,21 @@ use std::sync::Arc;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::{Abort, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use super::Variant;
+
 /// Everything that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum Message<V: Variant> {
     /// Coordinator to a replica: read these keys.
-    Read(ReadRequest),
+    Read(ReadRequest<V>),
     /// Replica to coordinator: what was read. The clock passed the snapshot before.
     ReadReply(ReadReply),
     /// Coordinator to a replica: scan these partitions.
-    Scan(ScanRequest),
+    Scan(ScanRequest<V>),
     /// Replica to coordinator: what the scan saw.
     ScanReply(ScanReply),
     /// Coordinator to participant: lock, validate, propose.
-    Prepare(Arc<Prepare>),
+    Prepare(Arc<Prepare<V>>),
     /// Participant to whoever asked: stable before it is said, and never taken back.
     Vote {
         /// The transaction.
@@ -34,7 +36,7 @@ pub enum Message {
         /// Who votes.
         repository: RepositoryId,
         /// How.
-        vote: Vote,
+        vote: Vote<V>,
         /// The last transaction applied there: what is refused as stale now is not stale at a
         /// snapshot of at least this.
         committed: Timestamp,
@@ -44,7 +46,7 @@ pub enum Message {
         /// The transaction.
         txn: TxnId,
         /// Its end.
-        decision: Decision,
+        decision: Decision<V::Place>,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {
@@ -76,13 +78,15 @@ pub enum Message {
 
 /// A request to read keys of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadRequest {
+pub struct ReadRequest<V: Variant> {
     /// The coordinator's number for the answer.
     pub request: u64,
     /// The snapshot, or for a first read the least it may be.
     pub snapshot: Timestamp,
     /// Whether this read fixes the snapshot.
     pub first: bool,
+    /// Who reads.
+    pub reader: V::Reader,
     /// The keys.
     pub keys: Vec<(SpaceId, SmallBytes)>,
 }
@@ -113,13 +117,15 @@ pub struct ReadReply {
 
 /// A request to scan the part of a range that some partitions of one replica hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanRequest {
+pub struct ScanRequest<V: Variant> {
     /// The coordinator's number for the answer.
     pub request: u64,
     /// As in [`ReadRequest`].
     pub snapshot: Timestamp,
     /// As in [`ReadRequest`].
     pub first: bool,
+    /// As in [`ReadRequest`].
+    pub reader: V::Reader,
     /// The range.
     pub range: KeyRange,
     /// The partitions whose keys are wanted.
@@ -147,7 +153,7 @@ pub struct ScanReply {
 
 /// A transaction that asks to commit, as one participant needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prepare {
+pub struct Prepare<V: Variant> {
     /// The transaction.
     pub txn: TxnId,
     /// All transactions of this coordinator's life with a smaller sequence number are settled
@@ -157,6 +163,8 @@ pub struct Prepare {
     pub participants: Arc<[RepositoryId]>,
     /// The transaction's snapshot: it is proposed a later timestamp.
     pub snapshot: Timestamp,
+    /// Who it was as it read.
+    pub reader: V::Reader,
     /// Keys read that this participant holds, with the versions read.
     pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     /// Keys written that this participant holds.
@@ -166,25 +174,25 @@ pub struct Prepare {
 }
 
 /// How a participant stands to a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Vote {
-    /// Prepared, and proposes this timestamp.
-    Yes(Timestamp),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vote<V: Variant> {
+    /// Prepared, and proposes this.
+    Yes(V::Yes),
     /// Refused.
     No(Abort),
     /// It is over already.
-    Decided(Decision),
+    Decided(Decision<V::Place>),
 }
 
 /// What a repository's log holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum Record<V: Variant> {
     /// Voted yes with this proposal.
     Prepared {
         /// What was asked.
-        prepare: Arc<Prepare>,
+        prepare: Arc<Prepare<V>>,
         /// What was proposed.
-        at: Timestamp,
+        at: V::Yes,
     },
     /// Voted no, or was asked before the prepare came.
     Refused {
@@ -198,12 +206,12 @@ pub enum Record {
         /// The transaction.
         txn: TxnId,
         /// Its end.
-        decision: Decision,
+        decision: Decision<V::Place>,
     },
     /// Committed in one step: no other repository took part.
     Committed {
-        /// The commit timestamp.
-        at: Timestamp,
+        /// Where it lies.
+        at: V::Place,
         /// What was written.
         writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     },
@@ -227,7 +235,7 @@ fn range_bytes(range: &KeyRange) -> usize {
     KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
 }
 
-impl Prepare {
+impl<V: Variant> Prepare<V> {
     fn bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|(_, key, _)| KEY_BYTES + key.len()).sum();
         let scans: usize = self.scans.iter().map(range_bytes).sum();
@@ -239,7 +247,7 @@ fn writes_bytes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
-impl Message {
+impl<V: Variant> Message<V> {
     /// Its size on a wire, in bytes: headers of fixed size, keys and values as they are.
     pub fn wire_bytes(&self) -> usize {
         let found = |found: &Found| 9 + value_bytes(found.value.as_ref());
@@ -279,7 +287,7 @@ impl Message {
     }
 }
 
-impl Record {
+impl<V: Variant> Record<V> {
     /// Its size on disk, in bytes.
     pub fn bytes(&self) -> usize {
         let body = match self {

@@ -1,4 +1,4 @@
-//! The bytes of SCORe's messages and records.
+//! The bytes of the family's messages and records.
 //!
 //! Layouts are fixed: a byte for the kind, then the fields in the order in which they are
 //! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
@@ -10,14 +10,16 @@ use muesli_core::{
     Abort, Catalog, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId, wire_struct,
 };
 
+use super::Variant;
 use super::message::{
     Found, Message, Prepare, ReadReply, ReadRequest, Record, ScanReply, ScanRequest, Vote,
 };
 
-wire_struct!(ReadRequest {
+wire_struct!(ReadRequest<V: Variant> {
     request: u64,
     snapshot: Timestamp,
     first: bool,
+    reader: V::Reader,
     keys: Vec<(SpaceId, SmallBytes)>,
 });
 
@@ -38,35 +40,38 @@ wire_struct!(ScanReply {
     complete: bool,
 });
 
-wire_struct!(Prepare {
+wire_struct!(Prepare<V: Variant> {
     txn: TxnId,
     settled_below: u64,
     participants: std::sync::Arc<[RepositoryId]>,
     snapshot: Timestamp,
+    reader: V::Reader,
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     scans: Vec<KeyRange>,
 });
 
 /// By hand for the limit, which is as wide as the machine's words.
-impl Wire for ScanRequest {
+impl<V: Variant> Wire for ScanRequest<V> {
     const LEAST_BYTES: usize = 40;
 
     fn encode(&self, out: &mut Vec<u8>) {
         self.request.encode(out);
         self.snapshot.encode(out);
         self.first.encode(out);
+        self.reader.encode(out);
         self.range.encode(out);
         self.partitions.encode(out);
         self.reverse.encode(out);
         (self.limit as u64).encode(out);
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<ScanRequest, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<ScanRequest<V>, WireError> {
         Ok(ScanRequest {
             request: u64::decode(input)?,
             snapshot: Timestamp::decode(input)?,
             first: bool::decode(input)?,
+            reader: Wire::decode(input)?,
             range: KeyRange::decode(input)?,
             partitions: Vec::decode(input)?,
             reverse: bool::decode(input)?,
@@ -75,14 +80,14 @@ impl Wire for ScanRequest {
     }
 }
 
-impl Wire for Vote {
-    const LEAST_BYTES: usize = 2;
+impl<V: Variant> Wire for Vote<V> {
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Vote::Yes(at) => {
+            Vote::Yes(yes) => {
                 out.push(0);
-                at.encode(out);
+                yes.encode(out);
             }
             Vote::No(reason) => {
                 out.push(1);
@@ -95,10 +100,10 @@ impl Wire for Vote {
         }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Vote, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<Vote<V>, WireError> {
         let at = input.position();
         match u8::decode(input)? {
-            0 => Timestamp::decode(input).map(Vote::Yes),
+            0 => Wire::decode(input).map(Vote::Yes),
             1 => Abort::decode(input).map(Vote::No),
             2 => Decision::decode(input).map(Vote::Decided),
             other => Err(WireError::no_variant("vote", at, other)),
@@ -126,7 +131,7 @@ fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
     body.encode(out);
 }
 
-impl Wire for Message {
+impl<V: Variant> Wire for Message<V> {
     const LEAST_BYTES: usize = 7;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -162,7 +167,7 @@ impl Wire for Message {
         }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Message, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<Message<V>, WireError> {
         let at = input.position();
         Ok(match u8::decode(input)? {
             kind::READ => Message::Read(Wire::decode(input)?),
@@ -190,13 +195,13 @@ impl Wire for Message {
             kind::WATERMARK => {
                 Message::Watermark { low: Wire::decode(input)?, newest: Wire::decode(input)? }
             }
-            other => return Err(WireError::no_variant("message of SCORe", at, other)),
+            other => return Err(WireError::no_variant("message", at, other)),
         })
     }
 }
 
-impl Wire for Record {
-    const LEAST_BYTES: usize = 9;
+impl<V: Variant> Wire for Record<V> {
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -220,7 +225,7 @@ impl Wire for Record {
         }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Record, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<Record<V>, WireError> {
         let start = input.position();
         Ok(match u8::decode(input)? {
             0 => Record::Prepared { prepare: Wire::decode(input)?, at: Wire::decode(input)? },
@@ -228,13 +233,13 @@ impl Wire for Record {
             2 => Record::Decided { txn: Wire::decode(input)?, decision: Wire::decode(input)? },
             3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
             4 => Record::Ceiling { at: Wire::decode(input)? },
-            other => return Err(WireError::no_variant("record of SCORe", start, other)),
+            other => return Err(WireError::no_variant("record", start, other)),
         })
     }
 }
 
 /// Whether the repositories, spaces and partitions that `message` names are there.
-pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
+pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
     let space = |space: &SpaceId| catalog.space(*space).is_some();
     let place = |number: &u16| usize::from(*number) < catalog.repositories();
     match message {

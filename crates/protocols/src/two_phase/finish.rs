@@ -7,30 +7,33 @@
 //! it was merely slow.
 
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Abort, Address, Decision, RepositoryId, Timestamp, TxnId};
+use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
-use super::message::{Message, Vote};
+use super::Variant;
+use super::message::{Message, Record, Vote};
 use super::participant::{Context, Participant};
+
+/// The pause between two rounds of asking doubles this often at most.
+const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
 
 /// The votes that a participant in doubt has gathered.
 #[derive(Clone, Debug)]
-pub(super) struct Finishing {
-    votes: Votes<RepositoryId, Timestamp>,
+pub(super) struct Finishing<V: Variant> {
+    votes: Votes<RepositoryId, V::Yes>,
+    /// How often the others were asked; each time it is longer to the next.
+    asked: u32,
+    next: Nanos,
 }
 
-/// What a set of votes with everyone's yes decides.
-pub(super) fn final_timestamp(votes: &Votes<RepositoryId, Timestamp>) -> Timestamp {
-    votes.so_far().copied().max().unwrap_or(Timestamp::ZERO)
-}
-
-impl Participant {
+impl<V: Variant> Participant<V> {
     /// Asks about every transaction that has been in doubt for too long.
-    pub(super) fn ask_about_doubtful(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn ask_about_doubtful(&mut self, cx: &mut Context<'_, V>) {
         let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
         let doubtful: Vec<TxnId> = self
             .table
             .in_doubt()
             .filter(|(_, prepared)| prepared.since + patience <= now)
+            .filter(|(_, prepared)| self.may_ask_about(prepared.prepare.txn, now))
             .map(|(_, prepared)| prepared.prepare.txn)
             .collect();
         for txn in doubtful {
@@ -38,19 +41,26 @@ impl Participant {
         }
     }
 
-    fn ask_about(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+    fn may_ask_about(&self, txn: TxnId, now: Nanos) -> bool {
+        self.finishing.get(&txn).is_none_or(|finishing| finishing.next <= now)
+    }
+
+    fn ask_about(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
         let prepared = self.table.get(owner);
-        let (participants, own) = (prepared.prepare.participants.clone(), prepared.proposed);
+        let (participants, own) = (prepared.prepare.participants.clone(), prepared.yes);
         let id = self.id;
         let finishing = self.finishing.entry(txn).or_insert_with(|| {
             let mut votes = Votes::from_voters(participants.iter().copied());
             votes.count(id, own);
-            Finishing { votes }
+            Finishing { votes, asked: 0, next: cx.now() }
         });
+        let pause = cx.settings.retry_after.0 << finishing.asked.min(BACK_OFF_DOUBLINGS_MAX);
+        finishing.next = cx.now() + Nanos(pause);
+        finishing.asked += 1;
         if finishing.votes.is_complete() {
-            let at = final_timestamp(&finishing.votes);
-            self.finish_as(txn, Decision::Commit(at), cx);
+            let decision = V::decide(&finishing.votes);
+            self.finish_as(txn, decision, cx);
             return;
         }
         for repository in finishing.votes.missing() {
@@ -59,7 +69,7 @@ impl Participant {
     }
 
     /// Another participant wants to finish `txn`: whatever was not voted yet becomes a no.
-    pub(super) fn on_ask(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_>) {
+    pub(super) fn on_ask(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
         if let Some(vote) = self.table.standing(txn) {
             self.vote(from, txn, vote, cx);
             return;
@@ -68,7 +78,12 @@ impl Participant {
             return; // Whoever asked has been told since.
         }
         self.forget_waiting(txn);
-        self.refuse(txn, Abort::Abandoned, cx);
+        if self.table.is_of_earlier_life(txn) {
+            // It will never be prepared here: nothing to remember, unless the log is all that is.
+            cx.log(|| Record::Refused { txn, reason: Abort::Abandoned });
+        } else {
+            self.refuse(txn, Abort::Abandoned, cx);
+        }
         self.vote(from, txn, Vote::No(Abort::Abandoned), cx);
     }
 
@@ -77,15 +92,15 @@ impl Participant {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        vote: Vote,
-        cx: &mut Context<'_>,
+        vote: Vote<V>,
+        cx: &mut Context<'_, V>,
     ) {
         let Some(finishing) = self.finishing.get_mut(&txn) else { return };
         let decision = match vote {
             Vote::Decided(decision) => decision,
             Vote::No(_) => Decision::Abort(Abort::Abandoned),
             Vote::Yes(at) => match finishing.votes.count(repository, at) {
-                Counted::Complete => Decision::Commit(final_timestamp(&finishing.votes)),
+                Counted::Complete => V::decide(&finishing.votes),
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
@@ -93,7 +108,7 @@ impl Participant {
     }
 
     /// Applies a decision reached from the votes, and tells the others.
-    fn finish_as(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_>) {
+    fn finish_as(&mut self, txn: TxnId, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
         let participants = self.table.get(owner).prepare.participants.clone();
         self.on_decide(txn, decision, cx);

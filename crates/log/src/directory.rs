@@ -1,0 +1,114 @@
+//! A real directory.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskFile};
+
+/// The name of the lock file; it holds nothing and stays when the lock is given back.
+pub const LOCK_FILE: &str = "lock";
+
+/// A directory of the file system.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    path: Arc<PathBuf>,
+}
+
+impl Directory {
+    /// The directory at `path`, made if it is not there.
+    ///
+    /// # Errors
+    /// It is not there and cannot be made.
+    pub fn create(path: &Path) -> io::Result<Directory> {
+        fs::create_dir_all(path)?;
+        if let Some(parent) = path.canonicalize()?.parent() {
+            File::open(parent)?.sync_all()?;
+        }
+        Ok(Directory { path: Arc::new(path.to_owned()) })
+    }
+
+    /// The directory at `path`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn existing(path: &Path) -> io::Result<Directory> {
+        if fs::metadata(path)?.is_dir() {
+            Ok(Directory { path: Arc::new(path.to_owned()) })
+        } else {
+            Err(io::Error::from(io::ErrorKind::NotADirectory))
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Disk for Directory {
+    type File = File;
+    type Lock = File;
+
+    fn lock(&self) -> io::Result<Option<File>> {
+        let path = self.path.join(LOCK_FILE);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&*self.path)? {
+            names.extend(entry?.file_name().into_string().ok()); // Others are not ours.
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().create_new(true).read(true).write(true).open(self.path.join(name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).open(self.path.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(&*self.path)?.sync_all()
+    }
+}
+
+impl DiskFile for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&mut self, bytes: u64) -> io::Result<()> {
+        File::set_len(self, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}

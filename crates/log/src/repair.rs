@@ -1,0 +1,151 @@
+//! What to do about a log that is damaged: look at it, and cut it.
+//!
+//! Cutting gives up records that had been promised. It is for whoever has no replica to restore
+//! from, has copied the directory away, and knows that.
+
+use crate::batch::Sequence;
+use crate::checkpoint;
+use crate::disk::{Disk, DiskFile, read_whole};
+use crate::error::LogError;
+use crate::open::{self, Found};
+use crate::scan::{Scanned, Tail, scan};
+use crate::segment;
+
+/// What a directory holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Its segments, in order.
+    pub segments: Vec<SegmentReport>,
+    /// Its checkpoints by what they cover, newest first, and what is wrong with them.
+    pub checkpoints: Vec<(Sequence, Option<String>)>,
+}
+
+/// What a segment holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentReport {
+    /// Its file.
+    pub file: String,
+    /// Its length in bytes, zeros at its end included.
+    pub bytes: u64,
+    /// Its first and its last readable record; `None` if it has none.
+    pub records: Option<(Sequence, Sequence)>,
+    /// What follows these.
+    pub end: End,
+}
+
+/// How a segment ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As it should.
+    Clean,
+    /// In something that was never promised, from this byte on: the next start cuts it.
+    Torn(u64),
+    /// In something that was promised and cannot be read, from this byte on, where this record is
+    /// expected: a start refuses it.
+    Damaged(u64, Sequence),
+    /// Its header cannot be read, and so none of it.
+    NoHeader,
+}
+
+/// Looks at everything in a directory, of whatever owner, and changes nothing.
+///
+/// # Errors
+/// It is in use, or cannot be read.
+pub fn inspect<D: Disk>(disk: &D, owner: u64) -> Result<Inspection, LogError> {
+    let _lock = open::lock(disk)?;
+    let found = open::find_segments(disk, owner)?;
+    let mut segments = Vec::with_capacity(found.len());
+    for (at, segment) in found.iter().enumerate() {
+        let following = found.get(at + 1);
+        segments.push(look(segment, following.map(|next| next.header.map(|h| h.first)))?);
+    }
+    let mut there = checkpoint::list(disk)?;
+    there.sort_unstable_by(|a, b| b.cmp(a));
+    let checkpoints = there.into_iter().map(|covers| {
+        let wrong = checkpoint::read(disk, owner, covers, |_| Ok(())).err();
+        (covers, wrong.map(|error| error.to_string()))
+    });
+    let checkpoints = checkpoints.collect();
+    Ok(Inspection { segments, checkpoints })
+}
+
+/// `following` is the first record of the next segment, if there is one and it can be read.
+fn look<F: DiskFile>(
+    segment: &Found<F>,
+    following: Option<Option<Sequence>>,
+) -> Result<SegmentReport, LogError> {
+    let bytes = segment.file.len().map_err(LogError::io("read", &segment.name))?;
+    let file = segment.name.clone();
+    let Some((scanned, _)) = frames(segment, Sequence(u64::MAX))? else {
+        return Ok(SegmentReport { file, bytes, records: None, end: End::NoHeader });
+    };
+    let (at, next) = (scanned.end as u64, scanned.next);
+    let goes_on = following.flatten().is_some_and(|first| first > next);
+    let end = match (scanned.tail, following) {
+        (Tail::Damaged(_), _) => End::Damaged(at, next),
+        (_, Some(_)) if goes_on => End::Damaged(at, next),
+        (Tail::Torn(_), None) => End::Torn(at),
+        (Tail::Torn(_), Some(_)) | (Tail::Clean, _) => End::Clean,
+    };
+    let first = segment.header.map_or(next, |header| header.first);
+    let records = (first < next).then_some((first, next.before()));
+    Ok(SegmentReport { file, bytes, records, end })
+}
+
+/// The frames of a segment and the place of record `at`, if that is in it; `None` without header.
+fn frames<F: DiskFile>(
+    segment: &Found<F>,
+    at: Sequence,
+) -> Result<Option<(Scanned, Option<usize>)>, LogError> {
+    let Some(header) = segment.header else { return Ok(None) };
+    let (mut bytes, mut place) = (Vec::new(), None);
+    read_whole(&segment.file, &mut bytes).map_err(LogError::io("read", &segment.name))?;
+    let scanned = scan(&bytes, header, |frame, offset| {
+        if frame.sequence == at {
+            place = Some(offset);
+        }
+        Ok(())
+    })?;
+    Ok(Some((scanned, place)))
+}
+
+/// Cuts the log before record `at`, which is lost with all that follow. Returns the last record
+/// left.
+///
+/// # Errors
+/// It is in use, cannot be read or written, or is damaged before `at`.
+pub fn truncate<D: Disk>(disk: &D, owner: u64, at: Sequence) -> Result<Sequence, LogError> {
+    let _lock = open::lock(disk)?;
+    let mut left = Sequence(0);
+    // From the last segment to the first: at any moment the directory holds a log.
+    for mut segment in open::find_segments(disk, owner)?.into_iter().rev() {
+        let begins_after = segment.header.is_none_or(|header| header.first >= at);
+        if begins_after {
+            disk.remove(&segment.name).map_err(LogError::io("remove", &segment.name))?;
+            continue;
+        }
+        let (scanned, place) = frames(&segment, at)?.expect("it has a header");
+        if scanned.next < at {
+            let (file, offset) = (segment.name, scanned.end as u64);
+            let what = "and it comes before the record to cut at";
+            return Err(LogError::Damaged { file, offset, sequence: scanned.next, what });
+        }
+        let end = place.unwrap_or(scanned.end).max(segment::HEADER_BYTES) as u64;
+        segment.file.set_len(end).map_err(LogError::io("shorten", &segment.name))?;
+        segment.file.sync().map_err(LogError::io("sync", &segment.name))?;
+        left = at.before();
+        break;
+    }
+    remove_checkpoints_after(disk, left)?;
+    disk.sync_directory().map_err(LogError::io("sync the directory of", ""))?;
+    Ok(left)
+}
+
+/// A checkpoint of what was cut would bring it back, in part.
+fn remove_checkpoints_after<D: Disk>(disk: &D, left: Sequence) -> Result<(), LogError> {
+    for covers in checkpoint::list(disk)?.into_iter().filter(|covers| *covers > left) {
+        let name = checkpoint::name(covers);
+        disk.remove(&name).map_err(LogError::io("remove", &name))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Recorded logs, cut and bent at every place.
+
+mod shared;
+
+use std::collections::BTreeMap;
+
+use muesli_log::repair::{self, End};
+use muesli_log::{LogError, MemoryDisk, Sequence};
+use shared::{SMALL, batch, payload, reopen};
+
+/// Twelve batches of four records over several segments, the last of 3 stable after each.
+fn recorded(close: bool) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
+    let disk = MemoryDisk::new(1);
+    let (mut writer, ..) = reopen(&disk).unwrap();
+    for _ in 0..12 {
+        writer.write(&mut batch(3, writer.stable(), 4)).unwrap();
+    }
+    if close {
+        writer.close().unwrap();
+    }
+    let files = disk.files();
+    let names: Vec<_> = files.keys().cloned().collect();
+    assert!(names.len() > 3);
+    (files, names)
+}
+
+fn is_prefix(records: &[(u64, u8, Vec<u8>)]) -> bool {
+    let mut numbered = records.iter().zip(1..);
+    numbered.all(|((sequence, _, bytes), at)| *sequence == at && *bytes == payload(3, at))
+}
+
+#[test]
+fn every_prefix_of_the_last_segment_replays_to_a_prefix() {
+    let (files, names) = recorded(false);
+    let last = names.last().unwrap();
+    let before = reopen(&MemoryDisk::with_files(1, {
+        let mut files = files.clone();
+        files.remove(last);
+        files
+    }));
+    let before = before.unwrap().1.last;
+    for length in 0..=files[last].len() {
+        let mut files = files.clone();
+        files.get_mut(last).unwrap().truncate(length);
+        let (_, opened, kept) = reopen(&MemoryDisk::with_files(1, files)).unwrap();
+        assert!(opened.last >= before && opened.last <= Sequence(48), "prefix of {length}");
+        assert!(is_prefix(&kept.records) && kept.records.len() as u64 == opened.last.0);
+    }
+}
+
+#[test]
+fn every_torn_last_block_is_cut_and_what_was_stable_before_it_stays() {
+    let (files, names) = recorded(false);
+    let last = names.last().unwrap();
+    // The last batch has not been acknowledged: any of its bytes may be missing.
+    let whole = files[last].clone();
+    let stable = Sequence(44);
+    let mut begin = whole.len();
+    for length in (0..whole.len()).rev() {
+        let mut cut = files.clone();
+        cut.get_mut(last).unwrap().truncate(length);
+        if reopen(&MemoryDisk::with_files(1, cut)).unwrap().1.last < stable {
+            break;
+        }
+        begin = length;
+    }
+    for from in begin..whole.len() {
+        for fill in [0, 0xff] {
+            let mut torn = files.clone();
+            let bytes = torn.get_mut(last).unwrap();
+            let to = (from + 64).min(bytes.len());
+            bytes[from..to].fill(fill);
+            let (_, opened, kept) = reopen(&MemoryDisk::with_files(1, torn)).unwrap();
+            assert!(opened.last >= stable && is_prefix(&kept.records));
+            let lost = opened.last < Sequence(48);
+            assert!(!lost || fill == 0 || opened.cut.is_some(), "a cut is reported");
+        }
+    }
+}
+
+/// In a log that was closed, every record is claimed: no flipped bit goes unnoticed, and none
+/// costs a record in silence.
+#[test]
+fn every_flipped_bit_of_a_closed_log_is_refused_or_harmless() {
+    let (files, names) = recorded(true);
+    let (mut refused, mut harmless) = (0, 0);
+    for name in &names {
+        for bit in 0..files[name].len() * 8 {
+            let mut bent = files.clone();
+            bent.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
+            match reopen(&MemoryDisk::with_files(1, bent)) {
+                Err(LogError::Damaged { .. }) => refused += 1,
+                Err(error) => panic!("bit {bit} of {name}: {error}"),
+                Ok((_, opened, kept)) => {
+                    // The closing mark itself: it claims what is there.
+                    assert_eq!(opened.last, Sequence(48), "bit {bit} of {name}");
+                    assert!(is_prefix(&kept.records) && opened.cut.is_some());
+                    harmless += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(harmless, 29 * 8, "the closing mark has 29 bytes");
+    assert!(refused > 10_000);
+}
+
+#[test]
+fn a_missing_segment_is_named() {
+    let (mut files, names) = recorded(true);
+    files.remove(&names[1]);
+    let refused = reopen(&MemoryDisk::with_files(1, files)).unwrap_err().to_string();
+    assert!(refused.contains("are missing: the log goes on at segment-"), "{refused}");
+}
+
+#[test]
+fn damage_is_inspected_and_cut_by_hand() {
+    let (mut files, names) = recorded(true);
+    files.get_mut(&names[2]).unwrap()[200] ^= 4;
+    let disk = MemoryDisk::with_files(1, files);
+    let refused = reopen(&disk).unwrap_err();
+    let LogError::Damaged { sequence, offset, file, .. } = &refused else { panic!("{refused}") };
+    let hint = format!("`muesli log truncate --at {sequence}`");
+    assert!(refused.to_string().contains(&hint), "{refused}");
+    let inspection = repair::inspect(&disk, SMALL.owner).unwrap();
+    let damaged = inspection.segments.iter().find(|segment| segment.file == *file).unwrap();
+    assert_eq!(damaged.end, End::Damaged(*offset, *sequence));
+    let whole = inspection.segments.iter().filter(|segment| segment.end == End::Clean).count();
+    assert_eq!(whole, names.len() - 1);
+    let too_late = repair::truncate(&disk, SMALL.owner, Sequence(sequence.0 + 1));
+    assert!(matches!(too_late, Err(LogError::Damaged { .. })));
+    let left = repair::truncate(&disk, SMALL.owner, *sequence).unwrap();
+    let (_, opened, kept) = reopen(&disk).unwrap();
+    assert_eq!((opened.last, left), (left, sequence.before()));
+    assert!(is_prefix(&kept.records) && opened.cut.is_none());
+}
+
+#[test]
+fn a_log_is_cut_at_any_record() {
+    for at in 1..=49 {
+        let disk = MemoryDisk::with_files(1, recorded(true).0);
+        assert_eq!(repair::truncate(&disk, SMALL.owner, Sequence(at)).unwrap().0, at - 1);
+        let (mut writer, opened, kept) = reopen(&disk).unwrap();
+        assert_eq!((opened.last.0, kept.records.len() as u64), (at - 1, at - 1));
+        writer.write(&mut batch(3, opened.last, 2)).unwrap();
+        drop(writer);
+        let (_, opened, kept) = reopen(&disk).unwrap();
+        assert!(opened.last.0 == at + 1 && is_prefix(&kept.records));
+    }
+}
