@@ -59,6 +59,9 @@ struct BenchOptions {
     /// Write the results as JSON, an array if there are several protocols; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// What a started cluster promises to survive: memory or log
+    #[arg(long, value_name = "D", default_value = "memory", value_parser = ["memory", "log"])]
+    durability: String,
     /// Addresses of servers that run already, with commas between; for the driver cluster
     #[arg(long, value_name = "HOST:PORT,…")]
     connect: Option<String>,
@@ -93,6 +96,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     if options.connect.is_some() && options.driver != Driver::Cluster {
         bail!("--connect is for the driver cluster");
+    }
+    if options.durability == "log"
+        && (options.driver != Driver::Cluster || options.connect.is_some())
+    {
+        bail!("--durability log is for clusters that are started: the driver cluster");
     }
     let warm_up = warm_up(&options)?;
     let quiet = options.json.as_deref() == Some(Path::new("-"));
@@ -157,6 +165,7 @@ fn benchmark(
         length,
         seed: options.seed,
         history: options.history.is_some(),
+        durable: options.durability == "log",
         connect: options.connect.clone(),
     }
 }

@@ -24,6 +24,9 @@ struct UpOptions {
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
+    /// Keep data in memory only: they end with the processes
+    #[arg(long)]
+    memory: bool,
     /// A further key of every server's file; `muesli start --help` lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     extra: Vec<String>,
@@ -91,6 +94,7 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
         repositories: options.repositories.unwrap_or(options.nodes.max(options.replicas)),
         replicas: options.replicas,
         protocol: options.protocol.clone(),
+        durable: !options.memory,
         extra: options.extra.clone(),
     };
     let cluster = LocalCluster::up(dir, &plan)?;

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use muesli_cluster::{ClusterId, ServerOptions};
+use muesli_cluster::{ClusterId, Durability, ServerOptions};
 use muesli_core::NodeId;
 
 /// How a server is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub server: ServerOptions,
+    /// Whether data survive the process.
+    pub durable: bool,
     /// Where data, if they are durable, and the server's own files are.
     pub data_dir: PathBuf,
 }
@@ -79,6 +81,17 @@ pub const KEYS: &[Key] = &[
         default: "score",
         help: "The protocol that orders transactions",
         set: |config, text| text_of(text, &mut config.server.protocol),
+    },
+    Key {
+        name: "durability",
+        value: "memory|log",
+        default: "log",
+        help: "What survives this process: nothing, or all that was promised",
+        set: |config, text| match text {
+            "memory" => put(&mut config.durable, false),
+            "log" => put(&mut config.durable, true),
+            _ => Err("memory or log is wanted".to_owned()),
+        },
     },
     Key {
         name: "data_dir",
@@ -235,6 +248,9 @@ impl Config {
             if let Some(value) = options.get(key.name) {
                 config.set(key, value, &format!("--{}", key.option()))?;
             }
+        }
+        if config.durable {
+            config.server.durability = Durability::Log(config.data_dir.clone());
         }
         Ok(config)
     }

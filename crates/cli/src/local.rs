@@ -28,6 +28,8 @@ pub struct Plan {
     pub repositories: usize,
     pub replicas: usize,
     pub protocol: String,
+    /// Whether data survive the processes.
+    pub durable: bool,
     /// Further keys, as lines of the file.
     pub extra: Vec<String>,
 }
@@ -105,6 +107,7 @@ impl LocalCluster {
             format!("repositories = {}", plan.repositories),
             format!("replicas = {}", plan.replicas),
             format!("protocol = {:?}", plan.protocol),
+            format!("durability = {:?}", if plan.durable { "log" } else { "memory" }),
             format!("data_dir = {:?}", data.display().to_string()),
         ];
         let text = lines.iter().chain(&plan.extra).map(|line| format!("{line}\n"));

@@ -30,7 +30,7 @@ pub enum Driver {
     Embedded,
     /// In the simulator, in virtual time; nothing is logged, as in this process
     Sim,
-    /// On a cluster of processes over TCP, in memory; the clients are in this process
+    /// On a cluster of processes over TCP; the clients are in this process
     Cluster,
 }
 
@@ -61,6 +61,8 @@ pub struct Benchmark {
     pub seed: u64,
     /// Whether what happens is recorded.
     pub history: bool,
+    /// Whether what a cluster holds is to survive its processes.
+    pub durable: bool,
     /// A cluster that is there already; none: one is started.
     pub connect: Option<String>,
 }
@@ -90,6 +92,7 @@ impl Benchmark {
             repositories: self.repositories,
             replicas: self.replicas,
             protocol: self.protocol.clone(),
+            durable: self.durable,
             extra: vec![format!("keep_tombstones = {}", self.history)],
         };
         let started = match self.connect {

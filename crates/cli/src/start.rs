@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli_cluster::Server;
+use muesli_cluster::{Durability, Server, ServerOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -51,7 +51,12 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
     let node = config.server.node.0;
-    let server = Server::open(config.server)?;
+    let data = match &config.server.durability {
+        Durability::Memory => "data live in memory only and end with this process".to_owned(),
+        Durability::Log(dir) => format!("data are in {}", dir.display()),
+    };
+    let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
+    let server = Server::open(ServerOptions { notice, ..config.server })?;
     let stop = server.stop();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -60,11 +65,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     });
     // Whoever started this may read the address; that it has gone away is no matter.
     let mut out = stdout();
-    let _ = writeln!(
-        out,
-        "node {node} listens on {}; data live in memory only and end with this process",
-        server.address()
-    );
+    let _ = writeln!(out, "node {node} listens on {}; {data}", server.address());
     let _ = out.flush();
     server.run()?;
     let _ = writeln!(out, "node {node} stopped");

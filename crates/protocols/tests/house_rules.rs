@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &[&str]); 8] = [
     ("protocols", &["core"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
-    ("cluster", &["core", "protocols"]),
+    ("cluster", &["core", "log", "protocols"]),
     ("muesli", &["core", "protocols", "sim", "check", "cluster"]),
     ("workloads", &["core", "protocols", "sim", "check", "cluster", "muesli"]),
     ("cli", &["core", "protocols", "sim", "check", "cluster", "muesli", "workloads"]),
