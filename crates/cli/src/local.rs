@@ -250,10 +250,22 @@ impl LocalCluster {
     }
 }
 
+/// Ports that the system does not give to those who dial: while a node is down, a port among
+/// those could be taken by whoever dials it.
+const PORTS: std::ops::Range<u16> = 10_240..32_000;
+
 /// Addresses of the loopback interface that are free now: bound all at once and let go.
 fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
-    let bound = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>();
-    let bound = bound.context("cannot find a free port")?;
+    let mut bound = Vec::new();
+    for port in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
+        if bound.len() == count {
+            break;
+        }
+        bound.extend(TcpListener::bind(("127.0.0.1", port)));
+    }
+    if bound.len() < count {
+        bail!("cannot find {count} free ports on 127.0.0.1");
+    }
     bound.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
 }
 
