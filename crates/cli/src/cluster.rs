@@ -75,8 +75,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         "restart" => {
             let cluster = LocalCluster::open(&dir)?;
             if cluster.process(node()).is_some() {
-                cluster.signal(node(), rustix::process::Signal::TERM)?;
-                cluster.wait_until_gone(node())?;
+                cluster.stop(node())?;
             }
             cluster.start(node())?;
             cluster.wait_until_ready(node())?;

@@ -136,6 +136,14 @@ impl LocalCluster {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().context("cannot start a node")?;
         fs::write(self.folder(node).join("pid"), child.id().to_string())?;
+        // The system shows a new process a moment before its arguments.
+        let deadline = Instant::now() + PATIENCE;
+        while self.process(node).is_none()
+            && child.try_wait()?.is_none()
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         // Its end is to be noticed while this process runs, or its number would stay taken.
         std::thread::spawn(move || child.wait());
         Ok(())
@@ -160,14 +168,15 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// Sends a signal to a node.
+    /// Sends a signal to a node; the process that got it.
     ///
     /// # Errors
     /// It does not run.
-    pub fn signal(&self, node: usize, signal: Signal) -> anyhow::Result<()> {
+    pub fn signal(&self, node: usize, signal: Signal) -> anyhow::Result<Pid> {
         self.check(node)?;
         let Some(process) = self.process(node) else { bail!("node {node} does not run") };
-        kill_process(process, signal).with_context(|| format!("cannot signal node {node}"))
+        kill_process(process, signal).with_context(|| format!("cannot signal node {node}"))?;
+        Ok(process)
     }
 
     /// Ends a node at once, as a crash does, and waits until it is gone.
@@ -175,23 +184,19 @@ impl LocalCluster {
     /// # Errors
     /// It does not run.
     pub fn kill(&self, node: usize) -> anyhow::Result<()> {
-        self.signal(node, Signal::KILL)?;
-        self.wait_until_gone(node)
+        let process = self.signal(node, Signal::KILL)?;
+        wait_until_over(process)
     }
 
-    /// Waits until a node that was told to end has done so.
+    /// Tells a node to stop, and waits until it has.
     ///
     /// # Errors
-    /// It has not in time.
-    pub fn wait_until_gone(&self, node: usize) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        while self.process(node).is_some() {
-            if Instant::now() > deadline {
-                bail!("node {node} has not ended within {} s", PATIENCE.as_secs());
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        Ok(())
+    /// It does not run, or does not stop.
+    pub fn stop(&self, node: usize) -> anyhow::Result<()> {
+        let process = self.signal(node, Signal::TERM)?;
+        // One that is stopped by a signal cannot hear another one.
+        let _ = self.signal(node, Signal::CONT); // It may have ended by now.
+        wait_until_over(process)
     }
 
     /// Stops the nodes that run; how many there were.
@@ -199,15 +204,13 @@ impl LocalCluster {
     /// # Errors
     /// One does not stop, even by force.
     pub fn down(&self) -> anyhow::Result<usize> {
-        let running: Vec<_> =
-            (0..self.nodes()).filter(|&node| self.process(node).is_some()).collect();
+        let nodes = 0..self.nodes();
+        let running: Vec<_> = nodes.filter(|&node| self.process(node).is_some()).collect();
         for &node in &running {
-            // One that is stopped by a signal cannot hear another one.
-            let _ = self.signal(node, Signal::CONT);
-            let _ = self.signal(node, Signal::TERM); // It may have ended by now.
+            let _ = self.signal(node, Signal::TERM); // Waited for below, if it runs still.
         }
         for &node in &running {
-            if self.wait_until_gone(node).is_err() {
+            if self.process(node).is_some() && self.stop(node).is_err() {
                 self.kill(node)?;
             }
         }
@@ -247,6 +250,29 @@ impl LocalCluster {
     pub fn last_words(&self, node: usize) -> String {
         let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
         text.lines().last().unwrap_or("none").to_owned()
+    }
+}
+
+/// Waits until a process is over: its files are closed, and its ports free.
+///
+/// # Errors
+/// It is not in time.
+fn wait_until_over(process: Pid) -> anyhow::Result<()> {
+    let number = process.as_raw_nonzero();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // The state follows the name, which is in parentheses.
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        // Another thread may still wait for a disk, and keep the files open.
+        let threads = fs::read_dir(format!("/proc/{number}/task")).map_or(0, Iterator::count);
+        if matches!(state, None | Some('Z' | 'X')) && threads <= 1 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("process {number} has not ended within {} s", PATIENCE.as_secs());
+        }
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 
