@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use muesli_core::{Catalog, Effects, Limits, Nanos, Node, NodeId, Protocol, Recorder, Settings};
 use muesli_core::{SpaceOptions, catalog::CatalogError};
-use muesli_protocols::score::Score;
+use muesli_protocols::{Choice, choose};
 use thiserror::Error;
 
 use crate::door::{Command, Door, Job};
@@ -89,8 +89,8 @@ pub enum ConnectError {
     #[error("no address of a server was given")]
     NoAddress,
     /// No such protocol.
-    #[error("there is no protocol `{0}`; there are: {1}")]
-    Protocol(String, String),
+    #[error("{0}")]
+    Protocol(String),
     /// The system has no poller or thread left.
     #[error("the system refused: {0}")]
     System(String),
@@ -129,13 +129,8 @@ impl Client {
         }
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
-        let client = match options.protocol.as_str() {
-            "score" => start::<Score>(options)?,
-            other => {
-                let names = muesli_protocols::NAMES.join(", ");
-                return Err(ConnectError::Protocol(other.to_owned(), names));
-            }
-        };
+        let client = choose(&options.protocol.clone(), Start(options))
+            .map_err(|error| ConnectError::Protocol(error.to_string()))??;
         let standing = client.door.wait_until(within, |standing| {
             let all = standing.map.as_ref().is_some_and(|map| {
                 map.servers.iter().all(|(server, _)| standing.up.contains(server))
@@ -228,15 +223,25 @@ impl Drop for Client {
     }
 }
 
-fn start<P: Protocol>(options: ClientOptions) -> Result<Client, ConnectError> {
+struct Start(ClientOptions);
+
+impl Choice for Start {
+    type Output = Result<Client, ConnectError>;
+
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Client, ConnectError> {
+        start::<P>(self.0, rules)
+    }
+}
+
+fn start<P: Protocol>(options: ClientOptions, rules: P::Rules) -> Result<Client, ConnectError> {
     let system = |error: std::io::Error| ConnectError::System(error.to_string());
     let poll = mio::Poll::new().map_err(system)?;
     let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let (for_loop, space_within) = (door.clone(), options.space_within);
     let run = move || {
-        let peers = peers::<P>(&options);
-        let station = station::<P>(&options, peers.me.node);
+        let peers = peers(&options);
+        let station = station::<P>(&options, &rules, peers.me.node);
         let ran = Loop::new(station, peers, poll, for_loop.clone(), options.network).run();
         match ran {
             Ok(recorder) => Some(recorder),
@@ -251,10 +256,10 @@ fn start<P: Protocol>(options: ClientOptions) -> Result<Client, ConnectError> {
     Ok(Client { door, space_within, thread })
 }
 
-fn peers<P: Protocol>(options: &ClientOptions) -> Peers {
+fn peers(options: &ClientOptions) -> Peers {
     let me = Identity {
         cluster: options.cluster,
-        protocol: P::NAME,
+        protocol: options.protocol.clone(),
         station: Kind::Client,
         // Servers have small numbers.
         node: NodeId(fastrand::u32(1 << 31..)),
@@ -263,7 +268,7 @@ fn peers<P: Protocol>(options: &ClientOptions) -> Peers {
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }
 
-fn station<P: Protocol>(options: &ClientOptions, me: NodeId) -> Station<P> {
+fn station<P: Protocol>(options: &ClientOptions, rules: &P::Rules, me: NodeId) -> Station<P> {
     let settings = Settings {
         limits: options.limits,
         hash_seed: fastrand::u64(..),
@@ -273,8 +278,8 @@ fn station<P: Protocol>(options: &ClientOptions, me: NodeId) -> Station<P> {
     // Until the first server tells the map, there is nothing; any map is newer than epoch 0.
     let mut nothing = Catalog::new(&[NodeId(0)], 1, &[]).expect("one repository can be");
     nothing.epoch = 0;
-    let (rules, incarnation) = (P::Rules::default(), fastrand::u32(1..));
-    let node = Node::new(me, incarnation, Arc::new(nothing), Arc::new(settings), &rules);
+    let incarnation = fastrand::u32(1..);
+    let node = Node::new(me, incarnation, Arc::new(nothing), Arc::new(settings), rules);
     let recorder = options.history.then(|| Box::new(Recorder::new()));
     let effects = Effects { recorder, ..Effects::default() };
     let log = Box::new(Memory::default());

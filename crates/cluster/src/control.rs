@@ -82,10 +82,7 @@ mod tests {
     proptest! {
         #[test]
         fn controls_come_back(
-            request: u64,
-            name: String,
-            refused: Option<String>,
-            lines: Vec<(String, u64)>,
+            request: u64, name: String, refused: Option<String>, lines: Vec<(String, u64)>,
         ) {
             let space = SpaceParts { name, ..SpaceParts::default() };
             for control in [

@@ -189,17 +189,18 @@ mod tests {
         (1u8..7).prop_map(|number| Kind::from_number(number).unwrap())
     }
 
+    fn body() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..50)
+    }
+
     proptest! {
         #[test]
         fn frames_come_back_whole_however_they_are_cut(
-            parts in prop::collection::vec(
-                (kind(), prop::collection::vec(any::<u8>(), 0..50)),
-                1..5,
-            ),
+            parts in prop::collection::vec((kind(), body()), 1..5),
             cut: prop::sample::Index,
         ) {
-            let stream: Vec<u8> =
-                parts.iter().flat_map(|(kind, body)| frame(*kind, body)).collect();
+            let frames = parts.iter().flat_map(|(kind, body)| frame(*kind, body));
+            let stream: Vec<u8> = frames.collect();
             let cut = cut.index(stream.len() + 1);
             let (mut at, mut read) = (0, Vec::new());
             for arrived in [cut, stream.len()] {

@@ -74,7 +74,10 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn on_dialled(&mut self, place: usize, now: Nanos) {
         let Some(connection) = self.peers.at_mut(place) else { return };
         let failed = connection.stream.take_error().ok().flatten();
-        if failed.is_some() || connection.stream.peer_addr().is_err() {
+        let (here, there) = (connection.stream.local_addr(), connection.stream.peer_addr());
+        let oneself = matches!((here, &there), (Ok(here), Ok(there)) if here == *there);
+        // Where nobody listens, the system can connect a socket to itself.
+        if failed.is_some() || there.is_err() || oneself {
             let why = failed.map_or("it does not answer".to_owned(), |error| error.to_string());
             self.close(place, now, &why);
             return;
@@ -83,7 +86,7 @@ impl<P: Protocol> Loop<P> {
         let me = &self.peers.me;
         let hello = Hello {
             cluster: me.cluster,
-            protocol: me.protocol.to_owned(),
+            protocol: me.protocol.clone(),
             station: me.station,
             node: me.node,
             life: me.life,

@@ -22,13 +22,15 @@
 //! # Rooms
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
-//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`server`] and
+//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`]:
+//! what survives. [`server`] and
 //! [`client`] put them together.
 
 pub mod client;
 mod connection;
 pub mod control;
 mod door;
+pub mod durable;
 pub mod frame;
 mod handshake;
 pub mod hello;
@@ -54,5 +56,5 @@ pub use hello::{ClusterId, Life};
 pub use machine::Counts;
 pub use map::Map;
 pub use network::Network;
-pub use server::{Server, ServerOptions, StartError, Stop};
+pub use server::{Durability, Server, ServerOptions, StartError, Stop};
 pub use turn::Failed;

@@ -21,16 +21,23 @@ pub trait Log<P: Protocol> {
 
     /// Begins to make stable all that was appended; called at most once a turn. Where that takes
     /// time, another thread does it, and wakes the loop by the waker that the log was made with.
+    /// Answers whether so much waits already that no new work should be taken.
     ///
     /// # Errors
     /// As [`append`](Self::append).
-    fn sync(&mut self) -> Result<(), LogFailure>;
+    fn sync(&mut self) -> Result<bool, LogFailure>;
 
     /// Up to which position records are stable now; never falls.
     ///
     /// # Errors
     /// What was to be made stable is not, and may be lost.
     fn stable(&mut self) -> Result<LogPosition, LogFailure>;
+
+    /// Makes stable all that was appended, and ends.
+    ///
+    /// # Errors
+    /// As [`stable`](Self::stable).
+    fn close(self: Box<Self>) -> Result<(), LogFailure>;
 }
 
 /// `durability = "memory"`: nothing survives the process, so all is as stable as it will be.
@@ -45,11 +52,15 @@ impl<P: Protocol> Log<P> for Memory {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), LogFailure> {
-        Ok(())
+    fn sync(&mut self) -> Result<bool, LogFailure> {
+        Ok(false)
     }
 
     fn stable(&mut self) -> Result<LogPosition, LogFailure> {
         Ok(LogPosition(self.appended))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), LogFailure> {
+        Ok(())
     }
 }

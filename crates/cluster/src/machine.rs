@@ -38,7 +38,9 @@ pub(crate) struct Machine<P: Protocol> {
     pub outbox: Outbox,
     pub counts: Counts,
     pub random: fastrand::Rng,
-    log: Box<dyn Log<P>>,
+    log: Option<Box<dyn Log<P>>>,
+    /// So much waits for the log that no new work is taken.
+    pub congested: bool,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
     pub failure: Option<LogFailure>,
     /// Whether records were appended since the last sync began.
@@ -63,7 +65,8 @@ impl<P: Protocol> Machine<P> {
             outbox: Outbox::default(),
             counts: Counts::default(),
             random: fastrand::Rng::new(),
-            log,
+            log: Some(log),
+            congested: false,
             failure: None,
             appended: false,
             gated: BTreeMap::new(),
@@ -105,8 +108,8 @@ impl<P: Protocol> Machine<P> {
             }
             Effect::Log { repository, record } => {
                 self.appended = true;
-                if self.failure.is_none() {
-                    self.failure = self.log.append(repository, &record).err();
+                if let (Some(log), None) = (&mut self.log, &self.failure) {
+                    self.failure = log.append(repository, &record).err();
                 }
             }
             Effect::SetTimer { role, timer, after } => {
@@ -163,13 +166,14 @@ impl<P: Protocol> Machine<P> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        if std::mem::take(&mut self.appended) {
-            self.log.sync()?;
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if std::mem::take(&mut self.appended) || self.congested {
+            self.congested = log.sync()?;
         }
         if self.gated.is_empty() {
             return Ok(());
         }
-        self.stable = self.stable.max(self.log.stable()?);
+        self.stable = self.stable.max(log.stable()?);
         while let Some(entry) = self.gated.first_entry()
             && *entry.key() <= self.stable
         {
@@ -182,6 +186,14 @@ impl<P: Protocol> Machine<P> {
             self.perform();
         }
         Ok(())
+    }
+
+    /// Makes stable what was logged, and ends the log.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn close_log(&mut self) -> Result<(), LogFailure> {
+        self.log.take().map_or(Ok(()), Log::close)
     }
 
     /// The time of this turn.

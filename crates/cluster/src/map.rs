@@ -95,6 +95,15 @@ impl Map {
         Map { servers: self.servers.clone(), catalog }
     }
 
+    /// This map's catalog with the addresses of `now`; `None` where servers or placement differ.
+    pub fn moved_to(&self, now: &Map) -> Option<Map> {
+        let names = |map: &Map| map.servers.iter().map(|(node, _)| *node).collect::<Vec<_>>();
+        let placed = |map: &Map| (map.catalog.homes.clone(), map.catalog.replicas);
+        let same = names(self) == names(now) && placed(self) == placed(now);
+        let (servers, catalog) = (now.servers.clone(), self.catalog.clone());
+        same.then_some(Map { servers, catalog })
+    }
+
     /// Where `node` listens.
     pub fn address_of(&self, node: NodeId) -> Option<&str> {
         self.servers.iter().find(|(server, _)| *server == node).map(|(_, address)| &**address)

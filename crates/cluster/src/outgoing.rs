@@ -37,10 +37,14 @@ impl Outgoing {
         message.encode(&mut self.bytes);
         let body = self.bytes.len() - start - HEADER_BYTES;
         if body > most {
+            if before == start + HEADER_BYTES {
+                self.bytes.truncate(start);
+                self.open = None;
+                return false;
+            }
             self.bytes.truncate(before);
             self.end_frame();
-            let alone = before == start + HEADER_BYTES;
-            return !alone && self.message(from, to, message, most);
+            return self.message(from, to, message, most);
         }
         if body > FRAME_BYTES_AIM.min(most / 2) {
             self.end_frame();

@@ -7,6 +7,7 @@ use mio::net::TcpListener;
 use muesli_core::NodeId;
 
 use crate::connection::Connection;
+use crate::durable::Folder;
 use crate::hello::{ClusterId, Life, Station};
 use crate::map::Map;
 use crate::targets::Targets;
@@ -15,7 +16,8 @@ use crate::targets::Targets;
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub cluster: ClusterId,
-    pub protocol: &'static str,
+    /// As it was chosen by name.
+    pub protocol: String,
     pub station: Station,
     pub node: NodeId,
     pub life: Life,
@@ -27,6 +29,8 @@ pub(crate) struct Peers {
     /// `None` for a client that has found nobody yet.
     pub map: Option<Map>,
     pub listener: Option<TcpListener>,
+    /// Where newer maps are kept.
+    pub folder: Option<Folder>,
     pub targets: Targets,
     /// The lives of the servers, this one's included.
     pub lives: BTreeMap<NodeId, Life>,
@@ -64,6 +68,7 @@ impl Peers {
             me,
             map,
             listener,
+            folder: None,
             targets,
             lives,
             met: BTreeSet::new(),

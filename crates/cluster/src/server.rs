@@ -1,16 +1,19 @@
 //! A server: a process that holds repositories. One loop, which is one node.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mio::Interest;
 use muesli_core::{Effects, Limits, Node, NodeId, Protocol, Settings};
-use muesli_protocols::score::Score;
+use muesli_log::{Cut, Opened};
+use muesli_protocols::{Choice, UnknownProtocol, choose};
 use thiserror::Error;
 
 use crate::door::Door;
+use crate::durable::{Folder, FolderError};
 use crate::hello::{ClusterId, Life, Station as Kind};
-use crate::log::{Log, Memory};
+use crate::log::Memory;
 use crate::machine::Machine;
 use crate::map::{Map, MapError};
 use crate::network::Network;
@@ -42,8 +45,22 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Whether deleted keys stay known, as histories need it.
     pub keep_tombstones: bool,
+    /// What survives the process.
+    pub durability: Durability,
+    /// Where what happens at the start is told, a line each.
+    pub notice: fn(&str),
     /// Limits and times of connections.
     pub network: Network,
+}
+
+/// What survives a server's process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing.
+    #[default]
+    Memory,
+    /// Everything that was promised, in a log in this folder.
+    Log(PathBuf),
 }
 
 impl Default for ServerOptions {
@@ -59,6 +76,8 @@ impl Default for ServerOptions {
             protocol: "score".to_owned(),
             limits: Limits::default(),
             keep_tombstones: false,
+            durability: Durability::Memory,
+            notice: |_| {},
             network: Network::default(),
         }
     }
@@ -85,8 +104,17 @@ pub enum StartError {
     #[error("cluster 0 stands for any cluster; give another number")]
     Cluster,
     /// No such protocol.
-    #[error("there is no protocol `{0}`; there are: {1}")]
-    Protocol(String, String),
+    #[error(transparent)]
+    Protocol(#[from] UnknownProtocol),
+    /// The server's files.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The map that was kept is another one than the one configured.
+    #[error(
+        "the data in this folder belong to a cluster of other servers, repositories or replicas; \
+         they cannot be changed yet"
+    )]
+    OtherMap,
     /// The system has no poller.
     #[error("the system refused to wait for connections: {0}")]
     Poll(std::io::Error),
@@ -116,13 +144,16 @@ impl Server {
     /// # Errors
     /// Options that cannot be, or an address that cannot be listened on.
     pub fn open(options: ServerOptions) -> Result<Server, StartError> {
-        match options.protocol.as_str() {
-            "score" => open::<Score>(options, Box::new(Memory::default())),
-            other => {
-                let names = muesli_protocols::NAMES.join(", ");
-                Err(StartError::Protocol(other.to_owned(), names))
+        struct Open(ServerOptions);
+
+        impl Choice for Open {
+            type Output = Result<Server, StartError>;
+
+            fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Server, StartError> {
+                open::<P>(self.0, rules)
             }
         }
+        choose(&options.protocol.clone(), Open(options))?
     }
 
     /// Where it listens.
@@ -144,10 +175,7 @@ impl Server {
     }
 }
 
-fn open<P: Protocol>(
-    options: ServerOptions,
-    log: Box<dyn Log<P> + Send>,
-) -> Result<Server, StartError> {
+fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, StartError> {
     if options.cluster == ClusterId(0) {
         return Err(StartError::Cluster);
     }
@@ -167,21 +195,72 @@ fn open<P: Protocol>(
     registry.register(&mut listener, LISTENER, Interest::READABLE).map_err(StartError::Poll)?;
     let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
     let for_loop = door.clone();
     let serve = move || {
+        let Prepared { machine, map, life, folder } = prepared;
         let me = Identity {
             cluster: options.cluster,
-            protocol: P::NAME,
+            protocol: options.protocol.clone(),
             station: Kind::Server,
             node: options.node,
-            life: Life(fastrand::u64(1..)),
+            life,
         };
         let targets = Targets::below(&map, options.node);
-        let station = station::<P>(&options, &map, log);
-        let peers = Peers::new(me, Some(map), Some(listener), targets);
+        let station = Station::new(0, machine, Clock::new());
+        let mut peers = Peers::new(me, Some(map), Some(listener), targets);
+        peers.folder = folder;
         Loop::new(station, peers, poll, for_loop, options.network).run().map(drop)
     };
     Ok(Server { address, door, serve: Box::new(serve) })
+}
+
+/// A server's node with what it held before, and who it is.
+struct Prepared<P: Protocol> {
+    machine: Machine<P>,
+    map: Map,
+    life: Life,
+    folder: Option<Folder>,
+}
+
+fn prepare<P: Protocol>(
+    options: &ServerOptions,
+    rules: &P::Rules,
+    map: Map,
+    door: Arc<Door>,
+) -> Result<Prepared<P>, StartError> {
+    let most = options.network.frame_bytes_max;
+    let mut effects = Effects::default();
+    let Durability::Log(path) = &options.durability else {
+        let node = node::<P>(options, rules, &map, fastrand::u32(1..));
+        let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
+        return Ok(Prepared { machine, map, life: Life(fastrand::u64(1..)), folder: None });
+    };
+    let folder = Folder::open(path)?;
+    let me = folder.begin()?;
+    let map = match folder.map()? {
+        Some(kept) => kept.moved_to(&map).ok_or(StartError::OtherMap)?,
+        None => map,
+    };
+    folder.keep_map(&map)?;
+    let mut node = node::<P>(options, rules, &map, me.starts);
+    let wake = move || door.signal.raise();
+    let (log, opened) = folder.open_log(me.life, &mut node, &mut effects, options.notice, wake)?;
+    tell(&opened, options.notice);
+    let machine = Machine::new(node, effects, Box::new(log), most);
+    Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder) })
+}
+
+/// Tells what the log held.
+fn tell(opened: &Opened, notice: fn(&str)) {
+    if let Some(cut) = &opened.cut {
+        let Cut { file, offset, bytes, what } = cut;
+        notice(&format!(
+            "{file} ended in {bytes} bytes that were never synced ({what}); nobody was promised \
+             anything about them, and they were cut at byte {offset}"
+        ));
+    }
+    notice(&format!("the log held {} records", opened.records));
 }
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {
@@ -192,16 +271,18 @@ fn listen(address: &str) -> Result<TcpListener, StartError> {
     Ok(listener)
 }
 
-fn station<P: Protocol>(options: &ServerOptions, map: &Map, log: Box<dyn Log<P>>) -> Station<P> {
+fn node<P: Protocol>(
+    options: &ServerOptions,
+    rules: &P::Rules,
+    map: &Map,
+    incarnation: u32,
+) -> Node<P> {
     let settings = Settings {
         limits: options.limits,
         hash_seed: fastrand::u64(..),
+        logging: options.durability != Durability::Memory,
         keep_tombstones: options.keep_tombstones,
         ..Settings::default()
     };
-    let (rules, incarnation) = (P::Rules::default(), fastrand::u32(1..));
-    let settings = Arc::new(settings);
-    let node = Node::new(options.node, incarnation, map.catalog.clone(), settings, &rules);
-    let machine = Machine::new(node, Effects::default(), log, options.network.frame_bytes_max);
-    Station::new(0, machine, Clock::new())
+    Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules)
 }

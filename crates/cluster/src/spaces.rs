@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::frame::Kind;
 use crate::hello::Station;
 use crate::map::{Map, MapParts, SpaceParts};
-use crate::turn::Loop;
+use crate::turn::{Failed, Loop};
 
 impl<P: Protocol> Loop<P> {
     /// A message from another driver.
@@ -90,6 +90,10 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn on_map(&mut self, map: Map) {
         let known = self.peers.map.as_ref().map(|map| map.catalog.epoch);
         if known.is_some_and(|epoch| epoch >= map.catalog.epoch) {
+            return;
+        }
+        if let Some(Err(error)) = self.peers.folder.as_ref().map(|folder| folder.keep_map(&map)) {
+            self.failed = Some(Failed::Folder(error.to_string()));
             return;
         }
         self.station.machine.borrow_mut().node.reconfigure(map.catalog.clone());

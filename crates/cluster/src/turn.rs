@@ -43,6 +43,9 @@ pub enum Failed {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogFailure),
+    /// The server's own files cannot be written.
+    #[error("{0}")]
+    Folder(String),
     /// The poller failed.
     #[error("the system refused to wait for connections: {0}")]
     Poll(String),
@@ -112,7 +115,9 @@ impl<P: Protocol> Loop<P> {
         // Its tasks roll back what they had open while the engine is here.
         self.tasks = Tasks::new(self.door.signal.clone());
         drop(entered);
-        ended.map(|()| self.take_recorder())
+        ended?;
+        self.station.machine.borrow_mut().close_log()?;
+        Ok(self.take_recorder())
     }
 
     fn begin(&mut self) {
@@ -274,7 +279,9 @@ impl<P: Protocol> Loop<P> {
     fn run_tasks(&mut self) {
         let (all, most) = self.station.machine.borrow().outbox.waiting();
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
-        if most > self.network.outgoing_bytes_high || self.stopping.is_some() {
+        let congested = self.station.machine.borrow().congested;
+        self.peers.all_crowded |= congested;
+        if most > self.network.outgoing_bytes_high || congested || self.stopping.is_some() {
             return;
         }
         for _ in 0..JOBS_PER_TURN {

@@ -7,7 +7,8 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Catalog, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId, wire_struct,
+    Abort, Catalog, Decision, Index, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    wire_struct,
 };
 
 use super::Variant;
@@ -243,14 +244,18 @@ impl<V: Variant> Wire for Record<V> {
 pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
     let space = |space: &SpaceId| catalog.space(*space).is_some();
     let place = |number: &u16| usize::from(*number) < catalog.repositories();
+    let ordered = |range: &KeyRange| {
+        catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
+    };
     match message {
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
-        Message::Scan(scan) => space(&scan.range.space) && scan.partitions.iter().all(place),
+        Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(place),
         Message::Prepare(prepare) => {
             prepare.participants.iter().all(|repository| place(&repository.0))
                 && prepare.reads.iter().all(|(id, ..)| space(id))
                 && prepare.writes.iter().all(|(id, ..)| space(id))
-                && prepare.scans.iter().all(|range| space(&range.space))
+                && prepare.scans.iter().all(ordered)
+                && !prepare.participants.is_empty()
         }
         Message::Vote { repository, .. } | Message::Acknowledge { repository, .. } => {
             place(&repository.0)
