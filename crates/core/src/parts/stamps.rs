@@ -5,7 +5,10 @@
 //! that a scan did not find. Nobody writes at or below the watermark, so what lies there is
 //! dropped. Stamps are kept in memory only: a repository that comes back knows a bound of them.
 
-use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
 use super::locks::KeyRange;
 use crate::bytes::SmallBytes;
@@ -52,7 +55,8 @@ impl<R: Copy + PartialEq> Stamp<R> {
 /// The stamps of a repository, by readers `R`.
 #[derive(Clone, Debug)]
 pub struct Stamps<R> {
-    spaces: Vec<BTreeMap<SmallBytes, Stamp<R>>>,
+    hasher: FixedState,
+    spaces: Vec<HashTable<(SmallBytes, Stamp<R>)>>,
     ranges: Vec<(KeyRange, Timestamp, R)>,
     /// Every key counts as read at this.
     base: Timestamp,
@@ -61,27 +65,29 @@ pub struct Stamps<R> {
     sweep_at: usize,
 }
 
-impl<R> Default for Stamps<R> {
-    fn default() -> Stamps<R> {
+impl<R: Copy + PartialEq> Stamps<R> {
+    /// No stamps. `seed` is that of the hash.
+    pub fn new(seed: u64) -> Stamps<R> {
         let (base, low) = (Timestamp::ZERO, Timestamp::ZERO);
         let (spaces, ranges) = (Vec::new(), Vec::new());
-        Stamps { spaces, ranges, base, low, kept: 0, sweep_at: SWEEP_AT_LEAST }
+        let hasher = FixedState::with_seed(seed);
+        Stamps { hasher, spaces, ranges, base, low, kept: 0, sweep_at: SWEEP_AT_LEAST }
     }
-}
 
-impl<R: Copy + PartialEq> Stamps<R> {
     /// A key was read at `at`.
     pub fn note(&mut self, space: SpaceId, key: &SmallBytes, at: Timestamp, reader: Option<R>) {
         let number = usize::from(space.0);
         if self.spaces.len() <= number {
-            self.spaces.resize_with(number + 1, BTreeMap::new);
+            self.spaces.resize_with(number + 1, HashTable::new);
         }
-        let keys = &mut self.spaces[number];
-        if let Some(stamp) = keys.get_mut(key) {
+        let (keys, hasher) = (&mut self.spaces[number], &self.hasher);
+        let hash = hasher.hash_one(key);
+        if let Some((_, stamp)) = keys.find_mut(hash, |(known, _)| known == key) {
             stamp.note(at, reader);
             return;
         }
-        keys.insert(key.clone(), Stamp::new(at, reader));
+        let stamped = (key.clone(), Stamp::new(at, reader));
+        keys.insert_unique(hash, stamped, |(known, _)| hasher.hash_one(known));
         self.kept += 1;
         if self.kept >= self.sweep_at {
             self.sweep();
@@ -90,12 +96,16 @@ impl<R: Copy + PartialEq> Stamps<R> {
 
     /// The stamp of a key, made if there is none, to be changed by another rule.
     pub fn stamp_mut(&mut self, space: SpaceId, key: &SmallBytes) -> Option<&mut Stamp<R>> {
-        self.spaces.get_mut(usize::from(space.0))?.get_mut(key)
+        let keys = self.spaces.get_mut(usize::from(space.0))?;
+        let found = keys.find_mut(self.hasher.hash_one(key), |(known, _)| known == key);
+        found.map(|(_, stamp)| stamp)
     }
 
     /// The stamp of a key alone, without ranges and what counts for all keys.
     pub fn stamp(&self, space: SpaceId, key: &SmallBytes) -> Option<&Stamp<R>> {
-        self.spaces.get(usize::from(space.0))?.get(key)
+        let keys = self.spaces.get(usize::from(space.0))?;
+        let found = keys.find(self.hasher.hash_one(key), |(known, _)| known == key);
+        found.map(|(_, stamp)| stamp)
     }
 
     /// A range was read at `at`.
@@ -128,8 +138,10 @@ impl<R: Copy + PartialEq> Stamps<R> {
 
     /// A key was written: who read the version before is told by the new one's timestamp.
     pub fn forget(&mut self, space: SpaceId, key: &SmallBytes) {
-        let keys = self.spaces.get_mut(usize::from(space.0));
-        if keys.is_some_and(|keys| keys.remove(key).is_some()) {
+        let Some(keys) = self.spaces.get_mut(usize::from(space.0)) else { return };
+        let hash = self.hasher.hash_one(key);
+        if let Ok(found) = keys.find_entry(hash, |(known, _)| known == key) {
+            found.remove();
             self.kept -= 1;
         }
     }
@@ -148,9 +160,9 @@ impl<R: Copy + PartialEq> Stamps<R> {
     fn sweep(&mut self) {
         let low = self.low;
         for keys in &mut self.spaces {
-            keys.retain(|_, stamp| stamp.at > low);
+            keys.retain(|(_, stamp)| stamp.at > low);
         }
-        self.kept = self.spaces.iter().map(BTreeMap::len).sum();
+        self.kept = self.spaces.iter().map(HashTable::len).sum();
         self.sweep_at = (2 * self.kept).max(SWEEP_AT_LEAST);
     }
 
@@ -178,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_range_stamps_the_keys_in_it() {
-        let mut stamps: Stamps<u8> = Stamps::default();
+        let mut stamps: Stamps<u8> = Stamps::new(7);
         let range = KeyRange { space: SPACE, lo: key(2), hi: Some(key(5)) };
         stamps.note_range(&range, Timestamp(7), 1);
         let latest =
@@ -192,7 +204,7 @@ mod tests {
 
     #[test]
     fn too_many_ranges_count_for_all_keys() {
-        let mut stamps: Stamps<u8> = Stamps::default();
+        let mut stamps: Stamps<u8> = Stamps::new(7);
         for number in 0..=RANGES_MAX as u64 {
             let lo = SmallBytes::from(number.to_string().as_str());
             let range = KeyRange { space: SPACE, hi: Some(lo.successor()), lo };
@@ -208,7 +220,7 @@ mod tests {
             script in prop::collection::vec((0u8..4, 0u8..4, 1u64..50, any::<bool>()), 0..120),
             low in 0u64..20,
         ) {
-            let mut stamps: Stamps<u8> = Stamps::default();
+            let mut stamps: Stamps<u8> = Stamps::new(7);
             let mut model: Vec<(u8, u8, u64)> = Vec::new();
             for (number, reader, at, forget) in script {
                 if forget && at < 5 {

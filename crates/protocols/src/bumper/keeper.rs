@@ -1,4 +1,5 @@
-//! What a repository keeps for time-warping: who has read what, and which versions are of the past.
+//! What a repository keeps for time-warping: who has read what, and which versions are of the
+//! past.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +23,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(rules: Rules) -> Keeper {
-        Keeper { rules, stamps: Stamps::default(), warped: BTreeSet::new() }
+    pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
+        Keeper { rules, stamps: Stamps::new(hash_seed), warped: BTreeSet::new() }
     }
 
     pub(super) fn rules(&self) -> &Rules {

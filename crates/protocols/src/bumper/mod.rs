@@ -82,8 +82,8 @@ impl Variant for TimeWarp {
         rules.family
     }
 
-    fn keeper(rules: &Rules) -> Keeper {
-        Keeper::new(*rules)
+    fn keeper(rules: &Rules, hash_seed: u64) -> Keeper {
+        Keeper::new(*rules, hash_seed)
     }
 
     fn tolerates_stale_reads(rules: &Rules) -> bool {

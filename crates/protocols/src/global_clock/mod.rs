@@ -40,5 +40,5 @@ impl Variant for Everybody {
         *rules
     }
 
-    fn keeper(_rules: &Rules) {}
+    fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }

@@ -58,5 +58,5 @@ impl Variant for TryLocks {
         Rules { ordered_queue: false, ..*rules }
     }
 
-    fn keeper(_rules: &Rules) {}
+    fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }

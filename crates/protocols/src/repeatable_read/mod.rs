@@ -44,5 +44,5 @@ impl Variant for NewestVersions {
         *rules
     }
 
-    fn keeper(_rules: &Rules) {}
+    fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }

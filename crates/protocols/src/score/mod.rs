@@ -85,5 +85,5 @@ impl Variant for Snapshots {
         *rules
     }
 
-    fn keeper(_rules: &Rules) {}
+    fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }

@@ -340,7 +340,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         Participant {
             id,
             rules: V::rules(rules),
-            keeper: V::keeper(rules),
+            keeper: V::keeper(rules, settings.hash_seed),
             hash_seed: settings.hash_seed,
             keep_tombstones: settings.keep_tombstones,
             spaces: Vec::new(),

@@ -51,8 +51,8 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
 
     /// The family's switches among the protocol's.
     fn rules(rules: &Self::Rules) -> Rules;
-    /// What an empty repository keeps.
-    fn keeper(rules: &Self::Rules) -> Self::Keeper;
+    /// What an empty repository keeps; `hash_seed` is that of its hashes.
+    fn keeper(rules: &Self::Rules, hash_seed: u64) -> Self::Keeper;
 
     /// Whether an update may commit although a version that it read is not the newest, as long as
     /// it does not write that key.
