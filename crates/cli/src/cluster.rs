@@ -95,6 +95,8 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
         protocol: options.protocol.clone(),
         durable: !options.memory,
         extra: options.extra.clone(),
+        reached: None,
+        troubled: false,
     };
     let cluster = LocalCluster::up(dir, &plan)?;
     Ok(format!("{} nodes serve at {}", cluster.nodes(), cluster.addresses().join(", ")))

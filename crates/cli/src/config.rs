@@ -55,6 +55,13 @@ pub const KEYS: &[Key] = &[
         set: set_servers,
     },
     Key {
+        name: "dial",
+        value: "N=HOST:PORT,…",
+        default: "",
+        help: "Servers that this one reaches at another address than others do, as behind a proxy",
+        set: set_dial,
+    },
+    Key {
         name: "cluster",
         value: "N",
         default: "1",
@@ -99,6 +106,16 @@ pub const KEYS: &[Key] = &[
         default: "./muesli-data",
         help: "Where the server keeps its files",
         set: |config, text| put(&mut config.data_dir, PathBuf::from(text)),
+    },
+    Key {
+        name: "trouble_file",
+        value: "FILE",
+        default: "",
+        help: "For tests: while this file holds `slow N`, `fail` or `full`, syncs of the log take \
+               N milliseconds longer, fail, or find no room",
+        set: |config, text| {
+            put(&mut config.server.trouble, (!text.is_empty()).then(|| PathBuf::from(text)))
+        },
     },
     Key {
         name: "keep_tombstones",
@@ -291,6 +308,15 @@ fn plain(value: &toml::Value) -> Option<String> {
         toml::Value::Table(_) => None,
         other => Some(other.to_string()),
     }
+}
+
+fn set_dial(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let one = |text: &str| {
+        let (node, address) = text.split_once('=').ok_or("N=HOST:PORT is wanted")?;
+        Ok((NodeId(number(node, 0, 4095)? as u32), address.to_owned()))
+    };
+    put(&mut config.server.dial, texts.map(one).collect::<Result<_, String>>()?)
 }
 
 fn set_servers(config: &mut Config, text: &str) -> Result<(), String> {

@@ -16,6 +16,7 @@ mod report;
 mod simulate;
 mod start;
 mod table;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -51,6 +52,7 @@ fn command() -> Command {
         .subcommand(calibrate::command())
         .subcommand(start::command())
         .subcommand(cluster::command())
+        .subcommand(torture::command())
 }
 
 fn main() -> ExitCode {
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Some(("calibrate", matches)) => calibrate::run(matches),
         Some(("start", matches)) => start::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
+        Some(("torture", matches)) => torture::run(matches),
         _ => unreachable!("every subcommand is listed here"),
     };
     match done {

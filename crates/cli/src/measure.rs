@@ -94,6 +94,8 @@ impl Benchmark {
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: vec![format!("keep_tombstones = {}", self.history)],
+            reached: None,
+            troubled: false,
         };
         let started = match self.connect {
             Some(_) => None,

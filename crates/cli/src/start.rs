@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muesli_cluster::{Durability, Server, ServerOptions};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::config::{Config, KEYS};
@@ -50,6 +51,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let variable = |name: &str| std::env::var(name).ok();
     let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
+    // A file that may not grow is an error to be told, not the end of the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot wait for signals")?;
     let node = config.server.node.0;
     let data = match &config.server.durability {
         Durability::Memory => "data live in memory only and end with this process".to_owned(),

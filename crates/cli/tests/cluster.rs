@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use muesli::{Connect, Db, Error, SpaceOptions};
+use muesli::{Connect, Db, Doubt, Error, Outcome, SpaceOptions};
 use muesli_cluster::visit;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;
@@ -60,6 +60,12 @@ impl Cluster {
     fn status(&self, node: usize, name: &str) -> u64 {
         let visited = visit::status(&self.addresses()[node], "score", Duration::from_secs(20));
         visited.unwrap().status_of(name).unwrap()
+    }
+
+    fn signal(&self, node: usize, signal: rustix::process::Signal) {
+        let text = std::fs::read_to_string(self.node(node).join("pid")).unwrap();
+        let process = rustix::process::Pid::from_raw(text.trim().parse().unwrap()).unwrap();
+        rustix::process::kill_process(process, signal).unwrap();
     }
 
     fn connect(&self, history: bool) -> Db {
@@ -207,6 +213,49 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
 }
 
 #[test]
+fn what_became_of_an_unanswered_commit_is_told_later() {
+    let cluster = Cluster::up(&["--nodes", "2", "--replicas", "2", "--repositories", "2"]);
+    let db = cluster.connect(false);
+    let space = db.create_space("s", SpaceOptions::default()).unwrap();
+    let read = move |db: &Db| {
+        let strict = db.strict();
+        strict.blocking().transact(move |tx| async move { tx.get(space, "key").await }).unwrap()
+    };
+    for round in 0..4u8 {
+        let before = read(&db);
+        let transaction = db.blocking().begin().unwrap();
+        muesli::blocking::block_on(async {
+            transaction.get(space, "key").await.unwrap();
+            transaction.put(space, "key", vec![round]).await.unwrap();
+        });
+        // From here on nobody can have all votes before the node goes on.
+        cluster.signal(1, rustix::process::Signal::STOP);
+        let ended = muesli::blocking::block_on(transaction.commit());
+        let Err(Error::Unknown { txn, .. }) = ended else { panic!("{ended:?}") };
+        let told = db.blocking().outcome(txn).unwrap();
+        assert_eq!(told, Outcome::NotKnown(Doubt::UnderWay));
+        cluster.signal(1, rustix::process::Signal::CONT);
+        let outcome = loop {
+            match db.blocking().outcome(txn).unwrap() {
+                Outcome::NotKnown(Doubt::UnderWay) => {}
+                known => break known,
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let now = read(&db);
+        match outcome {
+            Outcome::Committed(_) => assert_eq!(now.unwrap(), muesli::SmallBytes::new(&[round])),
+            Outcome::Aborted(_) => assert_eq!(now, before),
+            Outcome::NotKnown(why) => panic!("{why}"),
+        }
+        assert_eq!(db.blocking().outcome(txn).unwrap(), outcome);
+        let another = cluster.connect(false);
+        let told = another.blocking().outcome(txn).unwrap();
+        assert_eq!(told, Outcome::NotKnown(Doubt::Elsewhere));
+    }
+}
+
+#[test]
 fn sigterm_ends_a_lone_server_with_status_zero() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -244,6 +293,9 @@ fn mistakes_are_told_in_one_line() {
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
         (&["start", "--protocol", "tea", "--listen", "127.0.0.1:0"], "no protocol `tea`"),
         (&["cluster", "status", "--dir", none], "no cluster in"),
+        (&["torture", "--memory", "--faults", "pause,kill"], "loses what it holds in memory"),
+        (&["torture", "--minutes", "0"], "numbers above 0"),
+        (&["torture", "--faults", "flood"], "flood"),
         (&["bench", "bank", "--connect", "127.0.0.1:1"], "driver cluster"),
         (
             &["bench", "bank", "--driver", "cluster", "--connect", "127.0.0.1:1"],

@@ -7,16 +7,17 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{Effects, LogPosition, Node, Protocol, RepositoryId, wire_struct};
-use muesli_log::{Directory, Opened, Progress, Replay, Sequence};
+use muesli_log::{Directory, Disk, Opened, Progress, Replay, Sequence};
 use thiserror::Error;
 
 use crate::frame::{self, Kind};
 use crate::log::{Log, LogFailure};
 use crate::map::{Map, MapError, MapParts};
+use crate::trouble::Troubled;
 
 /// The kind of a protocol's records in the log.
 const RECORD: u8 = 1;
@@ -64,7 +65,7 @@ wire_struct!(Remembered { life: u64, starts: u32 });
 /// A server's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl Folder {
@@ -98,22 +99,23 @@ impl Folder {
     /// Opens the log and takes what it holds to the node, which has not started.
     pub fn open_log<P: Protocol>(
         &self,
-        owner: u64,
-        node: &mut Node<P>,
-        effects: &mut Effects<P>,
+        files: LogFiles,
+        (node, effects): (&mut Node<P>, &mut Effects<P>),
         notice: fn(&str),
         wake: impl Fn() + Send + 'static,
     ) -> Result<(WriteAhead, Opened), FolderError> {
         let path = self.path.join("log");
         let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
-        let options = muesli_log::Options { owner, ..muesli_log::Options::default() };
+        let options = muesli_log::Options { owner: files.owner, ..muesli_log::Options::default() };
         let mut replaying = Replaying { node, effects, notice };
-        let (writer, opened) = muesli_log::open(directory, options, &mut replaying)?;
+        let opened = match files.trouble {
+            None => start(directory, options, &mut replaying, wake)?,
+            Some(file) => start(Troubled::new(directory, file), options, &mut replaying, wake)?,
+        };
         // A replay says nothing; what it would have said was said in the earlier life.
         effects.list.clear();
         (effects.logged, effects.gate) = (LogPosition(0), LogPosition(0));
-        let log = muesli_log::Log::start(writer, wake)?;
-        Ok((WriteAhead { base: log.appended(), log }, opened))
+        Ok(opened)
     }
 
     fn read<T: Wire>(&self, name: &str) -> Result<Option<T>, FolderError> {
@@ -150,6 +152,27 @@ impl Folder {
     fn io(&self, name: &str, error: io::Error) -> FolderError {
         FolderError::Io { path: self.path.join(name).display().to_string(), error }
     }
+}
+
+/// Replays the log on a disk, and starts it.
+fn start<D: Disk, P: Protocol>(
+    disk: D,
+    options: muesli_log::Options,
+    replaying: &mut Replaying<'_, P>,
+    wake: impl Fn() + Send + 'static,
+) -> Result<(WriteAhead, Opened), muesli_log::LogError> {
+    let (writer, opened) = muesli_log::open(disk, options, replaying)?;
+    let log = muesli_log::Log::start(writer, wake)?;
+    Ok((WriteAhead { base: log.appended(), log }, opened))
+}
+
+/// How a log is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFiles {
+    /// Whose it is: the life of the server's data.
+    pub owner: u64,
+    /// A file that says how its disk misbehaves.
+    pub trouble: Option<PathBuf>,
 }
 
 /// A node that a log is replayed to.

@@ -47,6 +47,7 @@ mod spaces;
 mod station;
 mod targets;
 mod tasks;
+pub mod trouble;
 mod turn;
 pub mod visit;
 

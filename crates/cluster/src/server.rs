@@ -11,7 +11,7 @@ use muesli_protocols::{Choice, UnknownProtocol, choose};
 use thiserror::Error;
 
 use crate::door::Door;
-use crate::durable::{Folder, FolderError};
+use crate::durable::{Folder, FolderError, LogFiles};
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::machine::Machine;
@@ -35,6 +35,8 @@ pub struct ServerOptions {
     /// All servers of the cluster with the addresses at which others reach them. Empty: this one
     /// is alone, and reached where it listens.
     pub servers: Vec<(NodeId, String)>,
+    /// Servers that this one reaches at another address than others do, as behind a proxy.
+    pub dial: Vec<(NodeId, String)>,
     /// How many repositories hold the keys, dealt to the servers in turn.
     pub repositories: usize,
     /// How many repositories hold each key.
@@ -47,6 +49,8 @@ pub struct ServerOptions {
     pub keep_tombstones: bool,
     /// What survives the process.
     pub durability: Durability,
+    /// A file that says how the log's disk is to misbehave, for tests; see [`crate::trouble`].
+    pub trouble: Option<PathBuf>,
     /// Where what happens at the start is told, a line each.
     pub notice: fn(&str),
     /// Limits and times of connections.
@@ -71,12 +75,14 @@ impl Default for ServerOptions {
             node: NodeId(0),
             listen: "127.0.0.1:7400".to_owned(),
             servers: Vec::new(),
+            dial: Vec::new(),
             repositories: 1,
             replicas: 1,
             protocol: "score".to_owned(),
             limits: Limits::default(),
             keep_tombstones: false,
             durability: Durability::Memory,
+            trouble: None,
             notice: |_| {},
             network: Network::default(),
         }
@@ -206,7 +212,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
             node: options.node,
             life,
         };
-        let targets = Targets::below(&map, options.node);
+        let targets = Targets::below(&map, options.node, &options.dial);
         let station = Station::new(0, machine, Clock::new());
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         peers.folder = folder;
@@ -245,7 +251,9 @@ fn prepare<P: Protocol>(
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts);
     let wake = move || door.signal.raise();
-    let (log, opened) = folder.open_log(me.life, &mut node, &mut effects, options.notice, wake)?;
+    let files = LogFiles { owner: me.life, trouble: options.trouble.clone() };
+    let replayed = (&mut node, &mut effects);
+    let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
     let machine = Machine::new(node, effects, Box::new(log), most);
     Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder) })
