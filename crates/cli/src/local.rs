@@ -25,6 +25,8 @@ const VISIT_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub nodes: usize,
+    /// Loops of each.
+    pub loops: usize,
     pub repositories: usize,
     pub replicas: usize,
     pub protocol: String,
@@ -60,7 +62,7 @@ impl LocalCluster {
     /// # Errors
     /// There is one already, or it does not come up.
     pub fn up(dir: &Path, plan: &Plan) -> anyhow::Result<LocalCluster> {
-        let cluster = LocalCluster::lay_out(dir, plan.nodes)?;
+        let cluster = LocalCluster::lay_out(dir, plan.nodes, plan.loops)?;
         cluster.start_all(plan)?;
         Ok(cluster)
     }
@@ -69,14 +71,14 @@ impl LocalCluster {
     ///
     /// # Errors
     /// One runs there already.
-    pub fn lay_out(dir: &Path, nodes: usize) -> anyhow::Result<LocalCluster> {
+    pub fn lay_out(dir: &Path, nodes: usize, loops: usize) -> anyhow::Result<LocalCluster> {
         if let Ok(before) = LocalCluster::open(dir)
             && (0..before.nodes()).any(|node| before.process(node).is_some())
         {
             bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
         }
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let addresses = free_addresses(nodes)?;
+        let addresses = free_addresses(nodes, loops as u16)?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
         Ok(LocalCluster { dir: dir.to_owned(), addresses })
     }
@@ -138,6 +140,7 @@ impl LocalCluster {
             format!("node = {node}"),
             format!("listen = {:?}", self.addresses[node]),
             format!("servers = {servers:?}"),
+            format!("loops = {}", plan.loops),
             format!("repositories = {}", plan.repositories),
             format!("replicas = {}", plan.replicas),
             format!("protocol = {:?}", plan.protocol),
@@ -320,19 +323,21 @@ fn wait_until_over(process: Pid) -> anyhow::Result<()> {
 /// those could be taken by whoever dials it.
 const PORTS: std::ops::Range<u16> = 10_240..32_000;
 
-/// Addresses of the loopback interface that are free now: bound all at once and let go.
-fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
-    let mut bound = Vec::new();
-    for port in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
+/// Addresses of the loopback interface that are free now, each with so many ports from it on:
+/// bound all at once and let go.
+fn free_addresses(count: usize, ports: u16) -> anyhow::Result<Vec<String>> {
+    let mut bound: Vec<Vec<TcpListener>> = Vec::new();
+    for first in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
         if bound.len() == count {
             break;
         }
-        bound.extend(TcpListener::bind(("127.0.0.1", port)));
+        let all = (first..first + ports).map(|port| TcpListener::bind(("127.0.0.1", port)));
+        bound.extend(all.collect::<Result<_, _>>().ok());
     }
     if bound.len() < count {
-        bail!("cannot find {count} free ports on 127.0.0.1");
+        bail!("cannot find {count} times {ports} free ports on 127.0.0.1");
     }
-    bound.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+    bound.iter().map(|listeners| Ok(listeners[0].local_addr()?.to_string())).collect()
 }
 
 /// A cluster that is stopped when this is dropped.

@@ -1,4 +1,5 @@
-//! The binary `muesli`: demo, benchmarks, simulation, history checking, calibration.
+//! The binary `muesli`: demo, benchmarks, simulation, history checking, calibration, servers and
+//! local clusters, torture.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! one line on standard error says why.
@@ -15,6 +16,7 @@ mod options;
 mod report;
 mod simulate;
 mod start;
+mod survive;
 mod table;
 mod torture;
 
@@ -36,7 +38,9 @@ Examples:
   muesli demo                                            a first look, under a minute
   muesli bench bank --repositories 4 --replicas 2        measure transfers in this process
   muesli sim bank --seeds 1..100 --faults all            look for faults in simulated runs
-  muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl";
+  muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl
+  muesli start                                           a lone durable server on this machine
+  muesli torture --minutes 5                             kill and stop real processes, lose nothing";
 
 fn command() -> Command {
     Command::new("muesli")

@@ -89,6 +89,7 @@ impl Benchmark {
     ) -> anyhow::Result<(Measured, Option<History>)> {
         let plan = local::Plan {
             nodes: self.nodes,
+            loops: 1,
             repositories: self.repositories,
             replicas: self.replicas,
             protocol: self.protocol.clone(),

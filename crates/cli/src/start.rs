@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli_cluster::{Durability, Server, ServerOptions};
+use muesli_cluster::{Durability, Process, ServerOptions};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -59,7 +59,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         Durability::Log(dir) => format!("data are in {}", dir.display()),
     };
     let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
-    let server = Server::open(ServerOptions { notice, ..config.server })?;
+    let server = Process::open(&ServerOptions { notice, ..config.server }, config.loops)?;
     let stop = server.stop();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {

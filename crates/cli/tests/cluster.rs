@@ -147,15 +147,15 @@ fn a_client_that_dies_leaves_nothing_in_doubt() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    every_account_can_be_written(&cluster);
+    every_account_is_there(&cluster, 1_000);
 }
 
 /// The data of other clients are there: everybody can still read and write all of them.
-fn every_account_can_be_written(cluster: &Cluster) {
+fn every_account_is_there(cluster: &Cluster, many: u32) {
     let db = cluster.connect(false);
     let accounts = db.space("accounts").unwrap();
     let rows = db.blocking().transact(move |tx| async move {
-        let keys: Vec<_> = (0..1_000).map(|key: u32| key.to_string()).collect();
+        let keys: Vec<_> = (0..many).map(|key: u32| key.to_string()).collect();
         let found = tx.get_many(accounts, keys.iter().map(String::as_str)).await?;
         for (key, value) in keys.iter().zip(&found) {
             tx.put(accounts, key.as_str(), value.clone().expect("every account was loaded"))
@@ -163,7 +163,7 @@ fn every_account_can_be_written(cluster: &Cluster) {
         }
         Ok(found.len())
     });
-    assert_eq!(rows, Ok(1_000));
+    assert_eq!(rows, Ok(many as usize));
 }
 
 #[test]
@@ -210,6 +210,19 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
     let again = cluster.run(&["restart", "1"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(said(&again).contains("node 1 has lost its data"), "{}", said(&again));
+}
+
+#[test]
+fn processes_of_several_loops_keep_their_promises_and_their_data() {
+    let cluster = Cluster::up(&["--nodes", "2", "--loops", "2", "--replicas", "2"]);
+    bank_holds(&cluster, 1_000);
+    cluster.says(&["kill", "1"]);
+    cluster.says(&["restart", "1"]);
+    every_account_is_there(&cluster, 200);
+    cluster.says(&["down"]);
+    let file = cluster.node(0).join("muesli.toml");
+    let fewer = muesli(&["start", "--loops", "1", "--config", file.to_str().unwrap()]).output();
+    assert!(said(&fewer.unwrap()).contains("those of 2 loops, not of 1"));
 }
 
 #[test]

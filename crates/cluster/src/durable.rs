@@ -106,11 +106,12 @@ impl Folder {
     ) -> Result<(WriteAhead, Opened), FolderError> {
         let path = self.path.join("log");
         let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
-        let options = muesli_log::Options { owner: files.owner, ..muesli_log::Options::default() };
         let mut replaying = Replaying { node, effects, notice };
         let opened = match files.trouble {
-            None => start(directory, options, &mut replaying, wake)?,
-            Some(file) => start(Troubled::new(directory, file), options, &mut replaying, wake)?,
+            None => start(directory, files.options, &mut replaying, wake)?,
+            Some(file) => {
+                start(Troubled::new(directory, file), files.options, &mut replaying, wake)?
+            }
         };
         // A replay says nothing; what it would have said was said in the earlier life.
         effects.list.clear();
@@ -169,8 +170,8 @@ fn start<D: Disk, P: Protocol>(
 /// How a log is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFiles {
-    /// Whose it is: the life of the server's data.
-    pub owner: u64,
+    /// Its sizes, and whose it is: the life of the server's data.
+    pub options: muesli_log::Options,
     /// A file that says how its disk misbehaves.
     pub trouble: Option<PathBuf>,
 }

@@ -23,8 +23,8 @@
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
 //! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`]:
-//! what survives. [`server`] and
-//! [`client`] put them together.
+//! what survives. [`server`],
+//! [`process`] and [`client`] put them together.
 
 pub mod client;
 mod connection;
@@ -41,6 +41,7 @@ pub mod network;
 mod operations;
 mod outgoing;
 mod peers;
+pub mod process;
 pub mod server;
 mod signal;
 mod spaces;
@@ -57,5 +58,6 @@ pub use hello::{ClusterId, Life};
 pub use machine::Counts;
 pub use map::Map;
 pub use network::Network;
+pub use process::{Process, StopAll};
 pub use server::{Durability, Server, ServerOptions, StartError, Stop};
 pub use turn::Failed;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mio::Interest;
-use muesli_core::{Effects, Limits, Node, NodeId, Protocol, Settings};
+use muesli_core::{Effects, Node, NodeId, Protocol, Settings};
 use muesli_log::{Cut, Opened};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
 use thiserror::Error;
@@ -43,12 +43,14 @@ pub struct ServerOptions {
     pub replicas: usize,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
-    /// Size limits of keys, values and transactions.
-    pub limits: Limits,
-    /// Whether deleted keys stay known, as histories need it.
-    pub keep_tombstones: bool,
+    /// Size limits and times of the protocol; its seed and whether it logs are set at the start.
+    pub settings: Settings,
     /// What survives the process.
     pub durability: Durability,
+    /// A file of the log that has grown to so many bytes is followed by another one.
+    pub log_segment_bytes: u64,
+    /// With more bytes than this waiting for the disk, nothing is read from clients.
+    pub log_backlog_bytes: usize,
     /// A file that says how the log's disk is to misbehave, for tests; see [`crate::trouble`].
     pub trouble: Option<PathBuf>,
     /// Where what happens at the start is told, a line each.
@@ -79,9 +81,10 @@ impl Default for ServerOptions {
             repositories: 1,
             replicas: 1,
             protocol: "score".to_owned(),
-            limits: Limits::default(),
-            keep_tombstones: false,
+            settings: Settings::default(),
             durability: Durability::Memory,
+            log_segment_bytes: 64 << 20,
+            log_backlog_bytes: 64 << 20,
             trouble: None,
             notice: |_| {},
             network: Network::default(),
@@ -121,6 +124,17 @@ pub enum StartError {
          they cannot be changed yet"
     )]
     OtherMap,
+    /// Several loops need ports that can be counted up.
+    #[error("{0}: with several loops, an address must end in a port above 0, counted up by loop")]
+    Ports(String),
+    /// The folder was written by another number of loops.
+    #[error("the data in this folder are those of {before} loops, not of {loops}")]
+    OtherLoops {
+        /// As many wrote it.
+        before: usize,
+        /// As many are to run now.
+        loops: usize,
+    },
     /// The system has no poller.
     #[error("the system refused to wait for connections: {0}")]
     Poll(std::io::Error),
@@ -251,7 +265,15 @@ fn prepare<P: Protocol>(
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts);
     let wake = move || door.signal.raise();
-    let files = LogFiles { owner: me.life, trouble: options.trouble.clone() };
+    let files = LogFiles {
+        options: muesli_log::Options {
+            owner: me.life,
+            segment_bytes: options.log_segment_bytes,
+            backlog_bytes: options.log_backlog_bytes,
+            ..muesli_log::Options::default()
+        },
+        trouble: options.trouble.clone(),
+    };
     let replayed = (&mut node, &mut effects);
     let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
@@ -286,11 +308,9 @@ fn node<P: Protocol>(
     incarnation: u32,
 ) -> Node<P> {
     let settings = Settings {
-        limits: options.limits,
         hash_seed: fastrand::u64(..),
         logging: options.durability != Durability::Memory,
-        keep_tombstones: options.keep_tombstones,
-        ..Settings::default()
+        ..options.settings.clone()
     };
     Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules)
 }

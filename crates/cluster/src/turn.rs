@@ -49,6 +49,9 @@ pub enum Failed {
     /// The poller failed.
     #[error("the system refused to wait for connections: {0}")]
     Poll(String),
+    /// A loop of the process ended by a mistake of its own.
+    #[error("a loop of this process panicked")]
+    Panicked,
     /// The cluster wants nothing of this process.
     #[error("{0}")]
     Refused(String),

@@ -91,7 +91,7 @@ impl Round {
     /// # Errors
     /// It cannot be run.
     pub fn run(&self, dir: &std::path::Path, over: &AtomicBool) -> anyhow::Result<Ran> {
-        let cluster = LocalCluster::lay_out(dir, self.nodes)?;
+        let cluster = LocalCluster::lay_out(dir, self.nodes, 1)?;
         let network = Network::between(cluster.addresses())?;
         let _down = Down(&cluster);
         self.start(&cluster, &network)?;
@@ -123,6 +123,7 @@ impl Round {
         let keys = ["keep_tombstones = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
         let plan = Plan {
             nodes: self.nodes,
+            loops: 1,
             repositories: self.nodes.max(self.replicas),
             replicas: self.replicas,
             protocol: self.protocol.clone(),
