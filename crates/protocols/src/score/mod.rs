@@ -41,12 +41,13 @@
 //!
 //! # Rooms
 //! [`coordinator`] runs transactions, [`commit`] is its second half; [`participant`] keeps a
-//! repository, with [`reads`], [`prepare`] (locks and validation) and [`finish`] (transactions
-//! whose coordinator died); [`gossip`] moves the watermark; [`message`] has all that is said.
+//! repository, with [`reads`], [`prepare`] (locks and validation), [`finish`] (transactions
+//! whose coordinator died) and [`checkpoint`]; [`gossip`] moves the watermark; [`message`] has all that is said.
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
+pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
 pub mod finish;
@@ -90,6 +91,8 @@ pub struct Rules {
     pub reads_raise: bool,
     /// With nothing queued and only then, the clock catches up with what was heard of.
     pub catch_up_when_idle: bool,
+    /// A checkpoint has the transactions that are prepared.
+    pub checkpoint_prepared: bool,
 }
 
 impl Default for Rules {
@@ -103,6 +106,7 @@ impl Default for Rules {
             validate_scans: true,
             reads_raise: true,
             catch_up_when_idle: true,
+            checkpoint_prepared: true,
         }
     }
 }

@@ -140,6 +140,25 @@ impl Table {
         all.filter(|(_, prepared)| !prepared.decided)
     }
 
+    /// All that are prepared, in the order of their ids.
+    pub fn prepared(&self) -> impl Iterator<Item = (Owner, &Prepared)> {
+        self.by_txn.values().map(|&owner| (owner, self.get(owner)))
+    }
+
+    /// The votes and decisions remembered, and per coordinator its newest life and the number
+    /// below which everything is settled.
+    pub fn memory(&self) -> (Vec<(TxnId, Vote)>, Vec<(NodeId, u32, u64)>) {
+        let over = self.over.iter().map(|(&txn, &vote)| (txn, vote)).collect();
+        let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);
+        (over, self.settled.iter().map(each).collect())
+    }
+
+    /// Takes over what another table [remembered](Self::memory).
+    pub fn recall(&mut self, over: Vec<(TxnId, Vote)>, settled: Vec<(NodeId, u32, u64)>) {
+        self.over.extend(over);
+        self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
+    }
+
     /// How many votes and decisions are remembered.
     pub fn remembered(&self) -> usize {
         self.over.len()
