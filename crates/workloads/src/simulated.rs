@@ -62,10 +62,21 @@ pub struct Simulated {
     pub pause_most: Span,
     /// Whether records are logged, to survive crashes.
     pub logging: bool,
+    /// What becomes of the logs.
+    pub upkeep: Upkeep,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text.
     pub trace: bool,
+}
+
+/// What becomes of the nodes' logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// How often each node begins a checkpoint, on average; `None`: never.
+    pub checkpoint_every: Option<Span>,
+    /// A mistake, to see it noticed: a start leaves one record out.
+    pub skips_a_record_at_replay: bool,
 }
 
 /// What a simulated run gave.
@@ -187,6 +198,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
         setup.settings.logging = plan.logging;
+        setup.checkpoint_every = plan.upkeep.checkpoint_every;
+        setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;
         setup.history = plan.history;
         setup.trace_text = plan.trace;

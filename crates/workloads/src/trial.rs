@@ -23,7 +23,7 @@ use crate::embedded::Length;
 use crate::history::by_lists;
 use crate::parameters::ParameterError;
 use crate::registry::{self, Description};
-use crate::simulated::{self, Simulated, SimulatedOutcome, SimulationError, promise};
+use crate::simulated::{self, Simulated, SimulatedOutcome, SimulationError, Upkeep, promise};
 use crate::tally::Tallies;
 use crate::workload::AnyWorkload;
 
@@ -172,6 +172,8 @@ impl Trial {
         };
         let plan = self.plan.clone().unwrap_or_else(|| shape.draw(Seed::new(seed)));
         let run = plan.horizon().as_nanos();
+        let part = chance.between(3, 40);
+        let checkpoint_every = (part < 30).then(|| Span::from_nanos(run / part));
         Simulated {
             protocol: self.protocol.clone(),
             nodes: self.nodes,
@@ -183,6 +185,7 @@ impl Trial {
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos(run / TRANSACTIONS_A_CLIENT),
             logging: true,
+            upkeep: Upkeep { checkpoint_every, skips_a_record_at_replay: false },
             history: true,
             trace: false,
         }

@@ -116,7 +116,7 @@ impl<P: Protocol> World<P> {
         let (catalog, settings) = (Arc::clone(&self.catalog), Arc::clone(&self.settings));
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
-        host.start(node);
+        host.start(node, self.skips_a_record);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
         self.trace_node(place, "start", numbers);

@@ -35,6 +35,11 @@ pub struct Setup<P: Protocol> {
     pub reconnect_every: Span,
     /// What goes wrong.
     pub plan: Plan,
+    /// How often hosts begin a checkpoint on average, after which their logs are cut; `None`:
+    /// never.
+    pub checkpoint_every: Option<Span>,
+    /// Whether a node that starts leaves one record of its log out: a mistake, to see it noticed.
+    pub skips_a_record_at_replay: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
@@ -76,6 +81,8 @@ impl<P: Protocol> Setup<P> {
             patience: Span::from_millis(200),
             reconnect_every: Span::from_millis(10),
             plan,
+            checkpoint_every: None,
+            skips_a_record_at_replay: false,
             history: false,
             trace_text: false,
         }
