@@ -231,7 +231,7 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
 }
 
 /// The state machine of a repository.
-pub trait Participant<P: Protocol>: Clone + Debug {
+pub trait Participant<P: Protocol>: Debug {
     /// An empty repository.
     fn new(id: RepositoryId, settings: &Settings, rules: &P::Rules) -> Self;
     /// Called once, before anything else, and again after the last [`replay`](Self::replay): sets

@@ -16,6 +16,8 @@ use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
+use muesli_group::layout::{self, TooFewNodes};
+use muesli_group::{Grouped, Rules};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
@@ -38,6 +40,9 @@ const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 const LOADING_MOST: Span = Span::from_secs(600);
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// Groups drop their entries this often, so that short runs see it.
+pub const COMPACT_EVERY: u64 = 150;
 
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
@@ -70,13 +75,22 @@ pub struct Simulated {
     pub trace: bool,
 }
 
-/// What becomes of the nodes' logs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What keeps the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upkeep {
+    /// How many nodes keep each repository, by agreeing on its log.
+    pub group: u16,
     /// How often each node begins a checkpoint, on average; `None`: never.
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
     pub skips_a_record_at_replay: bool,
+}
+
+impl Default for Upkeep {
+    /// Each repository on one node, with a log that is never cut.
+    fn default() -> Upkeep {
+        Upkeep { group: 1, checkpoint_every: None, skips_a_record_at_replay: false }
+    }
 }
 
 /// What a simulated run gave.
@@ -103,6 +117,9 @@ pub enum SimulationError {
     /// A setup that cannot be.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// Groups that do not fit.
+    #[error(transparent)]
+    Groups(#[from] TooFewNodes),
     /// A protocol that there is not.
     #[error("there is no protocol `{0}`; there are: {1}")]
     Protocol(String, String),
@@ -129,6 +146,11 @@ pub fn run(
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
     match plan.protocol.as_str() {
+        "score" if plan.upkeep.group > 1 => {
+            let size = plan.upkeep.group;
+            let rules = Rules { size, compact_every: COMPACT_EVERY, ..Rules::default() };
+            run_protocol::<Grouped<Score>>(workload, plan, rules, tallies)
+        }
         "score" => run_protocol::<Score>(workload, plan, Default::default(), tallies),
         other => {
             let names = muesli_protocols::NAMES.join(", ");
@@ -332,7 +354,10 @@ fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog,
     if !(1..=repositories.max(1)).contains(&nodes) {
         return Err(SimulationError::Nodes { nodes, repositories });
     }
-    let homes: Vec<_> = (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect();
+    let homes: Vec<_> = match plan.upkeep.group {
+        0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
+        size => layout::homes(repositories as u16, size, nodes as u32)?,
+    };
     let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
     let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
     for (name, options) in workload.spaces() {

@@ -44,6 +44,8 @@ pub struct Trial {
     pub clients: u32,
     /// At least so many transactions are run.
     pub transactions_least: u64,
+    /// How many nodes keep each repository.
+    pub group: u16,
     /// What may go wrong.
     pub faults: FaultKinds,
     /// What goes wrong instead of what the seed draws.
@@ -185,7 +187,7 @@ impl Trial {
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos(run / TRANSACTIONS_A_CLIENT),
             logging: true,
-            upkeep: Upkeep { checkpoint_every, skips_a_record_at_replay: false },
+            upkeep: Upkeep { group: self.group, checkpoint_every, skips_a_record_at_replay: false },
             history: true,
             trace: false,
         }
