@@ -144,6 +144,13 @@ impl<R> Disk<R> {
         (self.syncing, self.unsynced_bytes) = (None, 0);
     }
 
+    /// The disk is replaced by an empty one. Its node must have [crashed](Self::crash).
+    pub fn lose(&mut self) {
+        self.records.clear();
+        self.checkpoint = None;
+        (self.appended, self.stable) = (0, 0);
+    }
+
     /// From now on a sync takes `factor` times as long; 1 is the usual speed.
     pub fn slow_down(&mut self, factor: u64) {
         self.slowdown = factor.max(1);

@@ -16,6 +16,8 @@ use crate::time::Span;
 pub enum Fault {
     /// The node loses everything that was not stable; the repair starts it anew.
     Crash(NodeId),
+    /// The same, and its disk is gone with everything on it: the repair starts it with an empty one.
+    LoseDisk(NodeId),
     /// Client number so-and-so is gone in the middle of what it does; the repair begins a new one.
     Vanish(u32),
     /// Nothing passes between these nodes and the others, in the given direction.
@@ -60,11 +62,13 @@ pub enum FaultKind {
     Disk,
     /// Clocks leap and drift.
     Skew,
+    /// A node loses its disk. Only where others keep the same data; never two in a run.
+    Loss,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [FaultKind; 7] = [
+    pub const ALL: [FaultKind; 8] = [
         FaultKind::Crash,
         FaultKind::Client,
         FaultKind::Partition,
@@ -72,6 +76,7 @@ impl FaultKind {
         FaultKind::Pause,
         FaultKind::Disk,
         FaultKind::Skew,
+        FaultKind::Loss,
     ];
 
     /// Its name.
@@ -84,6 +89,7 @@ impl FaultKind {
             FaultKind::Pause => "pause",
             FaultKind::Disk => "disk",
             FaultKind::Skew => "skew",
+            FaultKind::Loss => "loss",
         }
     }
 }
@@ -109,6 +115,11 @@ impl FaultKinds {
         FaultKinds(kinds)
     }
 
+    /// These kinds but one.
+    pub fn without(&self, kind: FaultKind) -> Self {
+        FaultKinds(self.0.iter().copied().filter(|other| *other != kind).collect())
+    }
+
     /// The kinds, in the order of [`FaultKind::ALL`].
     pub fn as_slice(&self) -> &[FaultKind] {
         &self.0
@@ -121,13 +132,13 @@ pub enum FaultError {
     /// An unknown kind.
     #[error(
         "`{0}` is no kind of fault: expected none, all, or some of crash, client, partition, link, \
-         pause, disk, skew, with commas between"
+         pause, disk, skew, loss, with commas between"
     )]
     Kind(String),
     /// An unknown fault.
     #[error(
-        "`{0}` is no fault: expected one of `crash n3`, `vanish 7`, `partition n0,n1`, \
-         `partition-out n0`, `partition-in n0`, `break n1 n4`, `pause n2`, `slow n2 x8`, \
+        "`{0}` is no fault: expected one of `crash n3`, `lose n3`, `vanish 7`, \
+         `partition n0,n1`, `partition-out n0`, `partition-in n0`, `break n1 n4`, `pause n2`, `slow n2 x8`, \
          `disk n2 x30`, `skew n1 +35ms -200ppm`"
     )]
     Fault(String),
@@ -168,6 +179,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Crash(node) => write!(out, "crash n{}", node.0),
+            Fault::LoseDisk(node) => write!(out, "lose n{}", node.0),
             Fault::Vanish(client) => write!(out, "vanish {client}"),
             Fault::Partition(direction, nodes) => {
                 let names: Vec<String> = nodes.iter().map(|node| format!("n{}", node.0)).collect();
@@ -210,6 +222,7 @@ fn parse(text: &str) -> Option<Fault> {
     };
     match words[..] {
         ["crash", crashed] => Some(Fault::Crash(node(crashed)?)),
+        ["lose", lost] => Some(Fault::LoseDisk(node(lost)?)),
         ["vanish", client] => Some(Fault::Vanish(client.parse().ok()?)),
         ["partition", names] => isolated(Direction::Both, names),
         ["partition-out", names] => isolated(Direction::Out, names),

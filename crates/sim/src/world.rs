@@ -307,7 +307,8 @@ impl<P: Protocol> World<P> {
 fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let mut disk = Disk::new(setup.disk, disk_seed.stream());
-    if !setup.plan.faults().iter().any(|timed| matches!(timed.fault, Fault::Crash(_))) {
+    let crashes = |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::LoseDisk(_));
+    if !setup.plan.faults().iter().any(|timed| crashes(&timed.fault)) {
         disk.keep_nothing();
     }
     let random = setup.seed.split("host").nth(place.into()).stream();

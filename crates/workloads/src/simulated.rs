@@ -220,6 +220,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
         setup.settings.logging = plan.logging;
+        setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;

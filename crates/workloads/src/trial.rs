@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Verdict};
-use muesli_sim::fault::FaultKinds;
+use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -169,7 +169,10 @@ impl Trial {
             // The loader is one too.
             clients: self.clients + 1,
             horizon,
-            kinds: self.faults.clone(),
+            kinds: match self.group {
+                1 => self.faults.without(FaultKind::Loss),
+                _ => self.faults.clone(),
+            },
             faults_max: if self.faults == FaultKinds::NONE { 0 } else { FAULTS_MOST },
         };
         let plan = self.plan.clone().unwrap_or_else(|| shape.draw(Seed::new(seed)));

@@ -19,6 +19,10 @@ impl<P: Protocol> World<P> {
         let repaired_at = timed.repaired_at();
         match timed.fault {
             Fault::Crash(node) => self.crash(node),
+            Fault::LoseDisk(node) => {
+                self.crash(node);
+                self.machine(node, |host, _| host.disk.lose());
+            }
             Fault::Vanish(client) => self.vanish(client),
             Fault::Partition(direction, nodes) => {
                 for (from, to) in self.lanes_cut(direction, &nodes) {
@@ -46,7 +50,7 @@ impl<P: Protocol> World<P> {
         let timed = self.plan.faults()[number].clone();
         self.trace_world("repair", [number as u64, 0, 0], &timed);
         match timed.fault {
-            Fault::Crash(node) => self.recover(node),
+            Fault::Crash(node) | Fault::LoseDisk(node) => self.recover(node),
             Fault::Vanish(client) => self.begin_client(client as usize),
             Fault::Partition(direction, nodes) => {
                 for (from, to) in self.lanes_cut(direction, &nodes) {
