@@ -25,7 +25,8 @@ struct BenchOptions {
     /// The protocol; several with commas between are measured one after the other
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "score")]
     protocol: Vec<String>,
-    /// Nodes; in this process, loops on threads of their own [default: 1, or 3 in the simulator]
+    /// Nodes; in this process, loops on threads of their own [default: 1, or 3 in the
+    /// simulator and on a cluster]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
     /// Repositories, dealt to the nodes in turn [default: as many as nodes or replicas]
@@ -58,6 +59,12 @@ struct BenchOptions {
     /// Write the results as JSON, an array if there are several protocols; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// What a started cluster promises to survive: memory or log
+    #[arg(long, value_name = "D", default_value = "memory", value_parser = ["memory", "log"])]
+    durability: String,
+    /// Addresses of servers that run already, with commas between; for the driver cluster
+    #[arg(long, value_name = "HOST:PORT,…")]
+    connect: Option<String>,
     /// A parameter of the workload, listed below
     #[arg(long = "param", value_name = "NAME=VALUE")]
     parameters: Vec<String>,
@@ -87,6 +94,14 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if !(options.seconds > 0.0 && options.seconds <= 1e6) {
         bail!("--seconds {}: allowed are numbers above 0, to a million", options.seconds);
     }
+    if options.connect.is_some() && options.driver != Driver::Cluster {
+        bail!("--connect is for the driver cluster");
+    }
+    if options.durability == "log"
+        && (options.driver != Driver::Cluster || options.connect.is_some())
+    {
+        bail!("--durability log is for clusters that are started: the driver cluster");
+    }
     let warm_up = warm_up(&options)?;
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
@@ -112,10 +127,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 fn warm_up(options: &BenchOptions) -> anyhow::Result<Duration> {
     let timed = options.transactions.is_none();
     let seconds = match (options.driver, options.warm_up) {
-        (Driver::Embedded, None) if timed => WARM_UP,
+        (Driver::Embedded | Driver::Cluster, None) if timed => WARM_UP,
         (_, None) => 0.0,
-        (Driver::Embedded, Some(seconds)) => seconds,
-        (Driver::Sim, Some(_)) => bail!("--warm-up is for the driver embedded, not sim"),
+        (Driver::Embedded | Driver::Cluster, Some(seconds)) => seconds,
+        (Driver::Sim, Some(_)) => bail!("--warm-up is for real time, not the driver sim"),
     };
     if !(0.0..=1e6).contains(&seconds) {
         bail!("--warm-up {seconds}: allowed are numbers from 0 to a million");
@@ -131,7 +146,7 @@ fn benchmark(
 ) -> Benchmark {
     let nodes = options.nodes.unwrap_or(match options.driver {
         Driver::Embedded => 1,
-        Driver::Sim => 3,
+        Driver::Sim | Driver::Cluster => 3,
     });
     let length = match options.transactions {
         Some(transactions) => Length::Transactions(transactions),
@@ -150,6 +165,8 @@ fn benchmark(
         length,
         seed: options.seed,
         history: options.history.is_some(),
+        durable: options.durability == "log",
+        connect: options.connect.clone(),
     }
 }
 
@@ -187,7 +204,7 @@ fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
         if ended > 0 {
             let since = begun.get_or_insert_with(Instant::now).elapsed();
             let done = match (benchmark.length, benchmark.driver) {
-                (Length::Time(_), Driver::Embedded) => since.as_millis() as u64,
+                (Length::Time(_), Driver::Embedded | Driver::Cluster) => since.as_millis() as u64,
                 // Virtual time is not seen from here.
                 (Length::Time(_), Driver::Sim) => 0,
                 (Length::Transactions(_), _) => ended,

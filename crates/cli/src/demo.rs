@@ -72,6 +72,8 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             length: Length::Transactions(*transactions),
             seed: 1,
             history: true,
+            durable: false,
+            connect: None,
         };
         let (measured, verdict) = measure(&benchmark)?;
         holds &= measured.holds() && verdict.is_ok();

@@ -6,11 +6,15 @@
 mod bench;
 mod calibrate;
 mod check;
+mod cluster;
+mod config;
 mod demo;
+mod local;
 mod measure;
 mod options;
 mod report;
 mod simulate;
+mod start;
 mod table;
 
 use std::process::ExitCode;
@@ -45,6 +49,8 @@ fn command() -> Command {
         .subcommand(simulate::command())
         .subcommand(check::command())
         .subcommand(calibrate::command())
+        .subcommand(start::command())
+        .subcommand(cluster::command())
 }
 
 fn main() -> ExitCode {
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         Some(("sim", matches)) => simulate::run(matches),
         Some(("check", matches)) => check::run(matches),
         Some(("calibrate", matches)) => calibrate::run(matches),
+        Some(("start", matches)) => start::run(matches),
+        Some(("cluster", matches)) => cluster::run(matches),
         _ => unreachable!("every subcommand is listed here"),
     };
     match done {

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use muesli::Options;
+use muesli::{Connect, Db, Options};
 use muesli_check::History;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_workloads::embedded::{self, Embedded, Length};
+use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::registry::Description;
 use muesli_workloads::simulated::{self, Simulated, Upkeep};
@@ -20,6 +20,7 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
 
+use crate::local::{self, Temporary};
 use crate::report::{Checked, Latency, Measured};
 
 /// Where a benchmark runs.
@@ -29,6 +30,8 @@ pub enum Driver {
     Embedded,
     /// In the simulator, in virtual time; nothing is logged, as in this process
     Sim,
+    /// On a cluster of processes over TCP; the clients are in this process
+    Cluster,
 }
 
 impl Driver {
@@ -36,6 +39,7 @@ impl Driver {
         match self {
             Driver::Embedded => "embedded",
             Driver::Sim => "sim",
+            Driver::Cluster => "cluster",
         }
     }
 }
@@ -57,6 +61,10 @@ pub struct Benchmark {
     pub seed: u64,
     /// Whether what happens is recorded.
     pub history: bool,
+    /// Whether what a cluster holds is to survive its processes.
+    pub durable: bool,
+    /// A cluster that is there already; none: one is started.
+    pub connect: Option<String>,
 }
 
 impl Benchmark {
@@ -70,7 +78,40 @@ impl Benchmark {
         match self.driver {
             Driver::Embedded => self.run_embedded(&workload, tallies),
             Driver::Sim => self.run_simulated(&workload, tallies),
+            Driver::Cluster => self.run_on_cluster(&workload, tallies),
         }
+    }
+
+    fn run_on_cluster(
+        &self,
+        workload: &Arc<dyn AnyWorkload>,
+        tallies: &Arc<Tallies>,
+    ) -> anyhow::Result<(Measured, Option<History>)> {
+        let plan = local::Plan {
+            nodes: self.nodes,
+            repositories: self.repositories,
+            replicas: self.replicas,
+            protocol: self.protocol.clone(),
+            durable: self.durable,
+            extra: vec![format!("keep_tombstones = {}", self.history)],
+        };
+        let started = match self.connect {
+            Some(_) => None,
+            None => Some(Temporary::up(&plan)?),
+        };
+        let addresses = match (&self.connect, &started) {
+            (Some(addresses), _) => addresses.split(',').map(str::to_owned).collect(),
+            (None, Some(started)) => started.cluster.addresses().to_vec(),
+            (None, None) => Vec::new(),
+        };
+        let history = self.history && workload.history().is_none();
+        let protocol = self.protocol.clone();
+        let db = Db::connect_with(Connect { addresses, protocol, history, ..Connect::default() })?;
+        let options = Options::default();
+        let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
+        let plan = Embedded { options, warm_up, length, seed };
+        let outcome = embedded::run_connected(&db, workload, &plan, tallies)?;
+        self.finish(workload, outcome)
     }
 
     fn run_embedded(
@@ -95,6 +136,15 @@ impl Benchmark {
         let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
         let plan = Embedded { options, warm_up, length, seed };
         let outcome = embedded::run(workload, &plan, tallies)?;
+        self.finish(workload, outcome)
+    }
+
+    /// What was measured on a real clock, and its history.
+    fn finish(
+        &self,
+        workload: &Arc<dyn AnyWorkload>,
+        outcome: Outcome,
+    ) -> anyhow::Result<(Measured, Option<History>)> {
         let history = match (self.history, workload.history()) {
             (false, _) => None,
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),

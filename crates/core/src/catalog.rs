@@ -99,6 +99,8 @@ pub struct Catalog {
     pub homes: Arc<[NodeId]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
+    /// Whether others than those, whose names are not known beforehand, run transactions too.
+    pub visiting_coordinators: bool,
     /// How many repositories hold each key.
     pub replicas: u16,
     spaces: Vec<Space>,
@@ -125,9 +127,20 @@ impl Catalog {
             epoch: 1,
             homes: homes.into(),
             coordinators: coordinators.into(),
+            visiting_coordinators: false,
             replicas: replicas as u16,
             spaces: Vec::new(),
         })
+    }
+
+    /// This catalog of a database whose clients coordinate their own transactions, come and go.
+    pub fn with_visiting_coordinators(self) -> Catalog {
+        Catalog { visiting_coordinators: true, ..self }
+    }
+
+    /// Whether `node` is the only one that runs transactions.
+    pub fn is_only_coordinator(&self, node: NodeId) -> bool {
+        !self.visiting_coordinators && *self.coordinators == [node]
     }
 
     /// This catalog with one more space, or as it is where the space is there already.

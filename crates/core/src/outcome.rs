@@ -14,8 +14,8 @@ pub enum Abort {
     /// A scanned range changed before the commit.
     #[error("a scanned range was changed by another transaction")]
     Phantom,
-    /// A lock was not free within the bounded wait.
-    #[error("another transaction held a lock for longer than the bounded wait")]
+    /// A lock was not free, and not within the bounded wait where waiting could have helped.
+    #[error("another transaction held a lock that this one needed")]
     Locked,
     /// The snapshot is older than the oldest version still kept.
     #[error("the snapshot is older than the versions still kept")]
@@ -31,11 +31,11 @@ pub enum Abort {
     Rollback,
 }
 
-/// The end of a transaction as its participants agree on it.
+/// The end of a transaction as its participants agree on it; `P` says where a committed one lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
-    /// Its writes take effect at this timestamp.
-    Commit(Timestamp),
+pub enum Decision<P = Timestamp> {
+    /// Its writes take effect at this place.
+    Commit(P),
     /// It has no effect.
     Abort(Abort),
 }

@@ -269,8 +269,8 @@ newtypes!(NodeId(u32), RepositoryId(u16), SpaceId(u16), OpId(u64), Timestamp(u64
 /// A struct, as its fields one after the other.
 #[macro_export]
 macro_rules! wire_struct {
-    ($name:ident { $($field:ident: $kind:ty),* $(,)? }) => {
-        impl $crate::wire::Wire for $name {
+    ($name:ident $(<$parameter:ident: $bound:path>)? { $($field:ident: $kind:ty),* $(,)? }) => {
+        impl $(<$parameter: $bound>)? $crate::wire::Wire for $name $(<$parameter>)? {
             const LEAST_BYTES: usize = 0 $(+ <$kind as $crate::wire::Wire>::LEAST_BYTES)*;
 
             #[inline]
@@ -396,6 +396,7 @@ impl<T: Wire> Wire for Arc<T> {
 
 macro_rules! tuples {
     ($(($($name:ident $place:tt),*)),*) => {$(
+        #[allow(unused_variables, clippy::unused_unit, reason = "the empty one")]
         impl<$($name: Wire),*> Wire for ($($name,)*) {
             const LEAST_BYTES: usize = 0 $(+ $name::LEAST_BYTES)*;
 
@@ -412,7 +413,7 @@ macro_rules! tuples {
     )*};
 }
 
-tuples!((A 0, B 1), (A 0, B 1, C 2));
+tuples!((), (A 0, B 1), (A 0, B 1, C 2));
 
 impl Wire for Abort {
     const LEAST_BYTES: usize = 1;
@@ -444,8 +445,8 @@ impl Wire for Abort {
     }
 }
 
-impl Wire for Decision {
-    const LEAST_BYTES: usize = 2;
+impl<P: Wire> Wire for Decision<P> {
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -460,10 +461,10 @@ impl Wire for Decision {
         }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Decision, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<Decision<P>, WireError> {
         let at = input.position();
         match u8::decode(input)? {
-            0 => Timestamp::decode(input).map(Decision::Commit),
+            0 => P::decode(input).map(Decision::Commit),
             1 => Abort::decode(input).map(Decision::Abort),
             other => Err(WireError::no_variant("decision", at, other)),
         }

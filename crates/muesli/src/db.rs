@@ -45,6 +45,15 @@ pub(crate) trait Away: Send + Sync {
     fn submit(&self, home: usize, job: Job) -> Result<(), Job>;
     /// Tells every loop of a newer catalog.
     fn reconfigure(&self, catalog: &Arc<Catalog>);
+    /// The catalog, where others than this process change it.
+    fn catalog(&self) -> Option<Arc<Catalog>> {
+        None
+    }
+    /// Makes a space, where others than this process decide on it.
+    fn create_space(&self, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
+        let _ = (name, options);
+        None
+    }
     /// How many messages the loops have sent each other, as of their last turns.
     fn messages(&self) -> u64;
     /// Stops the loops; what they leave behind.
@@ -140,8 +149,13 @@ impl Db {
     /// The space called `name`, made if there is none.
     ///
     /// # Errors
-    /// [`Error::Options`] where it exists with other options, or they cannot be.
+    /// [`Error::Options`] where it exists with other options, or they cannot be. On a cluster
+    /// also [`Error::Timeout`]; and there it must not be called from a task on the loop.
     pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
+        let elsewhere = self.inner.away.as_ref().and_then(|it| it.create_space(name, &options));
+        if let Some(made) = elsewhere {
+            return made.and_then(|()| self.space(name));
+        }
         let mut catalog = self.inner.catalog.write().unwrap_or_else(|broken| broken.into_inner());
         let next = catalog.with_space(name, options)?;
         let id = next.space_named(name).expect("it was just made");
@@ -157,6 +171,9 @@ impl Db {
 
     /// Spaces and placement as they are now.
     pub fn catalog(&self) -> Arc<Catalog> {
+        if let Some(catalog) = self.inner.away.as_ref().and_then(|away| away.catalog()) {
+            return catalog;
+        }
         self.inner.catalog.read().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 

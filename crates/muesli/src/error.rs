@@ -56,6 +56,9 @@ pub enum Error {
     /// committing there.
     #[error("the key cannot be read in one step on this loop; use an async body instead")]
     NotHere,
+    /// The cluster cannot be connected to.
+    #[error("cannot connect: {0}")]
+    Unreachable(String),
     /// The database was closed.
     #[error("the database is closed")]
     Closed,

@@ -27,6 +27,8 @@ pub mod key;
 mod oneshot;
 mod operation;
 mod options;
+#[cfg(feature = "cluster")]
+mod remote;
 mod space;
 mod transaction;
 
@@ -39,6 +41,8 @@ pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{Abort, Limits, SmallBytes};
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};
+#[cfg(feature = "cluster")]
+pub use remote::Connect;
 pub use space::{Space, TypedSpace};
 pub use transaction::{Range, Tx};
 

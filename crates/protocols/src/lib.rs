@@ -2,8 +2,89 @@
 //!
 //! * [`score`]: multi-version, genuine partial replication, one-copy serializable; read-only
 //!   transactions never abort.
+//! * [`bumper`]: SCORe whose updates may commit in the past.
+//! * [`locking`]: two-phase commit with locks, the plain way that others are compared with.
+//! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
+//! * [`global_clock`]: SCORe with everybody taking part in every update.
+//! * [`two_phase`]: what all of these share.
+//!
+//! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
 
+use muesli_core::Protocol;
+use thiserror::Error;
+
+pub mod bumper;
+pub mod global_clock;
+pub mod locking;
+pub mod repeatable_read;
 pub mod score;
+pub mod two_phase;
 
-/// The names that `--protocol` takes.
-pub const NAMES: &[&str] = &["score"];
+/// What is done with a protocol that was chosen by name, whichever it is.
+pub trait Choice {
+    /// What comes of it.
+    type Output;
+
+    /// Goes on under protocol `P`, whose switches stand as its name says.
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output;
+}
+
+/// A protocol that there is not.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no protocol `{name}`; there are: {}", NAMES.join(", "))]
+pub struct UnknownProtocol {
+    /// As it was asked for.
+    pub name: String,
+}
+
+/// The table of protocols: a line each, with its name, its type and how its switches stand.
+macro_rules! protocols {
+    ($($name:literal => $protocol:ty, $rules:expr;)+) => {
+        /// The names that `--protocol` takes.
+        pub const NAMES: &[&str] = &[$($name),+];
+
+        /// Goes on with the protocol called `name`.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn choose<C: Choice>(name: &str, choice: C) -> Result<C::Output, UnknownProtocol> {
+            match name {
+                $($name => Ok(choice.chosen::<$protocol>($rules)),)+
+                _ => Err(UnknownProtocol { name: name.to_owned() }),
+            }
+        }
+    };
+}
+
+protocols! {
+    "score" => score::Score, score::Rules::default();
+    "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
+    "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
+    "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
+    "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
+    "ngm" => global_clock::GlobalClock, two_phase::Rules::default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Name;
+
+    impl Choice for Name {
+        type Output = &'static str;
+
+        fn chosen<P: Protocol>(self, _rules: P::Rules) -> &'static str {
+            P::NAME
+        }
+    }
+
+    #[test]
+    fn every_name_leads_to_a_protocol_and_no_other_does() {
+        for name in NAMES {
+            assert!(choose(name, Name).is_ok_and(|found| name.starts_with(found)), "{name}");
+        }
+        let error = choose("scores", Name).unwrap_err().to_string();
+        assert!(NAMES.iter().all(|name| error.contains(name)), "{error}");
+    }
+}

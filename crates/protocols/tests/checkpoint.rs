@@ -4,15 +4,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::parts::votes::Votes;
 use muesli_core::{
     Abort, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId, RepositoryId,
     Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
 };
-use muesli_protocols::score::message::{Prepare, ReadRequest, Vote};
-use muesli_protocols::score::{Message, Record, Rules, Score};
+use muesli_protocols::bumper::TimeWarp;
+use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::locking::TryLocks;
+use muesli_protocols::repeatable_read::NewestVersions;
+use muesli_protocols::score::{Rules, Snapshots};
+use muesli_protocols::two_phase::message::{Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 
-type Node = muesli_core::Node<Score>;
+type Node<V> = muesli_core::Node<TwoPhase<V>>;
+/// What is said about a transaction.
+type Answer<V> = (u64, Option<Vote<V>>);
 
 const SPACE: SpaceId = SpaceId(0);
 const REPOSITORY: RepositoryId = RepositoryId(0);
@@ -55,43 +64,57 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
     prop::collection::vec(one, 1..120)
 }
 
+/// What the vote of this repository and that of another come to.
+fn decided<V: Variant>(txn: TxnId, yes: V::Yes, above: u64) -> Decision<V::Place> {
+    // Unique, as only the proposals of others could be.
+    let other = RepositoryId(1 + (txn.sequence % 4000) as u16);
+    let proposal: Timestamp = yes.into();
+    let mut votes = Votes::from_voters([REPOSITORY, other]);
+    votes.count(REPOSITORY, yes);
+    votes.count(other, proposal.after(above, other).into());
+    V::decide(&votes)
+}
+
 fn key(number: u8) -> SmallBytes {
     SmallBytes::from(format!("key {number:02}").as_str())
 }
 
-struct Stage {
-    node: Node,
-    effects: Effects<Score>,
-    log: Vec<Record>,
-    prepared: BTreeMap<TxnId, Timestamp>,
+struct Stage<V: Variant> {
+    node: Node<V>,
+    effects: Effects<TwoPhase<V>>,
+    log: Vec<Record<V>>,
+    prepared: BTreeMap<TxnId, V::Yes>,
     sequence: u64,
+    /// What was committed when somebody asked last: some read at it still.
+    earlier: Timestamp,
     checkpoint: Option<Checkpoint>,
     pieces: Vec<Vec<u8>>,
-    rules: Rules,
+    rules: V::Rules,
 }
 
-fn node(rules: &Rules) -> Node {
+fn node<V: Variant>(rules: &V::Rules) -> Node<V> {
     let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).expect("one repository");
     let catalog = catalog.with_space("keys", SpaceOptions::default()).expect("a space");
     let settings = Settings { logging: true, ..Settings::default() };
     Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
 }
 
-impl Stage {
-    fn new(rules: Rules) -> Stage {
+impl<V: Variant> Stage<V> {
+    fn new(rules: V::Rules) -> Stage<V> {
         Stage {
             node: node(&rules),
             effects: Effects::default(),
             log: Vec::new(),
             prepared: BTreeMap::new(),
             sequence: 0,
+            earlier: Timestamp::ZERO,
             checkpoint: None,
             pieces: Vec::new(),
             rules,
         }
     }
 
-    fn tell(&mut self, message: Message) {
+    fn tell(&mut self, message: Message<V>) {
         let from = Address::coordinator(ELSEWHERE);
         let to = Address::repository(HERE, REPOSITORY);
         self.node.deliver(Envelope { from, to, message }, &mut self.effects);
@@ -121,23 +144,23 @@ impl Stage {
             Happening::OneStep(writes) => self.one_step(writes),
             Happening::Prepare(reads, writes) => self.prepare(reads, writes),
             Happening::Decide(which, above) => {
-                let Some((&txn, &at)) = self.prepared.iter().nth(which % 5) else { return };
+                let Some((&txn, &yes)) = self.prepared.iter().nth(which % 5) else { return };
                 self.prepared.remove(&txn);
                 let decision = match above {
-                    // Unique, as only the proposals of others could be.
-                    Some(steps) => {
-                        let other = RepositoryId(1 + (txn.sequence % 4000) as u16);
-                        Decision::Commit(at.after(steps, other))
-                    }
+                    Some(steps) => decided::<V>(txn, yes, steps),
                     None => Decision::Abort(Abort::Locked),
                 };
                 self.tell(Message::Decide { txn, decision });
             }
-            Happening::Ask(sequence) => self.tell(Message::Ask { txn: self.txn(sequence) }),
+            Happening::Ask(sequence) => {
+                self.earlier = self.participant().committed();
+                self.tell(Message::Ask { txn: self.txn(sequence) });
+            }
             Happening::Read(number) => {
                 let (request, keys) = (self.sequence, vec![(SPACE, key(number))]);
-                let snapshot = Timestamp::ZERO;
-                self.tell(Message::Read(ReadRequest { request, snapshot, first: true, keys }));
+                let (snapshot, reader) = (Timestamp::ZERO, V::Reader::default());
+                let read = ReadRequest { request, snapshot, first: true, reader, keys };
+                self.tell(Message::Read(read));
             }
             Happening::Watermark => {
                 let low = self.participant().committed();
@@ -169,17 +192,22 @@ impl Stage {
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);
         let versions = self.participant().versions(SPACE);
-        let newest = |number: u8| {
-            let found = versions.and_then(|it| it.find(&key(number)).map(|at| it.newest(at).at));
-            found.unwrap_or_default()
+        let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
+        let snapshot = if late { self.earlier } else { self.participant().committed() };
+        let read_at = if late { snapshot } else { Timestamp::MAX };
+        let seen = |number: u8| {
+            let seen = versions.and_then(|it| Some(it.at(it.find(&key(number))?, read_at).at));
+            seen.unwrap_or_default()
         };
         let value = |live: bool| live.then(|| SmallBytes::from(self.sequence.to_string().as_str()));
         let prepare = Prepare {
             txn: self.txn(self.sequence),
             settled_below: self.sequence.saturating_sub(25),
             participants: Arc::new([REPOSITORY, RepositoryId(1)]),
-            snapshot: self.participant().committed(),
-            reads: reads.iter().map(|&number| (SPACE, key(number), newest(number))).collect(),
+            snapshot,
+            reader: V::Reader::default(),
+            strict: false,
+            reads: reads.iter().map(|&number| (SPACE, key(number), seen(number))).collect(),
             writes: writes.iter().map(|&(it, live)| (SPACE, key(it), value(live))).collect(),
             scans: Vec::new(),
         };
@@ -196,18 +224,18 @@ impl Stage {
         }
     }
 
-    fn participant(&self) -> &muesli_protocols::score::Participant {
+    fn participant(&self) -> &Participant<V> {
         &self.node.participants()[0].1
     }
 
     /// Finishes the checkpoint and restores it, and replays the rest of the log.
-    fn restored(&mut self) -> Stage {
+    fn restored(&mut self) -> Stage<V> {
         while self.checkpoint.as_ref().is_none_or(|it| it.needs().is_none()) {
             self.piece(64);
         }
         let checkpoint = self.checkpoint.as_ref().expect("just made");
         assert!(checkpoint.needs().expect("it is over").0 <= self.log.len() as u64);
-        let mut stage = Stage::new(self.rules);
+        let mut stage = Stage::new(self.rules.clone());
         for piece in &self.pieces {
             stage.node.restore(piece, &mut stage.effects).expect("its own piece");
         }
@@ -215,7 +243,7 @@ impl Stage {
         stage
     }
 
-    fn replay(&mut self, records: &[Record]) {
+    fn replay(&mut self, records: &[Record<V>]) {
         for record in records {
             self.node.replay(REPOSITORY, record.clone(), &mut self.effects);
         }
@@ -224,7 +252,7 @@ impl Stage {
     }
 
     /// How it answers about every transaction there was.
-    fn answers(&mut self, transactions: u64) -> Vec<(u64, Option<Vote>)> {
+    fn answers(&mut self, transactions: u64) -> Vec<Answer<V>> {
         let mut answers = Vec::new();
         for sequence in 0..transactions {
             let from = Address::coordinator(ELSEWHERE);
@@ -255,48 +283,65 @@ impl Stage {
     }
 }
 
+/// A script was followed, with a checkpoint in the middle of it: what was restored from that and
+/// the log must be what is there.
+fn restored_is_the_same<V: Variant>(script: Vec<Happening>) -> Result<(), TestCaseError> {
+    let mut live = Stage::<V>::new(V::Rules::default());
+    let mut low = Timestamp::ZERO;
+    for happening in script {
+        if matches!(happening, Happening::Watermark) {
+            low = live.participant().committed();
+        }
+        live.happen(happening);
+    }
+    let mut restored = live.restored();
+    let mut replayed = Stage::<V>::new(V::Rules::default());
+    replayed.replay(&live.log);
+    let mut snapshots = vec![low, Timestamp::MAX];
+    for (_, _, chain) in live.node.chains().into_iter().flat_map(|(_, chains)| chains) {
+        snapshots.extend(chain.into_iter().filter(|at| *at >= low));
+    }
+    for at in snapshots {
+        prop_assert_eq!(live.read(at), restored.read(at), "at {}", at);
+    }
+    prop_assert_eq!(live.read(Timestamp::MAX), replayed.read(Timestamp::MAX));
+    prop_assert_eq!(live.node.unfinished().1, restored.node.unfinished().1);
+    prop_assert!(restored.participant().newest() >= replayed.participant().newest());
+    prop_assert!(restored.participant().committed() >= replayed.participant().committed());
+    let transactions = live.sequence + 60;
+    // Who has heard that a transaction is settled everywhere says nothing about it; that may
+    // have been said beside a prepare that was not logged.
+    let settled = |pair: &(Answer<V>, Answer<V>)| pair.0.1.is_some() && pair.1.1.is_some();
+    let answers = live.answers(transactions).into_iter().zip(restored.answers(transactions));
+    for (live, restored) in answers.filter(settled) {
+        prop_assert_eq!(live, restored);
+    }
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(700))]
 
     #[test]
     fn restore_and_replay_give_the_state(script in happenings()) {
-        let mut live = Stage::new(Rules::default());
-        let mut low = Timestamp::ZERO;
-        for happening in script {
-            if matches!(happening, Happening::Watermark) {
-                low = live.participant().committed();
-            }
-            live.happen(happening);
-        }
-        let mut restored = live.restored();
-        let mut replayed = Stage::new(Rules::default());
-        replayed.replay(&live.log);
-        let mut snapshots = vec![low, Timestamp::MAX];
-        for (_, _, chain) in live.node.chains().into_iter().flat_map(|(_, chains)| chains) {
-            snapshots.extend(chain.into_iter().filter(|at| *at >= low));
-        }
-        for at in snapshots {
-            prop_assert_eq!(live.read(at), restored.read(at), "at {}", at);
-        }
-        prop_assert_eq!(live.read(Timestamp::MAX), replayed.read(Timestamp::MAX));
-        prop_assert_eq!(live.node.unfinished().1, restored.node.unfinished().1);
-        prop_assert!(restored.participant().newest() >= replayed.participant().newest());
-        prop_assert!(restored.participant().committed() >= replayed.participant().committed());
-        let transactions = live.sequence + 60;
-        // Who has heard that a transaction is settled everywhere says nothing about it; that may
-        // have been said beside a prepare that was not logged.
-        let settled = |pair: &((u64, Option<Vote>), (u64, Option<Vote>))| {
-            pair.0.1.is_some() && pair.1.1.is_some()
-        };
-        let answers = live.answers(transactions).into_iter().zip(restored.answers(transactions));
-        for (live, restored) in answers.filter(settled) {
-            prop_assert_eq!(live, restored);
-        }
+        restored_is_the_same::<Snapshots>(script)?;
+    }
+
+    #[test]
+    fn restore_and_replay_give_the_state_with_versions_of_the_past(script in happenings()) {
+        restored_is_the_same::<TimeWarp>(script)?;
+    }
+
+    #[test]
+    fn restore_and_replay_give_the_state_of_the_baselines(script in happenings()) {
+        restored_is_the_same::<TryLocks>(script.clone())?;
+        restored_is_the_same::<NewestVersions>(script.clone())?;
+        restored_is_the_same::<Everybody>(script)?;
     }
 
     #[test]
     fn any_bytes_are_refused_or_taken(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
-        let mut stage = Stage::new(Rules::default());
+        let mut stage = Stage::<Snapshots>::new(Rules::default());
         for mut piece in pieces {
             piece.splice(0..0, [0, 0]);
             if stage.node.restore(&piece, &mut stage.effects).is_err() {
@@ -311,7 +356,7 @@ proptest! {
         script in happenings(),
         changes in prop::collection::vec((any::<usize>(), any::<usize>(), any::<u8>()), 0..6),
     ) {
-        let mut live = Stage::new(Rules::default());
+        let mut live = Stage::<Snapshots>::new(Rules::default());
         script.into_iter().for_each(|happening| live.happen(happening));
         drop(live.restored());
         let mut pieces = live.pieces.clone();
@@ -323,7 +368,7 @@ proptest! {
             let other = at % pieces.len();
             pieces.swap(which, other);
         }
-        let mut stage = Stage::new(Rules::default());
+        let mut stage = Stage::<Snapshots>::new(Rules::default());
         for piece in &pieces {
             if stage.node.restore(piece, &mut stage.effects).is_err() {
                 break;
@@ -335,7 +380,7 @@ proptest! {
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
     let rules = Rules { checkpoint_prepared: false, ..Rules::default() };
-    let mut live = Stage::new(rules);
+    let mut live = Stage::<Snapshots>::new(rules);
     live.happen(Happening::Prepare(vec![], vec![(1, true)]));
     (0..9).for_each(|_| live.happen(Happening::Piece(64)));
     live.happen(Happening::Decide(0, Some(0)));

@@ -9,7 +9,6 @@
 //! Where a coordinator did not learn the end of a transaction, any participant that applied it
 //! tells the version of its writes.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use muesli_check::{
@@ -22,9 +21,9 @@ use serde_json::{Map, Value as Json};
 
 /// A transaction as its node recorded it, and what its client was told.
 #[derive(Clone, Debug)]
-pub struct Told<'a> {
+pub struct Told {
     /// The record as its coordinator made it; its end and times may be wrong for its client.
-    pub record: &'a TxnRecord,
+    pub record: TxnRecord,
     /// How it ended as far as its client was told.
     pub status: Status,
     /// In nanoseconds, on one clock for all nodes.
@@ -32,19 +31,19 @@ pub struct Told<'a> {
     /// When its client was told of its end; `None` if it never was.
     pub end: Option<u64>,
     /// What it did, in order.
-    pub operations: Cow<'a, [Operation]>,
+    pub operations: Vec<Operation>,
 }
 
-impl<'a> Told<'a> {
+impl Told {
     /// A transaction whose client was told what was recorded, on a node whose clock is that of
     /// all.
-    pub fn as_recorded((record, operations): (&'a TxnRecord, &'a [Operation])) -> Told<'a> {
+    pub fn as_recorded((record, operations): (TxnRecord, impl Iterator<Item = Operation>)) -> Told {
         Told {
             record,
             status: record.status,
             begin: record.begin.0,
             end: record.end.map(|end| end.0),
-            operations: Cow::Borrowed(operations),
+            operations: operations.collect(),
         }
     }
 }
@@ -55,7 +54,7 @@ pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
 /// What a node leaves behind, on any driver.
 pub trait Remains {
     /// The transactions begun there.
-    fn told(&self) -> impl Iterator<Item = Told<'_>>;
+    fn told(&self) -> impl Iterator<Item = Told>;
     /// Where a participant there applied a transaction.
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// The version chains of its repositories.
@@ -124,7 +123,7 @@ impl Names<'_> {
     fn add(
         &self,
         builder: &mut HistoryBuilder,
-        told: &Told<'_>,
+        told: &Told,
         at: Option<Timestamp>,
     ) -> Result<(), BuildError> {
         let record = told.record;
@@ -218,6 +217,7 @@ fn value(hash: Option<u64>) -> Value<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use muesli_core::recorder::Operations;
     use muesli_core::{Nanos, NodeId, Recorder, SpaceOptions};
 
     #[derive(Default)]
@@ -227,7 +227,7 @@ mod tests {
     }
 
     impl Remains for Left {
-        fn told(&self) -> impl Iterator<Item = Told<'_>> {
+        fn told(&self) -> impl Iterator<Item = Told> {
             self.recorder.transactions().map(Told::as_recorded)
         }
 
@@ -267,8 +267,9 @@ mod tests {
             Status::Aborted => (Some(Nanos(20)), None),
             Status::Unknown | Status::Running => (None, None),
         };
-        let mut operations = operations;
-        recorder.transaction(id(1, 1), 3, false, Nanos(10), end, status, at, &mut operations);
+        let (id, session, begin, read_only) = (id(1, 1), 3, Nanos(10), false);
+        let record = TxnRecord { id, session, begin, end, status, read_only, at };
+        recorder.transaction(&record, &Operations::from(&operations[..]));
         Left { recorder, ..Left::default() }
     }
 

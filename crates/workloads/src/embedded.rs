@@ -1,4 +1,5 @@
-//! Runs a workload on an embedded database: its clients are tasks on the loops of the data.
+//! Runs a workload on an embedded database, whose clients are tasks on the loops of the data, or
+//! on a cluster, whose clients are tasks on the loop of a native client.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -78,8 +79,33 @@ pub fn run(
     for (name, space) in workload.spaces() {
         options = options.space(name, space);
     }
-    let db = Db::open(options)?;
-    let ran = block_on(load_and_run(&db, workload, plan, tallies))?;
+    run_on(&Db::open(options)?, workload, plan, tallies)
+}
+
+/// As [`run`], on a cluster that is connected already: the workload's spaces are made there, and
+/// the options of the plan do not count.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_connected(
+    db: &Db,
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Embedded,
+    tallies: &Arc<Tallies>,
+) -> Result<Outcome, Error> {
+    for (name, space) in workload.spaces() {
+        db.create_space(name, space)?;
+    }
+    run_on(db, workload, plan, tallies)
+}
+
+fn run_on(
+    db: &Db,
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Embedded,
+    tallies: &Arc<Tallies>,
+) -> Result<Outcome, Error> {
+    let ran = block_on(load_and_run(db, workload, plan, tallies))?;
     let checked = block_on({
         let (workload, session) = (workload.clone(), db.session());
         db.run_on(0, async move || workload.check(&session).await)

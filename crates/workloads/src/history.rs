@@ -17,7 +17,7 @@ use crate::append::{self, ListHistory, ListOperation, ListStatus, ListTransactio
 struct Left<'a>(&'a Report);
 
 impl Remains for Left<'_> {
-    fn told(&self) -> impl Iterator<Item = Told<'_>> {
+    fn told(&self) -> impl Iterator<Item = Told> {
         self.0.recorder.transactions().map(Told::as_recorded)
     }
 

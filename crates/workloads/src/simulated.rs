@@ -16,9 +16,9 @@ use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
+use muesli_group::Grouped;
 use muesli_group::layout::{self, TooFewNodes};
-use muesli_group::{Grouped, Rules};
-use muesli_protocols::score::Score;
+use muesli_protocols::{Choice, UnknownProtocol, choose};
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
@@ -38,6 +38,8 @@ const PATIENCE: Span = Span::from_secs(60);
 const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 /// How long loading may take.
 const LOADING_MOST: Span = Span::from_secs(600);
+/// The check that holds under every protocol, whatever it promises.
+pub(crate) const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
@@ -121,8 +123,8 @@ pub enum SimulationError {
     #[error(transparent)]
     Groups(#[from] TooFewNodes),
     /// A protocol that there is not.
-    #[error("there is no protocol `{0}`; there are: {1}")]
-    Protocol(String, String),
+    #[error(transparent)]
+    Protocol(#[from] UnknownProtocol),
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {
@@ -145,17 +147,27 @@ pub fn run(
     plan: &Simulated,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    match plan.protocol.as_str() {
-        "score" if plan.upkeep.group > 1 => {
-            let size = plan.upkeep.group;
-            let rules = Rules { size, compact_every: COMPACT_EVERY, ..Rules::default() };
-            run_protocol::<Grouped<Score>>(workload, plan, rules, tallies)
+    choose(&plan.protocol, Chosen { workload, plan, tallies })?
+}
+
+/// A run under the protocol that its plan names.
+struct Chosen<'a> {
+    workload: &'a Arc<dyn AnyWorkload>,
+    plan: &'a Simulated,
+    tallies: &'a Arc<Tallies>,
+}
+
+impl Choice for Chosen<'_> {
+    type Output = Result<SimulatedOutcome, SimulationError>;
+
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
+        let size = self.plan.upkeep.group;
+        if size <= 1 {
+            return run_protocol::<P>(self.workload, self.plan, rules, self.tallies);
         }
-        "score" => run_protocol::<Score>(workload, plan, Default::default(), tallies),
-        other => {
-            let names = muesli_protocols::NAMES.join(", ");
-            Err(SimulationError::Protocol(other.to_owned(), names))
-        }
+        let rules = muesli_group::Rules { inner: rules, size, ..muesli_group::Rules::default() };
+        let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
+        run_protocol::<Grouped<P>>(self.workload, self.plan, rules, self.tallies)
     }
 }
 
@@ -174,10 +186,15 @@ pub fn run_protocol<P: Protocol>(
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
 pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
-    let isolation = match protocol {
-        "score" => Score::ISOLATION,
-        _ => return None,
-    };
+    struct Promise;
+    impl Choice for Promise {
+        type Output = Isolation;
+
+        fn chosen<P: Protocol>(self, _rules: P::Rules) -> Isolation {
+            P::ISOLATION
+        }
+    }
+    let isolation = choose(protocol, Promise).ok()?;
     let level = match isolation {
         Isolation::Serializable => Level::Serializable,
         Isolation::StrictSerializable => Level::StrictSerializable,
@@ -417,7 +434,7 @@ impl Drop for Sleep {
 }
 
 fn ends(settled: &Result<(), Stuck>) -> Check {
-    let name = "everything that was begun ends";
+    let name = ENDS;
     match settled {
         Ok(()) => Check { name, ok: true, details: String::new() },
         Err(stuck) => failed(name, stuck.to_string()),

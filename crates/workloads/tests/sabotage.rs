@@ -1,10 +1,14 @@
 //! The tests of the tests: with a rule of the protocol switched off, the workloads' own checks and
 //! the judges of the histories notice.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{Level, check};
+use muesli_core::Protocol;
+use muesli_protocols::bumper::{self, Bumper};
+use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{Rules, Score};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
@@ -26,15 +30,26 @@ struct Noticed {
 }
 
 fn noticed(workload: &str, parameters: &str, rules: &Rules) -> Noticed {
+    let level = Level::Serializable;
+    noticed_under::<Score>(workload, parameters, rules, level, 0..6)
+}
+
+fn noticed_under<P: Protocol>(
+    workload: &str,
+    parameters: &str,
+    rules: &P::Rules,
+    level: Level,
+    seeds: Range<u64>,
+) -> Noticed {
     let mut noticed = Noticed::default();
-    for seed in 0..6 {
+    for seed in seeds {
         let given: Vec<String> = parameters.split(' ').map(str::to_owned).collect();
         let workload = registry::find(workload).unwrap().build(&given, CLIENTS).unwrap();
         let plan = Simulated {
-            protocol: "score".to_owned(),
+            protocol: P::NAME.to_owned(),
             nodes: 3,
             repositories: 3,
-            replicas: 2,
+            replicas: 2 - (seed % 2) as usize,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
             length: Length::Time(Duration::from_millis(60)),
@@ -46,10 +61,8 @@ fn noticed(workload: &str, parameters: &str, rules: &Rules) -> Noticed {
             trace: false,
         };
         let tallies = Arc::new(Tallies::new(CLIENTS));
-        let run = run_protocol::<Score>(&workload, &plan, *rules, &tallies).unwrap();
-        let holds = |history| {
-            check(&history, Level::Serializable, &muesli_check::Options::default()).holds()
-        };
+        let run = run_protocol::<P>(&workload, &plan, rules.clone(), &tallies).unwrap();
+        let holds = |history| check(&history, level, &muesli_check::Options::default()).holds();
         noticed.checks |= run.checks.iter().any(|check| !check.ok);
         let versions = run.run.history(Map::new()).unwrap();
         noticed.versions |= !holds(versions);
@@ -86,49 +99,57 @@ fn nothing_is_noticed_where_nothing_is_wrong() {
     }
 }
 
-/// Runs with crashes and checkpoints, until a mistake is noticed or none was.
-fn crashes_noticed(rules: &Rules, upkeep: Upkeep) -> bool {
-    (0..40).any(|seed| {
-        let workload = registry::find("bank").unwrap().build(&["keys=10".to_owned()], CLIENTS);
-        let workload = workload.unwrap();
-        let crash = |at, node| format!("{at}ms+5ms crash n{node}");
-        let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 3)).collect();
-        let plan = format!("horizon 100ms; {}", crashes.join("; ")).parse().unwrap();
-        let simulated = Simulated {
-            protocol: "score".to_owned(),
-            nodes: 3,
-            repositories: 3,
-            replicas: 1,
-            seed,
-            plan,
-            length: Length::Time(Duration::from_millis(60)),
-            transactions_least: 0,
-            pause_most: Span::from_micros(300),
-            logging: true,
-            upkeep,
-            history: true,
-            trace: false,
-        };
-        let tallies = Arc::new(Tallies::new(CLIENTS));
-        // An assertion of the protocol may notice before the judge does.
-        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            run_protocol::<Score>(&workload, &simulated, *rules, &tallies).unwrap()
-        }));
-        let Ok(run) = run else { return true };
-        let checks = run.checks.iter().any(|check| !check.ok);
-        let options = muesli_check::Options::default();
-        let history = run.run.history(Map::new());
-        checks
-            || history.is_err()
-            || !check(&history.unwrap(), Level::Serializable, &options).holds()
+/// Whether one of the seeds shows that Bumper with such rules is not serializable.
+fn bumper_is_caught(
+    parameters: &str,
+    seeds: Range<u64>,
+    change: impl Fn(&mut bumper::Rules),
+) -> bool {
+    let mut rules = bumper::Rules::time_warping();
+    change(&mut rules);
+    seeds.into_iter().any(|seed| {
+        let level = Level::Serializable;
+        let seeds = seed..seed + 1;
+        noticed_under::<Bumper>("append", parameters, &rules, level, seeds).versions
     })
 }
 
 #[test]
-fn mistakes_of_checkpoints_and_replays_are_noticed() {
-    let often = Upkeep { checkpoint_every: Some(Span::from_millis(2)), ..Upkeep::default() };
-    let sound = Rules::default();
-    assert!(!crashes_noticed(&sound, often));
-    assert!(crashes_noticed(&Rules { checkpoint_prepared: false, ..sound }, often));
-    assert!(crashes_noticed(&sound, Upkeep { skips_a_record_at_replay: true, ..often }));
+fn bumper_without_a_rule_is_caught() {
+    let keys = "keys=5";
+    assert!(!bumper_is_caught(keys, 0..40, |_| {}), "nothing is wrong");
+    assert!(bumper_is_caught(keys, 0..40, |rules| rules.triad_rule = false), "triad_rule");
+    assert!(bumper_is_caught(keys, 0..40, |rules| rules.read_stamps = false), "read_stamps");
+    assert!(bumper_is_caught(keys, 0..40, |rules| rules.updates_stamp = false), "updates_stamp");
+    assert!(bumper_is_caught(keys, 0..40, |rules| rules.before_the_earliest = false), "earliest");
+    assert!(bumper_is_caught(keys, 0..40, |rules| rules.reads_wait_for_the_past = false), "waits");
+}
+
+/// The paper's algorithm, and with each two of the three corrections; with all three it holds.
+#[test]
+fn each_correction_of_bumper_is_needed() {
+    let caught = |distinct, snapshots, updates| {
+        bumper_is_caught("keys=6 appends=40", 0..300, |rules| {
+            *rules = bumper::Rules {
+                distinct_readers: distinct,
+                stamps_reach_the_snapshot: snapshots,
+                updates_stamp: updates,
+                ..bumper::Rules::printed()
+            };
+        })
+    };
+    assert!(caught(false, false, false), "as printed");
+    assert!(caught(false, true, true), "without distinct readers");
+    assert!(caught(true, false, true), "without stamps that reach the snapshot");
+    assert!(caught(true, true, false), "without stamps of updates");
+    assert!(!caught(true, true, true), "with all corrections");
+}
+
+#[test]
+fn repeatable_read_is_no_more_than_that() {
+    let rules = Rules::default();
+    let at =
+        |level| noticed_under::<RepeatableRead>("append", "keys=5", &rules, level, 0..6).versions;
+    assert!(!at(Level::Rr));
+    assert!(at(Level::Us) && at(Level::Serializable));
 }

@@ -5,12 +5,14 @@
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
 //! * [`votes`]: votes gathered from a known set, merged, decided once.
+//! * [`stamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
 pub mod clock;
 pub mod commit_queue;
 pub mod locks;
+pub mod stamps;
 pub mod transaction;
 pub mod versions;
 pub mod votes;

@@ -12,7 +12,7 @@ use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::options::Limits;
 use crate::outcome::Failure;
-use crate::recorder::{Operation, value_hash};
+use crate::recorder::Operations;
 
 /// A key that was read, and what a validation needs to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct TransactionSets {
     /// Ranges scanned, as far as they were seen.
     pub scans: Vec<KeyRange>,
     /// For the history, if one is recorded.
-    pub operations: Vec<Operation>,
+    pub operations: Operations,
     write_index: BTreeMap<(SpaceId, SmallBytes), usize>,
     written_bytes: usize,
 }
@@ -85,17 +85,17 @@ impl TransactionSets {
 
     #[inline]
     fn own_place(&self, space: SpaceId, key: &SmallBytes) -> Option<usize> {
-        if self.write_index.is_empty() {
-            return self.writes.iter().rposition(|write| write.key == *key && write.space == space);
+        if self.writes.len() > SEARCHED_LINEARLY {
+            return self.write_index.get(&(space, key.clone())).copied();
         }
-        self.write_index.get(&(space, key.clone())).copied()
+        self.writes.iter().rposition(|write| write.key == *key && write.space == space)
     }
 
     /// Buffers a write.
     ///
     /// # Errors
     /// The key, the value or the whole transaction is too large; then nothing is buffered.
-    #[inline]
+    #[inline(always)]
     pub fn write(
         &mut self,
         space: SpaceId,
@@ -128,19 +128,24 @@ impl TransactionSets {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_write(&mut self, space: SpaceId, key: SmallBytes, value: Option<SmallBytes>) {
-        let recent = self.reads.iter().rev().take(SEARCHED_LINEARLY);
-        let read = recent.into_iter().find(|read| read.key == key && read.space == space);
+        let recent = &self.reads[self.reads.len().saturating_sub(SEARCHED_LINEARLY)..];
+        let read = recent.iter().find(|read| read.key == key && read.space == space);
         let handle = read.map_or(Handle::NONE, |read| read.handle);
         if self.writes.len() >= SEARCHED_LINEARLY {
-            if self.write_index.is_empty() {
-                let places = self.writes.iter().enumerate();
-                self.write_index = places.map(|(i, w)| ((w.space, w.key.clone()), i)).collect();
-            }
-            self.write_index.insert((space, key.clone()), self.writes.len());
+            self.index_write(space, key.clone());
         }
         self.writes.push(WriteEntry { space, handle, key, value });
+    }
+
+    #[cold]
+    fn index_write(&mut self, space: SpaceId, key: SmallBytes) {
+        if self.write_index.is_empty() {
+            let places = self.writes.iter().enumerate();
+            self.write_index = places.map(|(i, w)| ((w.space, w.key.clone()), i)).collect();
+        }
+        self.write_index.insert((space, key), self.writes.len());
     }
 
     /// How many deletes of the write set lie in a range.
@@ -183,30 +188,6 @@ impl TransactionSets {
         } else {
             merged.into_iter().take(limit).collect()
         }
-    }
-
-    /// Notes a read for the history.
-    pub fn note_read(
-        &mut self,
-        space: SpaceId,
-        key: &SmallBytes,
-        version: Timestamp,
-        value: Option<&SmallBytes>,
-    ) {
-        let (key, hash) = (key.clone(), value.map(value_hash));
-        self.operations.push(Operation::Read { space, key, version, hash });
-    }
-
-    /// Notes a read of the transaction's own write for the history.
-    pub fn note_read_own(&mut self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
-        let (key, hash) = (key.clone(), value.map(value_hash));
-        self.operations.push(Operation::ReadOwn { space, key, hash });
-    }
-
-    /// Notes a write for the history.
-    pub fn note_write(&mut self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
-        let (key, hash) = (key.clone(), value.map(value_hash));
-        self.operations.push(Operation::Write { space, key, hash });
     }
 }
 

@@ -218,6 +218,16 @@ impl Versions {
         }
     }
 
+    /// The versions of an entry above `seen`, newest first.
+    pub fn above(&self, handle: Handle, seen: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let entry = self.entry(handle);
+        let older = std::iter::successors(self.older.get(entry.older as usize), |older| {
+            self.older.get(older.older as usize)
+        });
+        let all = std::iter::once(entry.at).chain(older.map(|older| older.at));
+        all.take_while(move |at| *at > seen)
+    }
+
     /// The lock of an entry.
     #[inline]
     pub fn lock(&self, handle: Handle) -> LockWord {
@@ -263,6 +273,20 @@ impl Versions {
         } else if deleted {
             self.replaced.push_back(Replaced { at, handle });
         }
+    }
+
+    /// Makes `value` the newest version in the place of the one before, which nobody can read any
+    /// more: every snapshot from now on is at or above `at`.
+    ///
+    /// # Panics
+    /// If `at` is not above the newest version's.
+    #[inline(always)]
+    pub fn overwrite(&mut self, handle: Handle, value: SmallBytes, at: Timestamp) {
+        let entry = &mut self.entries[handle.slot as usize];
+        assert_eq!(entry.generation, handle.generation, "a stale handle");
+        assert!(at > entry.at, "versions are installed in order");
+        entry.value = Some(value);
+        entry.at = at;
     }
 
     /// Drops up to `budget` replaced versions that no snapshot at or above `low` can read, and

@@ -24,17 +24,22 @@ impl Watermark {
         *entry = (entry.0.max(bound), now);
     }
 
-    /// The watermark over `nodes`, where those last heard of before `since` do not count; it never
-    /// falls. A node that was never heard of holds it where it is, until `since` passes `start`.
+    /// The watermark over `nodes` and everybody else who was heard of, where those last heard of
+    /// before `since` do not count; it never falls. One of `nodes` that was never heard of holds
+    /// it where it is, until `since` passes `start`.
     pub fn advance(&mut self, nodes: &[NodeId], since: Nanos, start: Nanos) -> Timestamp {
-        let bounds = nodes.iter().filter_map(|node| match self.bounds.get(node) {
-            Some(&(bound, heard)) => (heard >= since).then_some(bound),
-            None => (start >= since).then_some(Timestamp::ZERO),
-        });
-        if let Some(low) = bounds.min() {
+        let heard = self.bounds.values().filter(|(_, heard)| *heard >= since);
+        let bounds = heard.map(|(bound, _)| *bound);
+        let silent = nodes.iter().any(|node| start >= since && !self.bounds.contains_key(node));
+        if let Some(low) = bounds.chain(silent.then_some(Timestamp::ZERO)).min() {
             self.low = self.low.max(low);
         }
         self.low
+    }
+
+    /// Forgets who is none of `nodes` and was last heard of before `since`.
+    pub fn forget_silent(&mut self, nodes: &[NodeId], since: Nanos) {
+        self.bounds.retain(|node, (_, heard)| *heard >= since || nodes.contains(node));
     }
 
     /// The watermark as last computed or told.
@@ -64,6 +69,21 @@ mod tests {
         assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp(7));
         marks.hear(NodeId(1), Timestamp(3), Nanos(7));
         assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp(7));
+    }
+
+    #[test]
+    fn visitors_count_while_they_are_heard_of_and_are_forgotten_then() {
+        let mut marks = Watermark::default();
+        for (node, bound) in [(0, 10), (1, 12), (77, 5)] {
+            marks.hear(NodeId(node), Timestamp(bound), Nanos(5));
+        }
+        assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp(5));
+        for node in [0, 1] {
+            marks.hear(NodeId(node), Timestamp(20), Nanos(50));
+        }
+        marks.forget_silent(&NODES, Nanos(6));
+        assert_eq!(marks.bounds.len(), 2);
+        assert_eq!(marks.advance(&NODES, Nanos(6), Nanos(0)), Timestamp(20));
     }
 
     #[test]

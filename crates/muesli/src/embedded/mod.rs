@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Settings};
-use muesli_protocols::score::Score;
+use muesli_protocols::{Choice, choose};
 
 pub use report::Report;
 
@@ -69,16 +69,31 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
-    match options.protocol.as_str() {
-        "score" => Ok(start::<Score>(&options, loops, Arc::new(catalog))),
-        other => Err(Error::Options(format!(
-            "there is no protocol `{other}`; there are: {}",
-            muesli_protocols::NAMES.join(", ")
-        ))),
+    let start = Start { options: &options, loops, catalog: Arc::new(catalog) };
+    choose(&options.protocol, start).map_err(|unknown| Error::Options(unknown.to_string()))
+}
+
+/// What the loops are started with, under the protocol that the options name.
+struct Start<'a> {
+    options: &'a Options,
+    loops: usize,
+    catalog: Arc<Catalog>,
+}
+
+impl Choice for Start<'_> {
+    type Output = Db;
+
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Db {
+        start::<P>(self.options, self.loops, self.catalog, &rules)
     }
 }
 
-fn start<P: Protocol>(options: &Options, loops: usize, catalog: Arc<Catalog>) -> Db {
+fn start<P: Protocol>(
+    options: &Options,
+    loops: usize,
+    catalog: Arc<Catalog>,
+    rules: &P::Rules,
+) -> Db {
     let database = next_database();
     let settings = Settings {
         limits: options.limits,
@@ -105,6 +120,7 @@ fn start<P: Protocol>(options: &Options, loops: usize, catalog: Arc<Catalog>) ->
             at,
             catalog: catalog.clone(),
             settings: Arc::new(settings.clone()),
+            rules: rules.clone(),
             links,
             doors: doors.clone(),
             stop: stop.clone(),

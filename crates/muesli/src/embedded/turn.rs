@@ -30,6 +30,7 @@ pub(super) struct Plan<P: Protocol> {
     pub at: usize,
     pub catalog: Arc<Catalog>,
     pub settings: Arc<Settings>,
+    pub rules: P::Rules,
     pub links: Links<P>,
     pub doors: Arc<[Door]>,
     pub stop: Arc<AtomicBool>,
@@ -56,9 +57,8 @@ impl<P: Protocol> Loop<P> {
         let door = &plan.doors[plan.at];
         door.signal.adopt();
         let executor = Executor::new(door.signal.clone());
-        let rules = P::Rules::default();
         let id = NodeId(plan.at as u32);
-        let node = Node::new(id, 1, plan.catalog, plan.settings, &rules);
+        let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
         let recorder = plan.history.then(|| Box::new(Recorder::new()));
         let effects = Effects { recorder, ..Effects::default() };
         let machine = Machine::new(node, effects, plan.doors.len());

@@ -35,104 +35,55 @@
 //!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]), past it
 //!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
-//!   and any participant can gather them ([`finish`]).
+//!   and any participant can gather them ([`finish`](crate::two_phase::finish)).
 //!
 //! [`ScalarClock::room_below`]: muesli_core::parts::clock::ScalarClock::room_below
 //!
 //! # Rooms
-//! [`coordinator`] runs transactions, [`commit`] is its second half; [`participant`] keeps a
-//! repository, with [`reads`], [`prepare`] (locks and validation), [`finish`] (transactions
-//! whose coordinator died) and [`checkpoint`]; [`gossip`] moves the watermark; [`message`] has all that is said.
+//! Most of SCORe is what it shares with its family, in [`two_phase`](crate::two_phase); here stands
+//! what is its own: a vote is a timestamp, the largest is final.
 
-use muesli_core::Catalog;
-use muesli_core::contract::{Isolation, Protocol};
+use muesli_core::{Isolation, Timestamp};
 
-pub mod checkpoint;
-pub mod commit;
-pub mod coordinator;
-pub mod finish;
-pub mod gossip;
-pub mod message;
-mod operations;
-pub mod participant;
-pub mod prepare;
-pub mod reads;
-mod table;
-mod wire;
+use crate::two_phase::{self, TwoPhase, Variant};
 
-pub use coordinator::Coordinator;
-pub use message::{Message, Record};
-pub use participant::Participant;
+pub use two_phase::Rules;
 
 /// The protocol.
-#[derive(Clone, Copy, Debug)]
-pub enum Score {}
+pub type Score = TwoPhase<Snapshots>;
+/// What is said.
+pub type Message = two_phase::Message<Snapshots>;
+/// What is kept.
+pub type Record = two_phase::Record<Snapshots>;
 
-/// Switches that break the protocol, one rule each, to see the checker notice. All are true in
-/// the protocol as it should be. Two rules back each other up: without `ordered_queue` or
-/// `catch_up_when_idle` nothing breaks as long as reads go by proposals.
+/// What is said, in detail.
+pub mod message {
+    use super::Snapshots;
+    use crate::two_phase::message;
+
+    pub use message::Found;
+    /// See [`message::Prepare`].
+    pub type Prepare = message::Prepare<Snapshots>;
+    /// See [`message::Vote`].
+    pub type Vote = message::Vote<Snapshots>;
+}
+
+/// SCORe's way: everything is read at a snapshot and lies at the largest timestamp proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// A prepare is refused if a version read is no longer the newest.
-    pub validate: bool,
-    /// A read waits for a lock whose holder may come to lie inside the snapshot.
-    pub reads_wait: bool,
-    /// It tells so by the holder's proposal. Off, it goes by the paper's rule, and waits while the
-    /// repository's clock is below the snapshot; that too is right, but only with `ordered_queue`
-    /// and `catch_up_when_idle`, neither of which the proposals need.
-    pub waits_by_proposal: bool,
-    /// A prepare locks what was read, and is refused where a read key is locked by a writer.
-    pub lock_reads: bool,
-    /// Transactions leave the commit queue in timestamp order.
-    pub ordered_queue: bool,
-    /// A prepare checks scanned ranges, and locks them.
-    pub validate_scans: bool,
-    /// A read pushes the repository's clock to its snapshot.
-    pub reads_raise: bool,
-    /// With nothing queued and only then, the clock catches up with what was heard of.
-    pub catch_up_when_idle: bool,
-    /// A checkpoint has the transactions that are prepared.
-    pub checkpoint_prepared: bool,
-}
+pub enum Snapshots {}
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
-            validate: true,
-            reads_wait: true,
-            waits_by_proposal: true,
-            lock_reads: true,
-            ordered_queue: true,
-            validate_scans: true,
-            reads_raise: true,
-            catch_up_when_idle: true,
-            checkpoint_prepared: true,
-        }
-    }
-}
-
-impl Protocol for Score {
+impl Variant for Snapshots {
     const NAME: &'static str = "score";
     const ISOLATION: Isolation = Isolation::Serializable;
-    type Message = Message;
-    type Record = Record;
     type Rules = Rules;
-    type Coordinator = Coordinator;
-    type Participant = Participant;
+    type Keeper = ();
+    type Reader = ();
+    type Yes = Timestamp;
+    type Place = Timestamp;
 
-    fn is_about(message: &Message, catalog: &Catalog) -> bool {
-        wire::is_about(message, catalog)
+    fn rules(rules: &Rules) -> Rules {
+        *rules
     }
 
-    fn wire_bytes(message: &Message) -> usize {
-        message.wire_bytes()
-    }
-
-    fn record_bytes(record: &Record) -> usize {
-        record.bytes()
-    }
-
-    fn message_name(message: &Message) -> &'static str {
-        message.name()
-    }
+    fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }

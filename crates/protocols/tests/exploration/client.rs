@@ -5,7 +5,7 @@ use std::fmt;
 use muesli_core::{
     Effects, Failure, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
 };
-use muesli_protocols::score::Score;
+use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 use super::Program;
 
@@ -68,7 +68,11 @@ impl Client {
     }
 
     /// Does one operation that others may notice; writes are buffered, so they go along with it.
-    pub fn step(&mut self, node: &mut Node<Score>, effects: &mut Effects<Score>) {
+    pub fn step<V: Variant>(
+        &mut self,
+        node: &mut Node<TwoPhase<V>>,
+        effects: &mut Effects<TwoPhase<V>>,
+    ) {
         let txn = match self.txn {
             Some(txn) => txn,
             None => self.begin(node, effects),
@@ -101,7 +105,11 @@ impl Client {
         }
     }
 
-    fn begin(&mut self, node: &mut Node<Score>, effects: &mut Effects<Score>) -> Txn {
+    fn begin<V: Variant>(
+        &mut self,
+        node: &mut Node<TwoPhase<V>>,
+        effects: &mut Effects<TwoPhase<V>>,
+    ) -> Txn {
         let options = TxnOptions {
             read_only: self.program.first() == Some(&Do::ReadOnly),
             strict: self.program.first() == Some(&Do::Strict),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use muesli_core::{
     Catalog, Effects, LogPosition, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
 };
-use muesli_protocols::score::{Record, Rules, Score};
+use muesli_protocols::two_phase::{Record, TwoPhase, Variant};
 
 #[derive(Clone, Debug)]
-pub(super) struct Host {
-    pub node: Node<Score>,
+pub(super) struct Host<V: Variant> {
+    pub node: Node<TwoPhase<V>>,
     id: NodeId,
-    rules: Rules,
+    rules: V::Rules,
     life: u32,
-    log: Vec<(RepositoryId, Record)>,
+    log: Vec<(RepositoryId, Record<V>)>,
     /// How much of the log was there when this life began.
     inherited: usize,
     /// How much of it must have been stable for the node to say what it said.
@@ -22,8 +22,13 @@ pub(super) struct Host {
     gate: LogPosition,
 }
 
-impl Host {
-    pub fn new(id: NodeId, catalog: Arc<Catalog>, settings: Arc<Settings>, rules: Rules) -> Host {
+impl<V: Variant> Host<V> {
+    pub fn new(
+        id: NodeId,
+        catalog: Arc<Catalog>,
+        settings: Arc<Settings>,
+        rules: V::Rules,
+    ) -> Host<V> {
         Host {
             node: Node::new(id, 1, catalog, settings, &rules),
             id,
@@ -38,7 +43,7 @@ impl Host {
     }
 
     /// The buffer of one turn.
-    pub fn turn(&self, now: Nanos) -> Effects<Score> {
+    pub fn turn(&self, now: Nanos) -> Effects<TwoPhase<V>> {
         Effects {
             now,
             recorder: Some(Box::new(Recorder::new())),
@@ -48,11 +53,11 @@ impl Host {
         }
     }
 
-    pub fn end_turn(&mut self, effects: &Effects<Score>) {
+    pub fn end_turn(&mut self, effects: &Effects<TwoPhase<V>>) {
         (self.logged, self.gate) = (effects.logged, effects.gate);
     }
 
-    pub fn log(&mut self, repository: RepositoryId, record: Record) {
+    pub fn log(&mut self, repository: RepositoryId, record: Record<V>) {
         self.log.push((repository, record));
     }
 
@@ -62,7 +67,7 @@ impl Host {
     }
 
     /// A new life, from the log without what it may have lost; what its first turn wants done.
-    pub fn restart(&mut self, lossy: bool, now: Nanos) -> Effects<Score> {
+    pub fn restart(&mut self, lossy: bool, now: Nanos) -> Effects<TwoPhase<V>> {
         if lossy {
             self.log.truncate(self.firm);
         }

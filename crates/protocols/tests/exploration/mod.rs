@@ -21,7 +21,8 @@ use muesli_core::{
     Catalog, Effect, Effects, Envelope, Nanos, NodeId, Recorder, Role, Rule, Settings,
     SpaceOptions, TxnId,
 };
-use muesli_protocols::score::{Message, Rules, Score};
+use muesli_protocols::score::Snapshots;
+use muesli_protocols::two_phase::{Message, TwoPhase, Variant};
 
 use crate::judge::Evidence;
 use client::Client;
@@ -33,8 +34,8 @@ pub type Program = (u32, &'static [Do]);
 
 /// What is explored.
 #[derive(Clone, Debug)]
-pub struct Scope {
-    pub rules: Rules,
+pub struct Scope<V: Variant = Snapshots> {
+    pub rules: V::Rules,
     pub replicas: usize,
     /// Transactions that ran before, one after the other.
     pub before: Vec<Program>,
@@ -47,10 +48,10 @@ pub struct Scope {
     pub level: Level,
 }
 
-impl Scope {
-    pub fn of(programs: &[Program]) -> Scope {
+impl<V: Variant> Scope<V> {
+    pub fn of(programs: &[Program]) -> Scope<V> {
         Scope {
-            rules: Rules::default(),
+            rules: V::Rules::default(),
             replicas: 1,
             before: Vec::new(),
             programs: programs.to_vec(),
@@ -61,7 +62,7 @@ impl Scope {
     }
 }
 
-impl Scope {
+impl<V: Variant> Scope<V> {
     /// What runs, where, and under which conditions, in one line.
     pub fn title(&self) -> String {
         let programs = self.programs.iter().enumerate();
@@ -123,9 +124,9 @@ enum Lost {
 }
 
 #[derive(Clone)]
-struct World {
-    hosts: Vec<Host>,
-    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message>>>,
+struct World<V: Variant> {
+    hosts: Vec<Host<V>>,
+    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message<V>>>>,
     clients: Vec<Client>,
     /// Timers that were set; without crashes, only those that end waits for locks.
     timers: BTreeSet<(u32, Role, u32)>,
@@ -147,7 +148,7 @@ struct World {
 ///
 /// # Panics
 /// If more than `limit` states are found, or a state from which nobody gets any further.
-pub fn explore(scope: &Scope, limit: usize) -> Found {
+pub fn explore<V: Variant>(scope: &Scope<V>, limit: usize) -> Found {
     let mut found = Found::default();
     let start = World::new(scope);
     let mut seen = BTreeSet::from([start.fingerprint()]);
@@ -159,7 +160,7 @@ pub fn explore(scope: &Scope, limit: usize) -> Found {
         if choices.is_empty() {
             let outcome = world.outcome();
             *found.outcomes.entry(outcome).or_default() += 1;
-            let verdict = world.evidence.judge(scope.level);
+            let verdict = world.evidence.judge::<V>(scope.level);
             if !verdict.holds() {
                 found.violation = Some(format!("{:?}\n{verdict}", world.path));
                 return found;
@@ -176,8 +177,8 @@ pub fn explore(scope: &Scope, limit: usize) -> Found {
     found
 }
 
-impl World {
-    fn new(scope: &Scope) -> World {
+impl<V: Variant> World<V> {
+    fn new(scope: &Scope<V>) -> World<V> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
         let rule = Rule::Range(vec!["b".into(), "c".into()]);
         let options = SpaceOptions { rule, ..SpaceOptions::default() };
@@ -186,7 +187,7 @@ impl World {
         let logging = matches!(scope.fault, Some(Fault::Crash(_)));
         let settings = Settings { keep_tombstones: true, logging, ..Settings::default() };
         let settings = Arc::new(settings);
-        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules);
+        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
         let mut world = World {
             hosts: homes.into_iter().map(host).collect(),
             links: BTreeMap::new(),
@@ -326,7 +327,7 @@ impl World {
         self.perform(node, effects);
     }
 
-    fn perform(&mut self, at: u32, mut effects: Effects<Score>) {
+    fn perform(&mut self, at: u32, mut effects: Effects<TwoPhase<V>>) {
         let host = &mut self.hosts[at as usize];
         for effect in std::mem::take(&mut effects.list) {
             match effect {

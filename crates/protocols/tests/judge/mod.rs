@@ -6,6 +6,7 @@ use muesli_check::{Header, HistoryBuilder, Kind, Level, Options, Seen, TxnId as 
 use muesli_check::{Status as Fate, Verdict, Version, check};
 use muesli_core::recorder::{Operation, Status, TxnRecord};
 use muesli_core::{Recorder, SmallBytes, Timestamp, TxnId};
+use muesli_protocols::two_phase::Variant;
 
 /// A transaction as it was recorded.
 pub type Recorded = (TxnRecord, Vec<Operation>);
@@ -21,7 +22,7 @@ impl Evidence {
     /// Takes over what a recorder has collected; `known` are ids that it may have seen applied.
     pub fn absorb(&mut self, recorder: &Recorder, known: impl IntoIterator<Item = TxnId>) {
         let all = recorder.transactions();
-        self.transactions.extend(all.map(|(record, ops)| (record.clone(), ops.to_vec())));
+        self.transactions.extend(all.map(|(record, ops)| (record, ops.collect())));
         for id in known {
             if let Some(at) = recorder.applied_at(id) {
                 self.applied.insert(id, at);
@@ -41,11 +42,12 @@ impl Evidence {
 
     /// Judges all transactions at `level`, in the order of their sessions; and the updates among
     /// them alone, which promise more: their order is that of real time.
-    pub fn judge(&self, level: Level) -> Verdict {
+    pub fn judge<V: Variant>(&self, level: Level) -> Verdict {
         let all = self.verdict(level, |_| true);
         let updates =
             |ops: &[Operation]| ops.iter().any(|op| matches!(op, Operation::Write { .. }));
-        if all.holds() { self.verdict(Level::StrictSerializable, updates) } else { all }
+        let strict = V::VALIDATES_READS && !V::MAY_COMMIT_IN_THE_PAST;
+        if all.holds() && strict { self.verdict(Level::StrictSerializable, updates) } else { all }
     }
 
     fn verdict(&self, level: Level, wanted: impl Fn(&[Operation]) -> bool) -> Verdict {

@@ -1,13 +1,14 @@
 //! One readable line for everything that is said, logged or answered.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::{
     Address, Decision, Envelope, OpResult, Role, SmallBytes, SpaceId, Timestamp, TxnId,
 };
-use muesli_protocols::score::message::{Found, Prepare, Vote};
-use muesli_protocols::score::{Message, Record};
+use muesli_protocols::two_phase::message::{Found, Prepare, Vote};
+use muesli_protocols::two_phase::{Message, Record, Variant};
 
 type Names = BTreeMap<TxnId, String>;
 
@@ -48,7 +49,7 @@ fn writes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> String {
     joined(writes.iter().map(|(_, key, new)| format!("{}={}", text(key), value(new.as_ref()))))
 }
 
-fn prepare(prepare: &Prepare, names: &Names) -> String {
+fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
     let mut line = format!("{} at {}", name(prepare.txn, names), prepare.snapshot);
     if !prepare.reads.is_empty() {
         let reads = prepare.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key)));
@@ -63,14 +64,14 @@ fn prepare(prepare: &Prepare, names: &Names) -> String {
     line
 }
 
-fn decision(decision: Decision) -> String {
+fn decision<P: Display>(decision: Decision<P>) -> String {
     match decision {
         Decision::Commit(at) => format!("commit {at}"),
         Decision::Abort(reason) => format!("abort {reason:?}"),
     }
 }
 
-fn vote(vote: Vote) -> String {
+fn vote<V: Variant>(vote: Vote<V>) -> String {
     match vote {
         Vote::Yes(at) => format!("yes {at}"),
         Vote::No(reason) => format!("no {reason:?}"),
@@ -86,7 +87,7 @@ fn served(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "too old".to_owned(), |at| format!("at {at}"))
 }
 
-fn message(message: &Message, names: &Names) -> String {
+fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
     match message {
         Message::Read(read) => {
             let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
@@ -123,12 +124,12 @@ fn message(message: &Message, names: &Names) -> String {
     }
 }
 
-pub fn envelope(envelope: &Envelope<Message>, names: &Names) -> String {
+pub fn envelope<V: Variant>(envelope: &Envelope<Message<V>>, names: &Names) -> String {
     let (from, to) = (role(envelope.from), role(envelope.to));
     format!("{from} -> {to} {}", message(&envelope.message, names))
 }
 
-pub fn record(record: &Record, names: &Names) -> String {
+pub fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
     match record {
         Record::Prepared { prepare: part, at } => {
             format!("Prepared {} proposing {at}", prepare(part, names))

@@ -13,17 +13,17 @@ use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Recorder,
     RepositoryId, Role, Rule, Settings, SpaceOptions, Txn, TxnId,
 };
-use muesli_protocols::score::{Message, Record, Rules, Score};
+use muesli_protocols::two_phase::{Message, Record, TwoPhase, Variant};
 
 use crate::judge::Evidence;
 pub use script::Script;
 
 /// A node while it lives.
-struct Host {
-    node: Node<Score>,
-    effects: Effects<Score>,
+struct Host<V: Variant> {
+    node: Node<TwoPhase<V>>,
+    effects: Effects<TwoPhase<V>>,
     /// Effects in order that wait for the log.
-    held: Vec<Effect<Message, Record>>,
+    held: Vec<Effect<Message<V>, Record<V>>>,
     stable: LogPosition,
     timers: BTreeMap<(Nanos, u64), (Role, u32)>,
     /// Operations not yet answered, with what the script calls them.
@@ -31,24 +31,29 @@ struct Host {
 }
 
 /// What survives a crash.
-#[derive(Default)]
-struct Disk {
+struct Disk<V: Variant> {
     incarnation: u32,
-    stable: Vec<(RepositoryId, Record)>,
-    unstable: Vec<(RepositoryId, Record)>,
+    stable: Vec<(RepositoryId, Record<V>)>,
+    unstable: Vec<(RepositoryId, Record<V>)>,
+}
+
+impl<V: Variant> Default for Disk<V> {
+    fn default() -> Disk<V> {
+        Disk { incarnation: 0, stable: Vec::new(), unstable: Vec::new() }
+    }
 }
 
 /// The nodes, the links between them, and the printed page.
-pub struct Stage {
+pub struct Stage<V: Variant> {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
-    rules: Rules,
+    rules: V::Rules,
     /// Whether logs become stable only when the script says so.
     manual_sync: bool,
     now: Nanos,
-    hosts: BTreeMap<u32, Host>,
-    disks: BTreeMap<u32, Disk>,
-    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message>>>,
+    hosts: BTreeMap<u32, Host<V>>,
+    disks: BTreeMap<u32, Disk<V>>,
+    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message<V>>>>,
     timers_set: u64,
     /// The script's transactions: their node and handle.
     transactions: BTreeMap<String, (u32, Txn)>,
@@ -63,8 +68,14 @@ pub struct Stage {
     page: String,
 }
 
-impl Stage {
-    fn new(nodes: u32, replicas: usize, settings: Settings, rules: Rules, manual: bool) -> Stage {
+impl<V: Variant> Stage<V> {
+    fn new(
+        nodes: u32,
+        replicas: usize,
+        settings: Settings,
+        rules: V::Rules,
+        manual: bool,
+    ) -> Stage<V> {
         let homes: Vec<_> = (0..nodes).map(NodeId).collect();
         // Keys go by their first letter: a… to r0, b… to r1, and so on.
         let splits = (1..nodes as u8).map(|n| [b'a' + n].as_slice().into()).collect();
@@ -137,7 +148,7 @@ impl Stage {
         }
     }
 
-    fn host(&mut self, id: u32) -> Result<&mut Host, String> {
+    fn host(&mut self, id: u32) -> Result<&mut Host<V>, String> {
         self.hosts.get_mut(&id).ok_or_else(|| format!("n{id} is down"))
     }
 
@@ -162,7 +173,7 @@ impl Stage {
         self.evidence.absorb(&recorder, self.names.keys().copied());
     }
 
-    fn perform_one(&mut self, id: u32, effect: Effect<Message, Record>) {
+    fn perform_one(&mut self, id: u32, effect: Effect<Message<V>, Record<V>>) {
         let now = self.now;
         let host = self.hosts.get_mut(&id).expect("a live node");
         match effect {
@@ -192,7 +203,7 @@ impl Stage {
         }
     }
 
-    fn send(&mut self, envelope: Envelope<Message>) {
+    fn send(&mut self, envelope: Envelope<Message<V>>) {
         if let (Message::Prepare(prepare), Some(name)) = (&envelope.message, &self.committing) {
             self.names.entry(prepare.txn).or_insert_with(|| name.clone());
         }
@@ -244,7 +255,7 @@ impl Stage {
     fn wait(&mut self, duration: Nanos) {
         let end = self.now + duration;
         loop {
-            let first = |(id, host): (&u32, &Host)| Some((*host.timers.keys().next()?, *id));
+            let first = |(id, host): (&u32, &Host<V>)| Some((*host.timers.keys().next()?, *id));
             let next = self.hosts.iter().filter_map(first).min();
             let Some(((at, serial), id)) = next.filter(|((at, _), _)| *at <= end) else { break };
             self.now = self.now.max(at);

@@ -2,7 +2,7 @@
 //!
 //! | command | meaning |
 //! | --- | --- |
-//! | `cluster [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […=5ms]` | a new stage |
+//! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
 //! | `commit t1`, `rollback t1` | its end |
@@ -16,13 +16,18 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt::Write;
 
-use goldenscript::{Command, Context};
+use goldenscript::{ArgumentConsumer, Command, Context};
 use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant;
 use muesli_core::{
     Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnOptions,
 };
-use muesli_protocols::score::Rules;
+use muesli_protocols::bumper::{self, TimeWarp};
+use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::locking::TryLocks;
+use muesli_protocols::repeatable_read::NewestVersions;
+use muesli_protocols::score::Snapshots;
+use muesli_protocols::two_phase::{self, Variant};
 
 use super::{Stage, lines};
 
@@ -33,7 +38,22 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// Plays a script; its stage is the cluster set up last.
 #[derive(Default)]
 pub struct Script {
-    stage: Option<Stage>,
+    stage: Option<Box<dyn Play>>,
+}
+
+/// A stage, whatever its protocol.
+trait Play {
+    /// Does what a command says, and gives what is to be printed.
+    fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>>;
+}
+
+impl<V: Variant> Play for Stage<V> {
+    fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
+        // Each command happens at a time of its own, so that real time orders the transactions.
+        self.now = self.now + Nanos(1);
+        self.run(command)?;
+        Ok(std::mem::take(&mut self.page))
+    }
 }
 
 impl goldenscript::Runner for Script {
@@ -44,31 +64,44 @@ impl goldenscript::Runner for Script {
             self.stage = Some(cluster(command)?);
         }
         let stage = self.stage.as_mut().ok_or("a script begins with `cluster`")?;
-        // Each command happens at a time of its own, so that real time orders the transactions.
-        stage.now = stage.now + Nanos(1);
-        stage.run(command)?;
-        Ok(std::mem::take(&mut stage.page))
+        stage.play(command)
     }
 }
 
-fn cluster(command: &Command) -> Result<Stage, Box<dyn Error>> {
+/// Turns one switch of a protocol.
+type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
+
+fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
+    match args.take_key("protocol").unwrap_or("score") {
+        "score" => stage::<Snapshots>(args, two_phase::Rules::default(), switch),
+        "2pc" => stage::<TryLocks>(args, two_phase::Rules::default(), switch),
+        "rr" => stage::<NewestVersions>(args, two_phase::Rules::default(), switch),
+        "ngm" => stage::<Everybody>(args, two_phase::Rules::default(), switch),
+        "bumper-tw" => stage::<TimeWarp>(args, bumper::Rules::time_warping(), bumper_switch),
+        "bumper-printed" => stage::<TimeWarp>(args, bumper::Rules::printed(), bumper_switch),
+        other => Err(format!("no protocol `{other}`").into()),
+    }
+}
+
+fn stage<V: Variant>(
+    mut args: ArgumentConsumer<'_>,
+    mut rules: V::Rules,
+    turn: Switch<V::Rules>,
+) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut settings = Settings {
         gossip_every: Nanos::from_millis(3_600_000),
         keep_tombstones: true,
         ..Settings::default()
     };
-    let (mut nodes, mut replicas, mut manual, mut rules) = (3, 1, false, Rules::default());
+    let (mut nodes, mut replicas, mut manual) = (3, 1, false);
     while let Some((key, value)) = args.next_key() {
         match key {
             "nodes" => nodes = value.parse()?,
             "replicas" => replicas = value.parse()?,
             "log" => (settings.logging, manual) = (true, value == "manual"),
-            "off" => {
-                for name in value.split(',') {
-                    *switch(&mut rules, name)? = false;
-                }
-            }
+            "off" => value.split(',').try_for_each(|name| turn(&mut rules, name, false))?,
+            "on" => value.split(',').try_for_each(|name| turn(&mut rules, name, true))?,
             "gossip" => settings.gossip_every = duration(value)?,
             "lease" => settings.snapshot_lease = duration(value)?,
             "lock_wait" => settings.lock_wait = duration(value)?,
@@ -79,11 +112,11 @@ fn cluster(command: &Command) -> Result<Stage, Box<dyn Error>> {
         }
     }
     args.reject_next()?;
-    Ok(Stage::new(nodes, replicas, settings, rules, manual))
+    Ok(Box::new(Stage::<V>::new(nodes, replicas, settings, rules, manual)))
 }
 
-fn switch<'a>(rules: &'a mut Rules, name: &str) -> Result<&'a mut bool, String> {
-    Ok(match name {
+fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), String> {
+    *match name {
         "validate" => &mut rules.validate,
         "reads_wait" => &mut rules.reads_wait,
         "waits_by_proposal" => &mut rules.waits_by_proposal,
@@ -93,7 +126,22 @@ fn switch<'a>(rules: &'a mut Rules, name: &str) -> Result<&'a mut bool, String> 
         "reads_raise" => &mut rules.reads_raise,
         "catch_up_when_idle" => &mut rules.catch_up_when_idle,
         other => return Err(format!("no rule `{other}`")),
-    })
+    } = on;
+    Ok(())
+}
+
+fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
+    *match name {
+        "read_stamps" => &mut rules.read_stamps,
+        "triad_rule" => &mut rules.triad_rule,
+        "before_the_earliest" => &mut rules.before_the_earliest,
+        "reads_wait_for_the_past" => &mut rules.reads_wait_for_the_past,
+        "distinct_readers" => &mut rules.distinct_readers,
+        "stamps_reach_the_snapshot" => &mut rules.stamps_reach_the_snapshot,
+        "updates_stamp" => &mut rules.updates_stamp,
+        other => return switch(&mut rules.family, other, on),
+    } = on;
+    Ok(())
 }
 
 fn duration(text: &str) -> Result<Nanos, Box<dyn Error>> {
@@ -110,7 +158,7 @@ fn node(text: Option<&str>) -> Result<u32, Box<dyn Error>> {
     Ok(number.parse()?)
 }
 
-impl Stage {
+impl<V: Variant> Stage<V> {
     fn run(&mut self, command: &Command) -> Outcome {
         match command.name.as_str() {
             "cluster" => Ok(()),
@@ -335,7 +383,7 @@ impl Stage {
     fn check(&mut self, command: &Command) -> Outcome {
         let level = command.consume_args().next_pos().unwrap_or("serializable");
         let level: Level = level.parse()?;
-        let verdict = self.running_evidence().judge(level);
+        let verdict = self.running_evidence().judge::<V>(level);
         if verdict.holds() {
             writeln!(self.page, "{level}")?;
         } else {

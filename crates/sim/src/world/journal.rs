@@ -9,8 +9,6 @@
 //! node that were not stable and are lost with it; nobody who is left has seen them, so they prove
 //! nothing of those writes.
 
-use std::borrow::Cow;
-
 use muesli_core::recorder::{Operation, Status, TxnRecord};
 use muesli_core::{Effects, OpResult, Protocol, Recorder, Timestamp, TxnId};
 
@@ -49,13 +47,13 @@ pub(super) struct Matching {
 
 /// A transaction of the history, its times put back from its node's clock to virtual time.
 #[derive(Clone, Debug)]
-pub struct Recorded<'a> {
+pub struct Recorded {
     /// The record as its coordinator made it. Its times are by the node's own clock.
-    pub record: &'a TxnRecord,
+    pub record: TxnRecord,
     /// How it ended as far as its client was told.
     pub status: Status,
     /// What it did, in order; without its reads if a crash ended it.
-    pub operations: Cow<'a, [Operation]>,
+    pub operations: Vec<Operation>,
     /// When it began, or up to 2 ns before.
     pub begin: VirtualTime,
     /// When its client was told of its end, or up to 2 ns after; `None` if it never was.
@@ -110,7 +108,7 @@ impl Journal {
     pub(super) fn transactions<'a>(
         &'a self,
         clock: &'a LocalClock,
-    ) -> impl Iterator<Item = Recorded<'a>> {
+    ) -> impl Iterator<Item = Recorded> {
         self.segments.iter().flat_map(move |segment| {
             let transactions = segment.recorder.transactions().enumerate();
             transactions.map(move |(place, (record, operations))| {
@@ -126,13 +124,13 @@ impl Journal {
 }
 
 impl Segment {
-    fn recorded<'a>(
-        &'a self,
+    fn recorded(
+        &self,
         place: usize,
-        record: &'a TxnRecord,
-        operations: &'a [Operation],
+        record: TxnRecord,
+        operations: impl Iterator<Item = Operation>,
         clock: &LocalClock,
-    ) -> Recorded<'a> {
+    ) -> Recorded {
         // Drift costs the way back up to two nanoseconds; they must not order what overlapped.
         let slack = if clock.is_exact() { Span::ZERO } else { Span::from_nanos(2) };
         let waited = self.waited.iter().find(|(waited, _)| *waited == place);
@@ -142,12 +140,8 @@ impl Segment {
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
         let lost = self.crashed || matches!(waited, Some((_, None)));
-        let operations = if lost {
-            let writes = operations.iter().filter(|it| matches!(it, Operation::Write { .. }));
-            Cow::Owned(writes.cloned().collect())
-        } else {
-            Cow::Borrowed(operations)
-        };
+        let operations =
+            operations.filter(|it| !lost || matches!(it, Operation::Write { .. })).collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
         // the way back goes by another piece of it, and may come out late by a part of the turn.
         let begin = clock.virtual_at(record.begin);

@@ -59,13 +59,13 @@ pub struct HostHistory {
 impl HostHistory {
     /// The transactions begun here over all lives of the node, in the order they ended; none
     /// unless a history was asked for.
-    pub fn transactions(&self) -> impl Iterator<Item = Recorded<'_>> {
+    pub fn transactions(&self) -> impl Iterator<Item = Recorded> {
         self.journal.transactions(&self.clock)
     }
 }
 
 impl Remains for HostHistory {
-    fn told(&self) -> impl Iterator<Item = Told<'_>> {
+    fn told(&self) -> impl Iterator<Item = Told> {
         self.transactions().map(|recorded| Told {
             record: recorded.record,
             status: recorded.status,

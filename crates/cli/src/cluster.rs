@@ -1,0 +1,119 @@
+//! `muesli cluster`: a local cluster of real processes.
+
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+
+use crate::local::{LocalCluster, Plan};
+use crate::table;
+
+const DIR: &str = "./muesli-cluster";
+
+#[derive(Args, Clone, Debug)]
+struct UpOptions {
+    /// How many servers
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    nodes: usize,
+    /// How many repositories hold the keys, dealt to the servers in turn [default: as many]
+    #[arg(long, value_name = "N")]
+    repositories: Option<usize>,
+    /// How many repositories hold each key
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    replicas: usize,
+    /// The protocol
+    #[arg(long, value_name = "NAME", default_value = "score")]
+    protocol: String,
+    /// Keep data in memory only: they end with the processes
+    #[arg(long)]
+    memory: bool,
+    /// A further key of every server's file; `muesli start --help` lists them
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    extra: Vec<String>,
+}
+
+/// The command's options.
+pub fn command() -> Command {
+    let dir = Arg::new("dir")
+        .long("dir")
+        .value_name("DIR")
+        .global(true)
+        .default_value(DIR)
+        .value_parser(value_parser!(PathBuf))
+        .help("The cluster's folder");
+    let node = || Arg::new("node").required(true).value_parser(value_parser!(usize)).help("Which");
+    Command::new("cluster")
+        .about("A local cluster of real processes")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(dir)
+        .subcommand(UpOptions::augment_args(Command::new("up").about("Start one")))
+        .subcommand(Command::new("down").about("Stop it"))
+        .subcommand(Command::new("status").about("Say how its nodes do"))
+        .subcommand(Command::new("kill").about("End a node as a crash does").arg(node()))
+        .subcommand(Command::new("restart").about("Start a node again").arg(node()))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let (name, matches) = matches.subcommand().expect("a subcommand is required");
+    let dir = matches.get_one::<PathBuf>("dir").expect("it has a default");
+    // Absolute, so that it can be told apart in a list of processes.
+    let dir = std::path::absolute(dir)?;
+    let node = || *matches.get_one::<usize>("node").expect("it is required");
+    let said = match name {
+        "up" => up(&dir, &UpOptions::from_arg_matches(matches)?)?,
+        "down" => format!("{} nodes stopped", LocalCluster::open(&dir)?.down()?),
+        "status" => status(&LocalCluster::open(&dir)?),
+        "kill" => {
+            LocalCluster::open(&dir)?.kill(node())?;
+            format!("node {} is dead", node())
+        }
+        "restart" => {
+            let cluster = LocalCluster::open(&dir)?;
+            if cluster.process(node()).is_some() {
+                cluster.stop(node())?;
+            }
+            cluster.start(node())?;
+            cluster.wait_until_ready(node())?;
+            format!("node {} serves", node())
+        }
+        _ => unreachable!("every subcommand is listed here"),
+    };
+    let _ = writeln!(stdout(), "{said}"); // A reader that has gone away is no matter.
+    Ok(0)
+}
+
+fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
+    let plan = Plan {
+        nodes: options.nodes,
+        repositories: options.repositories.unwrap_or(options.nodes.max(options.replicas)),
+        replicas: options.replicas,
+        protocol: options.protocol.clone(),
+        durable: !options.memory,
+        extra: options.extra.clone(),
+    };
+    let cluster = LocalCluster::up(dir, &plan)?;
+    Ok(format!("{} nodes serve at {}", cluster.nodes(), cluster.addresses().join(", ")))
+}
+
+fn status(cluster: &LocalCluster) -> String {
+    let numbers = ["ready", "servers", "clients", "in-doubt", "messages-sent"];
+    let header = ["node", "address", "process"].into_iter().chain(numbers);
+    let mut table = table::new(header.map(str::to_owned).collect());
+    for node in 0..cluster.nodes() {
+        let process = cluster.process(node);
+        let process = process.map_or("dead".to_owned(), |it| it.as_raw_nonzero().to_string());
+        let visited = cluster.visit(node).ok();
+        let number = |name: &str| {
+            let number = visited.as_ref().and_then(|visited| visited.status_of(name));
+            number.map_or("-".to_owned(), |number| number.to_string())
+        };
+        let start = [node.to_string(), cluster.addresses()[node].clone(), process];
+        table.add_row(start.into_iter().chain(numbers.map(number)));
+    }
+    table.to_string()
+}

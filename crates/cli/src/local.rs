@@ -1,0 +1,330 @@
+//! A cluster of processes on this machine.
+//!
+//! Its folder holds a file of keys, the output and the process number of each node, so that one
+//! command can start it and another one stop it. A process number is used only while the process
+//! that has it was started with that node's file: numbers are given again by the system.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use muesli_cluster::visit::{self, Visited};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a node may take to come up, or to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a node may take to say how it does.
+const VISIT_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a new cluster is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub nodes: usize,
+    pub repositories: usize,
+    pub replicas: usize,
+    pub protocol: String,
+    /// Whether data survive the processes.
+    pub durable: bool,
+    /// Further keys, as lines of the file.
+    pub extra: Vec<String>,
+}
+
+/// A cluster in a folder.
+#[derive(Clone, Debug)]
+pub struct LocalCluster {
+    dir: PathBuf,
+    addresses: Vec<String>,
+}
+
+impl LocalCluster {
+    /// Starts a new cluster in `dir`, and waits until it serves.
+    ///
+    /// # Errors
+    /// There is one already, or it does not come up.
+    pub fn up(dir: &Path, plan: &Plan) -> anyhow::Result<LocalCluster> {
+        if let Ok(before) = LocalCluster::open(dir)
+            && (0..before.nodes()).any(|node| before.process(node).is_some())
+        {
+            bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
+        }
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let addresses = free_addresses(plan.nodes)?;
+        fs::write(dir.join("addresses"), addresses.join("\n"))?;
+        let cluster = LocalCluster { dir: dir.to_owned(), addresses };
+        for node in 0..plan.nodes {
+            cluster.write_config(node, plan)?;
+        }
+        for node in 0..plan.nodes {
+            cluster.start(node)?;
+        }
+        for node in 0..plan.nodes {
+            cluster.wait_until_ready(node)?;
+        }
+        Ok(cluster)
+    }
+
+    /// The cluster in `dir`, whatever state it is in.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn open(dir: &Path) -> anyhow::Result<LocalCluster> {
+        let text = fs::read_to_string(dir.join("addresses"))
+            .with_context(|| format!("there is no cluster in {}", dir.display()))?;
+        let addresses = text.lines().map(str::to_owned).collect();
+        Ok(LocalCluster { dir: dir.to_owned(), addresses })
+    }
+
+    /// How many nodes it has.
+    pub fn nodes(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Where its nodes listen.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    fn folder(&self, node: usize) -> PathBuf {
+        self.dir.join(format!("node-{node}"))
+    }
+
+    fn config(&self, node: usize) -> PathBuf {
+        self.folder(node).join("muesli.toml")
+    }
+
+    fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
+        fs::create_dir_all(self.folder(node))?;
+        let data = self.folder(node).join("data");
+        let lines = [
+            format!("node = {node}"),
+            format!("listen = {:?}", self.addresses[node]),
+            format!("servers = {:?}", self.addresses),
+            format!("repositories = {}", plan.repositories),
+            format!("replicas = {}", plan.replicas),
+            format!("protocol = {:?}", plan.protocol),
+            format!("durability = {:?}", if plan.durable { "log" } else { "memory" }),
+            format!("data_dir = {:?}", data.display().to_string()),
+        ];
+        let text = lines.iter().chain(&plan.extra).map(|line| format!("{line}\n"));
+        Ok(fs::write(self.config(node), text.collect::<String>())?)
+    }
+
+    /// Starts a node that does not run. Does not wait until it serves.
+    ///
+    /// # Errors
+    /// It runs, or cannot be started.
+    pub fn start(&self, node: usize) -> anyhow::Result<()> {
+        self.check(node)?;
+        if let Some(process) = self.process(node) {
+            bail!("node {node} runs already, as process {}", process.as_raw_nonzero());
+        }
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder(node).join("output"))
+            .context("cannot keep the node's output")?;
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut command = Command::new(program);
+        command.arg("start").arg("--config").arg(self.config(node));
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        // Signals from the terminal are for the command, not for the cluster that it leaves.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().context("cannot start a node")?;
+        fs::write(self.folder(node).join("pid"), child.id().to_string())?;
+        // The system shows a new process a moment before its arguments.
+        let deadline = Instant::now() + PATIENCE;
+        while self.process(node).is_none()
+            && child.try_wait()?.is_none()
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Its end is to be noticed while this process runs, or its number would stay taken.
+        std::thread::spawn(move || child.wait());
+        Ok(())
+    }
+
+    /// The process of a node, if it runs.
+    pub fn process(&self, node: usize) -> Option<Pid> {
+        let text = fs::read_to_string(self.folder(node).join("pid")).ok()?;
+        let number: i32 = text.trim().parse().ok()?;
+        let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
+        let config = self.config(node);
+        let mine = command.split(|byte| *byte == 0);
+        let mine = mine.into_iter().any(|part| part == config.as_os_str().as_encoded_bytes());
+        if mine { Pid::from_raw(number) } else { None }
+    }
+
+    fn check(&self, node: usize) -> anyhow::Result<()> {
+        let nodes = self.nodes();
+        if node >= nodes {
+            bail!("there is no node {node}; there are nodes 0 to {}", nodes - 1);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to a node; the process that got it.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn signal(&self, node: usize, signal: Signal) -> anyhow::Result<Pid> {
+        self.check(node)?;
+        let Some(process) = self.process(node) else { bail!("node {node} does not run") };
+        kill_process(process, signal).with_context(|| format!("cannot signal node {node}"))?;
+        Ok(process)
+    }
+
+    /// Ends a node at once, as a crash does, and waits until it is gone.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn kill(&self, node: usize) -> anyhow::Result<()> {
+        let process = self.signal(node, Signal::KILL)?;
+        wait_until_over(process)
+    }
+
+    /// Tells a node to stop, and waits until it has.
+    ///
+    /// # Errors
+    /// It does not run, or does not stop.
+    pub fn stop(&self, node: usize) -> anyhow::Result<()> {
+        let process = self.signal(node, Signal::TERM)?;
+        // One that is stopped by a signal cannot hear another one.
+        let _ = self.signal(node, Signal::CONT); // It may have ended by now.
+        wait_until_over(process)
+    }
+
+    /// Stops the nodes that run; how many there were.
+    ///
+    /// # Errors
+    /// One does not stop, even by force.
+    pub fn down(&self) -> anyhow::Result<usize> {
+        let nodes = 0..self.nodes();
+        let running: Vec<_> = nodes.filter(|&node| self.process(node).is_some()).collect();
+        for &node in &running {
+            let _ = self.signal(node, Signal::TERM); // Waited for below, if it runs still.
+        }
+        for &node in &running {
+            if self.process(node).is_some() && self.stop(node).is_err() {
+                self.kill(node)?;
+            }
+        }
+        Ok(running.len())
+    }
+
+    /// How a node says it does.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn visit(&self, node: usize) -> anyhow::Result<Visited> {
+        Ok(visit::status(&self.addresses[node], "score", VISIT_WITHIN)?)
+    }
+
+    /// Waits until a node has found the others.
+    ///
+    /// # Errors
+    /// It ends, or does not find them in time.
+    pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = match self.visit(node) {
+                Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
+                Ok(_) => "it is still looking for the others".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let gone = self.process(node).is_none();
+            if gone || Instant::now() > deadline {
+                let output = self.last_words(node);
+                bail!("node {node} does not come up: {said}; its last words: {output}");
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The last line that a node has printed.
+    pub fn last_words(&self, node: usize) -> String {
+        let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
+        text.lines().last().unwrap_or("none").to_owned()
+    }
+}
+
+/// Waits until a process is over: its files are closed, and its ports free.
+///
+/// # Errors
+/// It is not in time.
+fn wait_until_over(process: Pid) -> anyhow::Result<()> {
+    let number = process.as_raw_nonzero();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // The state follows the name, which is in parentheses.
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        // Another thread may still wait for a disk, and keep the files open.
+        let threads = fs::read_dir(format!("/proc/{number}/task")).map_or(0, Iterator::count);
+        if matches!(state, None | Some('Z' | 'X')) && threads <= 1 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("process {number} has not ended within {} s", PATIENCE.as_secs());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Ports that the system does not give to those who dial: while a node is down, a port among
+/// those could be taken by whoever dials it.
+const PORTS: std::ops::Range<u16> = 10_240..32_000;
+
+/// Addresses of the loopback interface that are free now: bound all at once and let go.
+fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
+    let mut bound = Vec::new();
+    for port in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
+        if bound.len() == count {
+            break;
+        }
+        bound.extend(TcpListener::bind(("127.0.0.1", port)));
+    }
+    if bound.len() < count {
+        bail!("cannot find {count} free ports on 127.0.0.1");
+    }
+    bound.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+}
+
+/// A cluster that is stopped when this is dropped.
+pub struct Temporary {
+    pub cluster: LocalCluster,
+    _dir: tempfile::TempDir,
+}
+
+impl Temporary {
+    /// Starts a cluster in a folder of its own.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn up(plan: &Plan) -> anyhow::Result<Temporary> {
+        let dir = tempfile::Builder::new().prefix("muesli-").tempdir()?;
+        let cluster = match LocalCluster::up(dir.path(), plan) {
+            Ok(cluster) => cluster,
+            Err(error) => {
+                if let Ok(cluster) = LocalCluster::open(dir.path()) {
+                    let _ = cluster.down(); // What came up in part; the first error is told.
+                }
+                return Err(error);
+            }
+        };
+        Ok(Temporary { cluster, _dir: dir })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Err(error) = self.cluster.down() {
+            eprintln!("muesli: {error:#}");
+        }
+    }
+}

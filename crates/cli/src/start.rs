@@ -1,0 +1,73 @@
+//! `muesli start`: serves, until SIGTERM or SIGINT.
+
+use std::collections::BTreeMap;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use muesli_cluster::{Durability, Server, ServerOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::config::{Config, KEYS};
+
+const AFTER: &str = "\
+Each option is also a key of the file (`key = value`, with underscores) and a variable of the \
+environment (MUESLI_KEY); options come before the environment, and that before the file.";
+
+/// The command's options.
+pub fn command() -> Command {
+    let command = Command::new("start")
+        .about("Serve: alone, or as one of a cluster's servers")
+        .after_help(AFTER)
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("A file of keys, in TOML"),
+        );
+    KEYS.iter().fold(command, |command, key| {
+        let default = if key.default.is_empty() { "none" } else { key.default };
+        command.arg(
+            Arg::new(key.name)
+                .long(key.option())
+                .value_name(key.value)
+                .help(format!("{} [default: {default}]", key.help)),
+        )
+    })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out, or the server cannot go on.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let given = |key: &'static str| Some((key, matches.get_one::<String>(key)?.clone()));
+    let options: BTreeMap<_, _> = KEYS.iter().filter_map(|key| given(key.name)).collect();
+    let file = matches.get_one::<PathBuf>("config");
+    let variable = |name: &str| std::env::var(name).ok();
+    let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
+    let node = config.server.node.0;
+    let data = match &config.server.durability {
+        Durability::Memory => "data live in memory only and end with this process".to_owned(),
+        Durability::Log(dir) => format!("data are in {}", dir.display()),
+    };
+    let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
+    let server = Server::open(ServerOptions { notice, ..config.server })?;
+    let stop = server.stop();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stop.stop();
+        }
+    });
+    // Whoever started this may read the address; that it has gone away is no matter.
+    let mut out = stdout();
+    let _ = writeln!(out, "node {node} listens on {}; {data}", server.address());
+    let _ = out.flush();
+    server.run()?;
+    let _ = writeln!(out, "node {node} stopped");
+    Ok(0)
+}

@@ -1,0 +1,260 @@
+//! Real processes: servers started by the command line, clients in this process and in others.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use muesli::{Connect, Db, Error, SpaceOptions};
+use muesli_cluster::visit;
+use muesli_workloads::embedded::{self, Embedded, Length};
+use muesli_workloads::history::by_versions;
+use muesli_workloads::registry::find;
+use muesli_workloads::simulated::promise;
+use muesli_workloads::tally::Tallies;
+use std::sync::Arc;
+
+fn muesli(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
+    command.args(arguments);
+    command
+}
+
+fn said(output: &Output) -> String {
+    let texts = [&output.stdout, &output.stderr];
+    texts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+}
+
+/// A cluster in a folder of its own, stopped and removed when dropped.
+struct Cluster {
+    dir: tempfile::TempDir,
+}
+
+impl Cluster {
+    fn up(arguments: &[&str]) -> Cluster {
+        let cluster = Cluster { dir: tempfile::tempdir().unwrap() };
+        assert!(cluster.says(&[&["up"], arguments].concat()).contains("serve at"));
+        cluster
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let dir = self.dir.path().to_str().unwrap();
+        let all = [&["cluster"], arguments, &["--dir", dir]].concat();
+        muesli(&all).output().unwrap()
+    }
+
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
+        said(&output)
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.dir.path().join("addresses")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn node(&self, node: usize) -> PathBuf {
+        self.dir.path().join(format!("node-{node}"))
+    }
+
+    fn status(&self, node: usize, name: &str) -> u64 {
+        let visited = visit::status(&self.addresses()[node], "score", Duration::from_secs(20));
+        visited.unwrap().status_of(name).unwrap()
+    }
+
+    fn connect(&self, history: bool) -> Db {
+        let addresses = self.addresses();
+        let give_up_after = Duration::from_secs(2);
+        let connect = Connect { addresses, history, give_up_after, ..Connect::default() };
+        Db::connect_with(connect).unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.run(&["down"]);
+    }
+}
+
+fn output_of(node: &Path) -> String {
+    std::fs::read_to_string(node.join("output")).unwrap()
+}
+
+/// Runs transfers over a client of this process and judges their history.
+fn bank_holds(cluster: &Cluster, transactions: u64) {
+    let workload = find("bank").unwrap().build(&["keys=200".to_owned()], 8).unwrap();
+    let tallies = Arc::new(Tallies::new(8));
+    let plan = Embedded {
+        options: muesli::Options::default(),
+        warm_up: Duration::ZERO,
+        length: Length::Transactions(transactions),
+        seed: 1,
+    };
+    let db = cluster.connect(true);
+    let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
+    assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);
+    let history = by_versions(&outcome.reports, &outcome.catalog, Default::default()).unwrap();
+    let (level, options) = promise("score").unwrap();
+    let verdict = muesli_check::check(&history, level, &options);
+    assert!(verdict.holds(), "{verdict}");
+    assert!(outcome.tally.committed > 0);
+}
+
+#[test]
+fn three_processes_keep_their_promises_and_stop_when_told() {
+    let cluster = Cluster::up(&["--nodes", "3", "--replicas", "2"]);
+    bank_holds(&cluster, 2_000);
+    let table = cluster.says(&["status"]);
+    assert!(!table.contains("dead"), "{table}");
+    assert!(cluster.says(&["down"]).contains("3 nodes stopped"));
+    for node in 0..3 {
+        let last = output_of(&cluster.node(node));
+        assert!(last.trim_end().ends_with(&format!("node {node} stopped")), "{last}");
+    }
+    assert!(cluster.says(&["status"]).matches("dead").count() == 3);
+}
+
+/// A client process in the middle of its work.
+fn client(cluster: &Cluster) -> Child {
+    let addresses = cluster.addresses().join(",");
+    let arguments =
+        ["bench", "bank", "--driver", "cluster", "--connect", &addresses, "--seconds", "60"];
+    let mut command = muesli(&arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_client_that_dies_leaves_nothing_in_doubt() {
+    let cluster = Cluster::up(&["--nodes", "3", "--replicas", "2", "--memory"]);
+    for _ in 0..3 {
+        let before = cluster.status(0, "messages-sent");
+        let mut client = client(&cluster);
+        // In the middle: thousands of messages were answered.
+        while cluster.status(0, "messages-sent") < before + 5_000 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+    for node in 0..3 {
+        while cluster.status(node, "clients") + cluster.status(node, "in-doubt") > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    every_account_can_be_written(&cluster);
+}
+
+/// The data of other clients are there: everybody can still read and write all of them.
+fn every_account_can_be_written(cluster: &Cluster) {
+    let db = cluster.connect(false);
+    let accounts = db.space("accounts").unwrap();
+    let rows = db.blocking().transact(move |tx| async move {
+        let keys: Vec<_> = (0..1_000).map(|key: u32| key.to_string()).collect();
+        let found = tx.get_many(accounts, keys.iter().map(String::as_str)).await?;
+        for (key, value) in keys.iter().zip(&found) {
+            tx.put(accounts, key.as_str(), value.clone().expect("every account was loaded"))
+                .await?;
+        }
+        Ok(found.len())
+    });
+    assert_eq!(rows, Ok(1_000));
+}
+
+#[test]
+fn a_durable_node_comes_back_with_what_was_committed() {
+    let cluster = Cluster::up(&["--nodes", "3", "--replicas", "2"]);
+    let db = cluster.connect(false);
+    let counters = db.create_space("counters", SpaceOptions::default()).unwrap();
+    let counters = counters.typed::<u64, u64>();
+    for round in 1..=6u64 {
+        let node = (round % 3).to_string();
+        cluster.says(&["kill", &node]);
+        assert!(cluster.says(&["restart", &node]).contains("serves"));
+        let seen = db.strict().blocking().transact(move |tx| async move {
+            for key in 0..30 {
+                let seen = counters.get(&tx, &key).await?.unwrap_or(0);
+                if seen != round - 1 {
+                    return Err(Error::rollback(format!("{key} is {seen} in round {round}")));
+                }
+                counters.put(&tx, &key, &round).await?;
+            }
+            Ok(())
+        });
+        assert_eq!(seen, Ok(()));
+    }
+}
+
+#[test]
+fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() {
+    let cluster = Cluster::up(&["--nodes", "2", "--memory"]);
+    let db = cluster.connect(false);
+    let space = db.create_space("s", SpaceOptions::default()).unwrap();
+    let write = move |db: &Db| {
+        db.blocking().transact(move |tx| async move {
+            for key in 0..20u8 {
+                tx.put(space, vec![key], "value").await?;
+            }
+            Ok(())
+        })
+    };
+    write(&db).unwrap();
+    cluster.says(&["kill", "1"]);
+    let error = write(&db).unwrap_err();
+    assert!(matches!(error, Error::Unknown { .. } | Error::Timeout { .. }), "{error}");
+    let again = cluster.run(&["restart", "1"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(said(&again).contains("node 1 has lost its data"), "{}", said(&again));
+}
+
+#[test]
+fn sigterm_ends_a_lone_server_with_status_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let arguments = ["start", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
+    for _ in 0..2 {
+        let mut server = muesli(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines =
+            std::io::BufRead::lines(std::io::BufReader::new(server.stdout.take().unwrap()));
+        let said = lines.by_ref().map(Result::unwrap).find(|line| line.contains("listens on"));
+        let said = said.unwrap();
+        let address = said.split("listens on ").nth(1).unwrap().split(';').next().unwrap();
+        let db = Db::connect([address]).unwrap();
+        db.create_space("s", SpaceOptions::default()).unwrap();
+        let id = rustix::process::Pid::from_child(&server);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        assert_eq!(server.wait().unwrap().code(), Some(0));
+        assert_eq!(lines.last().unwrap().unwrap(), "node 0 stopped");
+    }
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("muesli.toml");
+    std::fs::write(&file, "replicsa = 2").unwrap();
+    let file = file.to_str().unwrap();
+    let none = dir.path().join("none");
+    let none = none.to_str().unwrap();
+    let mistakes: &[(&[&str], &str)] = &[
+        (&["start", "--config", file], "`replicsa`; the nearest is `replicas`"),
+        (
+            &["start", "--replicas", "2", "--listen", "127.0.0.1:0", "--data-dir", none],
+            "2 replicas",
+        ),
+        (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
+        (&["start", "--protocol", "tea", "--listen", "127.0.0.1:0"], "no protocol `tea`"),
+        (&["cluster", "status", "--dir", none], "no cluster in"),
+        (&["bench", "bank", "--connect", "127.0.0.1:1"], "driver cluster"),
+        (
+            &["bench", "bank", "--driver", "cluster", "--connect", "127.0.0.1:1"],
+            "no server of 127.0.0.1:1",
+        ),
+    ];
+    for (arguments, part) in mistakes {
+        let output = muesli(arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(part), "{arguments:?}: {error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    }
+}

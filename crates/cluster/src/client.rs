@@ -1,0 +1,288 @@
+//! A native client: a loop in the application's process that coordinates its transactions and
+//! speaks to the servers directly.
+//!
+//! The client is a node without repositories. Its number is drawn at random above those of
+//! servers, and its incarnation too, so that no transaction id is ever used twice. It may die at
+//! any moment: participants finish its transactions by themselves.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muesli_core::{Catalog, Effects, Limits, Nanos, Node, NodeId, Protocol, Recorder, Settings};
+use muesli_core::{SpaceOptions, catalog::CatalogError};
+use muesli_protocols::{Choice, choose};
+use thiserror::Error;
+
+use crate::door::{Command, Door, Job};
+use crate::hello::{ClusterId, Life, Station as Kind};
+use crate::log::Memory;
+use crate::machine::Machine;
+use crate::map::{Map, SpaceParts};
+use crate::network::Network;
+use crate::peers::{Identity, Peers};
+use crate::signal::Signal;
+use crate::station::{Clock, Station};
+use crate::targets::Targets;
+use crate::turn::{Loop, WAKER};
+
+/// How a client connects.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// Addresses of servers, `host:port`; one that answers is enough.
+    pub addresses: Vec<String>,
+    /// The cluster; zero takes whichever answers.
+    pub cluster: ClusterId,
+    /// The protocol, by name.
+    pub protocol: String,
+    /// Number of the database in this process, as the engine of the loop answers to it.
+    pub database: u64,
+    /// Size limits, checked here before anything is sent.
+    pub limits: Limits,
+    /// Whether what transactions do is recorded.
+    pub history: bool,
+    /// How long to look for the servers.
+    pub connect_within: Duration,
+    /// How long an operation may wait for its answer.
+    pub give_up_after: Duration,
+    /// How long to wait for the keeper of the map when a space is made.
+    pub space_within: Duration,
+    /// Limits and times of connections.
+    pub network: Network,
+}
+
+impl Default for ClientOptions {
+    fn default() -> ClientOptions {
+        ClientOptions {
+            addresses: Vec::new(),
+            cluster: ClusterId(0),
+            protocol: "score".to_owned(),
+            database: 0,
+            limits: Limits::default(),
+            history: false,
+            connect_within: Duration::from_secs(5),
+            give_up_after: Duration::from_secs(10),
+            space_within: Duration::from_secs(5),
+            network: Network::default(),
+        }
+    }
+}
+
+/// Why a client cannot be connected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// Nobody answered.
+    #[error("no server of {addresses} answered within {within_ms} ms: {trouble}")]
+    Nobody {
+        /// Who was asked.
+        addresses: String,
+        /// For how long, in milliseconds.
+        within_ms: u64,
+        /// The last that went wrong.
+        trouble: String,
+    },
+    /// The cluster wants nothing of this client.
+    #[error("the cluster refused: {0}")]
+    Refused(String),
+    /// No address was given.
+    #[error("no address of a server was given")]
+    NoAddress,
+    /// No such protocol.
+    #[error("{0}")]
+    Protocol(String),
+    /// The system has no poller or thread left.
+    #[error("the system refused: {0}")]
+    System(String),
+}
+
+/// Why a space was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SpaceError {
+    /// The keeper of the map said no.
+    #[error("{0}")]
+    Refused(String),
+    /// It did not answer; the space may have been made.
+    #[error("no answer from the node that keeps the map within {0} ms; ask again")]
+    Timeout(u64),
+    /// The client was closed.
+    #[error("the client is closed")]
+    Closed,
+}
+
+/// A connected client; its loop runs on a thread of its own.
+pub struct Client {
+    door: Arc<Door>,
+    space_within: Duration,
+    thread: Mutex<Option<JoinHandle<Option<Recorder>>>>,
+}
+
+impl Client {
+    /// Connects: finds the cluster, learns its map, and connects to all of its servers, or to
+    /// those that answer in time.
+    ///
+    /// # Errors
+    /// Nobody answers, or the cluster refuses.
+    pub fn connect(options: ClientOptions) -> Result<Client, ConnectError> {
+        if options.addresses.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        let within = options.connect_within;
+        let addresses = options.addresses.join(", ");
+        let client = choose(&options.protocol.clone(), Start(options))
+            .map_err(|error| ConnectError::Protocol(error.to_string()))??;
+        let standing = client.door.wait_until(within, |standing| {
+            let all = standing.map.as_ref().is_some_and(|map| {
+                map.servers.iter().all(|(server, _)| standing.up.contains(server))
+            });
+            all || standing.failed.is_some()
+        });
+        if let Some(why) = &standing.failed {
+            return Err(ConnectError::Refused(why.clone()));
+        }
+        if standing.up.is_empty() {
+            let trouble = standing.trouble.clone().unwrap_or_else(|| "no answer".to_owned());
+            let within_ms = within.as_millis() as u64;
+            return Err(ConnectError::Nobody { addresses, within_ms, trouble });
+        }
+        drop(standing);
+        Ok(client)
+    }
+
+    /// Spaces and placement, as they are known here by now.
+    ///
+    /// # Panics
+    /// Never: a connected client knows the map.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        let standing = self.door.standing();
+        standing.map.as_ref().expect("it is known since connecting").catalog.clone()
+    }
+
+    /// The map, as it is known here by now.
+    pub fn map(&self) -> Option<Map> {
+        self.door.standing().map.clone()
+    }
+
+    /// The servers that are connected now.
+    pub fn servers_up(&self) -> Vec<NodeId> {
+        self.door.standing().up.iter().copied().collect()
+    }
+
+    /// Hands a job to the loop.
+    ///
+    /// # Errors
+    /// The job back, if the loop has stopped.
+    pub fn submit(&self, job: Job) -> Result<(), Job> {
+        self.door.submit(job)
+    }
+
+    /// Makes a space, or finds it there already. Not from a task on the loop.
+    ///
+    /// # Errors
+    /// It exists with other options, or the node that keeps the map does not answer.
+    pub fn create_space(&self, name: &str, space: &SpaceOptions) -> Result<(), SpaceError> {
+        let known = self.catalog().with_space(name, space.clone());
+        match known.map_err(|error: CatalogError| SpaceError::Refused(error.to_string()))? {
+            same if same.epoch == self.catalog().epoch => return Ok(()),
+            _ => {}
+        }
+        let (sender, receiver) = mpsc::channel();
+        let command = Command::CreateSpace(SpaceParts::of(name, space), sender);
+        self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
+        self.door.signal.raise();
+        match receiver.recv_timeout(self.space_within) {
+            Ok(None) => Ok(()),
+            Ok(Some(why)) => Err(SpaceError::Refused(why)),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                Err(SpaceError::Timeout(self.space_within.as_millis() as u64))
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(SpaceError::Closed),
+        }
+    }
+
+    /// How many messages it has sent, as of its last turn.
+    pub fn messages(&self) -> u64 {
+        self.door.sent.load(Ordering::Relaxed)
+    }
+
+    /// Stops the loop; what it recorded, the first time.
+    pub fn close(&self) -> Option<Recorder> {
+        self.door.stop();
+        let mut thread = self.thread.lock().unwrap_or_else(|broken| broken.into_inner());
+        let mine = |it: &JoinHandle<_>| it.thread().id() == std::thread::current().id();
+        if thread.as_ref().is_some_and(mine) {
+            return None; // The last handle was dropped by a task of the loop.
+        }
+        thread.take()?.join().ok().flatten()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+struct Start(ClientOptions);
+
+impl Choice for Start {
+    type Output = Result<Client, ConnectError>;
+
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Client, ConnectError> {
+        start::<P>(self.0, rules)
+    }
+}
+
+fn start<P: Protocol>(options: ClientOptions, rules: P::Rules) -> Result<Client, ConnectError> {
+    let system = |error: std::io::Error| ConnectError::System(error.to_string());
+    let poll = mio::Poll::new().map_err(system)?;
+    let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
+    let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let (for_loop, space_within) = (door.clone(), options.space_within);
+    let run = move || {
+        let peers = peers(&options);
+        let station = station::<P>(&options, &rules, peers.me.node);
+        let ran = Loop::new(station, peers, poll, for_loop.clone(), options.network).run();
+        match ran {
+            Ok(recorder) => Some(recorder),
+            Err(failed) => {
+                for_loop.change(|standing| standing.failed = Some(failed.to_string()));
+                None
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("muesli-client".to_owned());
+    let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
+    Ok(Client { door, space_within, thread })
+}
+
+fn peers(options: &ClientOptions) -> Peers {
+    let me = Identity {
+        cluster: options.cluster,
+        protocol: options.protocol.clone(),
+        station: Kind::Client,
+        // Servers have small numbers.
+        node: NodeId(fastrand::u32(1 << 31..)),
+        life: Life(fastrand::u64(1..)),
+    };
+    Peers::new(me, None, None, Targets::anybody(&options.addresses))
+}
+
+fn station<P: Protocol>(options: &ClientOptions, rules: &P::Rules, me: NodeId) -> Station<P> {
+    let settings = Settings {
+        limits: options.limits,
+        hash_seed: fastrand::u64(..),
+        give_up_after: Nanos(options.give_up_after.as_nanos() as u64),
+        ..Settings::default()
+    };
+    // Until the first server tells the map, there is nothing; any map is newer than epoch 0.
+    let mut nothing = Catalog::new(&[NodeId(0)], 1, &[]).expect("one repository can be");
+    nothing.epoch = 0;
+    let incarnation = fastrand::u32(1..);
+    let node = Node::new(me, incarnation, Arc::new(nothing), Arc::new(settings), rules);
+    let recorder = options.history.then(|| Box::new(Recorder::new()));
+    let effects = Effects { recorder, ..Effects::default() };
+    let log = Box::new(Memory::default());
+    let machine = Machine::new(node, effects, log, options.network.frame_bytes_max);
+    Station::new(options.database, machine, Clock::new())
+}

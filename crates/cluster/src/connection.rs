@@ -1,0 +1,154 @@
+//! One TCP connection: its socket, what has arrived of its next frame, and how it stands.
+
+use std::io::{self, Read, Write};
+
+use mio::net::TcpStream;
+use muesli_core::{Nanos, NodeId};
+
+use crate::hello::{HELLO_BYTES_MAX, Life, Station};
+
+/// How a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Dialled, and not connected yet.
+    Dialling,
+    /// Connected; the hello went out.
+    AwaitWelcome,
+    /// Accepted; nobody has said who it is.
+    AwaitHello,
+    /// Messages pass.
+    Up { node: NodeId, station: Station, life: Life },
+    /// A refusal was sent: what still comes is thrown away, until the other end closes.
+    Closing,
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    pub stream: TcpStream,
+    pub stage: Stage,
+    /// For one that was dialled, the number of its target.
+    pub target: Option<usize>,
+    /// What has arrived of a frame that is not whole.
+    input: Vec<u8>,
+    /// There may be something to read.
+    pub readable: bool,
+    /// The socket took less than it was given; it will say when it can take more.
+    pub blocked: bool,
+    pub opened: Nanos,
+    /// When the last whole frame came.
+    pub heard: Nanos,
+    pub spoke: Nanos,
+    /// Since when a frame is not whole.
+    pub partial_since: Option<Nanos>,
+    /// Since when too much waits to be sent.
+    pub crowded_since: Option<Nanos>,
+}
+
+/// What came of reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    Nothing,
+    Bytes(usize),
+    Closed,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream, stage: Stage, target: Option<usize>, now: Nanos) -> Connection {
+        Connection {
+            stream,
+            stage,
+            target,
+            input: Vec::new(),
+            readable: false,
+            blocked: false,
+            opened: now,
+            heard: now,
+            spoke: now,
+            partial_since: None,
+            crowded_since: None,
+        }
+    }
+
+    /// Who is at the other end, where that is known.
+    pub fn node(&self) -> Option<NodeId> {
+        match self.stage {
+            Stage::Up { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// Whether a client or a visitor is at the other end.
+    pub fn is_guest(&self) -> bool {
+        match self.stage {
+            Stage::Up { station, .. } => station != Station::Server,
+            Stage::AwaitHello | Stage::Closing => true,
+            Stage::Dialling | Stage::AwaitWelcome => false,
+        }
+    }
+
+    /// The longest body of a frame that is taken now.
+    pub fn frame_bytes_max(&self, most: usize) -> usize {
+        match self.stage {
+            Stage::AwaitHello => HELLO_BYTES_MAX.min(most),
+            _ => most,
+        }
+    }
+
+    /// Reads once into `scratch`.
+    pub fn read(&mut self, scratch: &mut [u8]) -> Arrived {
+        match self.stream.read(scratch) {
+            Ok(0) => Arrived::Closed,
+            Ok(count) => {
+                // A short read has emptied the socket; the poller tells of what comes next.
+                self.readable = count == scratch.len();
+                Arrived::Bytes(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Arrived::Nothing
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Arrived::Nothing,
+            Err(_) => Arrived::Closed,
+        }
+    }
+
+    /// Writes once; how many bytes were taken. `None`: the connection is broken.
+    pub fn write(&mut self, bytes: &[u8], now: Nanos) -> Option<usize> {
+        match self.stream.write(bytes) {
+            Ok(count) => {
+                self.blocked = count < bytes.len();
+                self.spoke = now;
+                Some(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.blocked = true;
+                Some(0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Some(0),
+            Err(_) => None,
+        }
+    }
+
+    /// What has arrived before and is no whole frame, with `arrived` after it. Where nothing had,
+    /// that is `arrived` itself, uncopied.
+    pub fn join<'a>(&mut self, arrived: &'a [u8], joined: &'a mut Vec<u8>) -> &'a [u8] {
+        if self.input.is_empty() {
+            return arrived;
+        }
+        self.input.extend_from_slice(arrived);
+        *joined = std::mem::take(&mut self.input);
+        joined
+    }
+
+    /// Keeps what is not a whole frame yet: `rest` is the end of what [`join`](Self::join) gave.
+    pub fn keep(&mut self, rest: &[u8], now: Nanos) {
+        self.partial_since = (!rest.is_empty()).then(|| self.partial_since.unwrap_or(now));
+        self.input = rest.to_vec();
+    }
+
+    /// A whole frame has come.
+    pub fn hear(&mut self, now: Nanos) {
+        self.heard = now;
+        self.partial_since = None;
+    }
+}

@@ -1,0 +1,106 @@
+//! What drivers say to each other beside the protocol's messages.
+
+use muesli_core::wire::{Reader, Wire, WireError};
+
+use crate::map::{MapParts, SpaceParts};
+
+/// A message between drivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// To the keeper of the map: there is to be this space.
+    CreateSpace {
+        /// The sender's number for the answer.
+        request: u64,
+        /// The space.
+        space: SpaceParts,
+    },
+    /// The keeper's answer: done, or why not. The map was sent before it.
+    SpaceCreated {
+        /// The number of the request.
+        request: u64,
+        /// Why it could not be done.
+        refused: Option<String>,
+    },
+    /// The map as it is now; older ones are out of date.
+    Map(MapParts),
+    /// From a visitor: how do you do?
+    AskStatus,
+    /// The answer, as lines of `name value`.
+    Status(Vec<(String, u64)>),
+}
+
+impl Wire for Control {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Control::CreateSpace { request, space } => {
+                out.push(0);
+                request.encode(out);
+                space.encode(out);
+            }
+            Control::SpaceCreated { request, refused } => {
+                out.push(1);
+                request.encode(out);
+                refused.encode(out);
+            }
+            Control::Map(map) => {
+                out.push(2);
+                map.encode(out);
+            }
+            Control::AskStatus => out.push(3),
+            Control::Status(lines) => {
+                out.push(4);
+                lines.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Control, WireError> {
+        let at = input.position();
+        Ok(match u8::decode(input)? {
+            0 => {
+                Control::CreateSpace { request: Wire::decode(input)?, space: Wire::decode(input)? }
+            }
+            1 => Control::SpaceCreated {
+                request: Wire::decode(input)?,
+                refused: Wire::decode(input)?,
+            },
+            2 => Control::Map(Wire::decode(input)?),
+            3 => Control::AskStatus,
+            4 => Control::Status(Wire::decode(input)?),
+            other => return Err(WireError::no_variant("message between drivers", at, other)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn controls_come_back(
+            request: u64, name: String, refused: Option<String>, lines: Vec<(String, u64)>,
+        ) {
+            let space = SpaceParts { name, ..SpaceParts::default() };
+            for control in [
+                Control::CreateSpace { request, space },
+                Control::SpaceCreated { request, refused },
+                Control::Map(MapParts::default()),
+                Control::AskStatus,
+                Control::Status(lines),
+            ] {
+                let mut bytes = Vec::new();
+                control.encode(&mut bytes);
+                prop_assert_eq!(Control::decode_all(&bytes), Ok(control));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_control_or_refused(bytes: Vec<u8>) {
+            let _ = Control::decode_all(&bytes);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What other threads see of a loop.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::ArrayQueue;
+use muesli_core::NodeId;
+use muesli_core::client::Task;
+
+use crate::map::{Map, SpaceParts};
+use crate::signal::Signal;
+
+/// Work for a loop: makes the task that does it.
+pub type Job = Box<dyn FnOnce() -> Task + Send>;
+
+/// So many jobs from other threads may wait for a loop; further ones wait to be handed over.
+const JOBS_MAX: usize = 1 << 16;
+
+/// Something that another thread asks of a loop's driver.
+pub(crate) enum Command {
+    /// There is to be this space; the answer is why not, if not.
+    CreateSpace(SpaceParts, mpsc::Sender<Option<String>>),
+}
+
+/// How a loop stands, as others may know.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// The map, once it is known.
+    pub map: Option<Map>,
+    /// The servers that are connected.
+    pub up: BTreeSet<NodeId>,
+    /// The last reason why somebody could not be connected to.
+    pub trouble: Option<String>,
+    /// Why the loop gave up, if it did.
+    pub failed: Option<String>,
+}
+
+/// The way into a loop from other threads.
+pub(crate) struct Door {
+    pub jobs: ArrayQueue<Job>,
+    pub commands: Mutex<Vec<Command>>,
+    pub signal: Arc<Signal>,
+    pub sent: AtomicU64,
+    stop: AtomicBool,
+    standing: Mutex<Standing>,
+    changed: Condvar,
+}
+
+impl Door {
+    pub fn new(signal: Arc<Signal>) -> Door {
+        Door {
+            jobs: ArrayQueue::new(JOBS_MAX),
+            commands: Mutex::new(Vec::new()),
+            signal,
+            sent: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            standing: Mutex::new(Standing::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Tells the loop to stop.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.signal.raise();
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    pub fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    /// Changes the standing and tells those who wait for that.
+    pub fn change(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.standing());
+        self.changed.notify_all();
+    }
+
+    /// Waits until `enough` of the standing, for at most so long; the standing then.
+    pub fn wait_until(
+        &self,
+        at_most: Duration,
+        enough: impl Fn(&Standing) -> bool,
+    ) -> MutexGuard<'_, Standing> {
+        let deadline = Instant::now() + at_most;
+        let mut standing = self.standing();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if enough(&standing) || left.is_zero() {
+                return standing;
+            }
+            let waited = self.changed.wait_timeout(standing, left);
+            standing = waited.unwrap_or_else(|broken| broken.into_inner()).0;
+        }
+    }
+
+    /// Hands a job over; back if the loop has stopped.
+    pub fn submit(&self, mut job: Job) -> Result<(), Job> {
+        loop {
+            if self.is_stopping() {
+                return Err(job);
+            }
+            match self.jobs.push(job) {
+                Ok(()) => break,
+                Err(back) => job = back,
+            }
+            self.signal.raise();
+            std::thread::yield_now(); // Back-pressure: the loop has more work than it can hold.
+        }
+        self.signal.raise();
+        Ok(())
+    }
+}

@@ -1,0 +1,432 @@
+//! How connections begin and end: accepted or dialled, welcomed or refused, dead or closed.
+
+use std::io::Write as _;
+
+use mio::net::TcpStream;
+use muesli_core::wire::{Reader, Wire};
+use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role};
+
+use crate::connection::{Connection, Stage};
+use crate::frame::{Frame, Kind};
+use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
+use crate::map::{Map, MapParts};
+use crate::outgoing::Outgoing;
+use crate::turn::{Failed, Loop};
+
+/// So many connections are accepted in one turn.
+const ACCEPTS_PER_TURN: usize = 256;
+/// How long whoever was refused may take to close.
+const CLOSING_AT_MOST: Nanos = Nanos::from_millis(1_000);
+
+impl<P: Protocol> Loop<P> {
+    /// Accepts who is waiting.
+    pub(crate) fn accept(&mut self, now: Nanos) {
+        for turn in 0.. {
+            let Some(listener) = &self.peers.listener else { return };
+            let Ok((stream, _)) = listener.accept() else { return };
+            if self.peers.count() >= self.network.connections_max {
+                self.turn_away(stream);
+                continue;
+            }
+            self.open(Connection::new(stream, Stage::AwaitHello, None, now));
+            if turn == ACCEPTS_PER_TURN {
+                // The poller tells only once; the rest is looked for in the next turn.
+                self.accept_again = true;
+                return;
+            }
+        }
+    }
+
+    /// Says why, if the socket takes it at once, and closes.
+    fn turn_away(&mut self, mut stream: TcpStream) {
+        self.peers.turned_away += 1;
+        let most = self.network.connections_max;
+        let text = format!("there are {most} connections already, which is the limit");
+        let mut last = Outgoing::default();
+        last.frame(Kind::Refusal, &Refusal { reason: Reason::Full, text });
+        let _ = stream.write(last.ready()); // Who does not hear it sees the connection close.
+    }
+
+    /// Dials who is to be dialled.
+    pub(crate) fn dial(&mut self, now: Nanos) {
+        while let Some(number) = self.peers.targets.next_due(now) {
+            let Some(target) = self.peers.targets.get(number) else { return };
+            let address = target.address.clone();
+            let dialled = target.resolve().and_then(|at| {
+                TcpStream::connect(at).map_err(|error| format!("cannot reach {address}: {error}"))
+            });
+            let opened = dialled.map(|stream| {
+                self.open(Connection::new(stream, Stage::Dialling, Some(number), now))
+            });
+            if let Err(why) = opened {
+                self.on_unreachable(number, why, now);
+            }
+        }
+    }
+
+    fn on_unreachable(&mut self, number: usize, why: String, now: Nanos) {
+        let pauses = (self.network.redial_first, self.network.redial_most);
+        self.peers.targets.failed(number, now, pauses);
+        self.door.change(|standing| standing.trouble = Some(why));
+    }
+
+    /// A connection that was dialled is there, or has failed.
+    pub(crate) fn on_dialled(&mut self, place: usize, now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        let failed = connection.stream.take_error().ok().flatten();
+        let (here, there) = (connection.stream.local_addr(), connection.stream.peer_addr());
+        let oneself = matches!((here, &there), (Ok(here), Ok(there)) if here == *there);
+        // Where nobody listens, the system can connect a socket to itself.
+        if failed.is_some() || there.is_err() || oneself {
+            let why = failed.map_or("it does not answer".to_owned(), |error| error.to_string());
+            self.close(place, now, &why);
+            return;
+        }
+        connection.stage = Stage::AwaitWelcome;
+        let me = &self.peers.me;
+        let hello = Hello {
+            cluster: me.cluster,
+            protocol: me.protocol.clone(),
+            station: me.station,
+            node: me.node,
+            life: me.life,
+            lives: self.peers.lives(),
+        };
+        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Hello, &hello);
+    }
+
+    /// A whole frame has come.
+    pub(crate) fn on_frame(&mut self, place: usize, frame: Frame<'_>, now: Nanos) {
+        let Some(connection) = self.peers.at(place) else { return };
+        let done = match (connection.stage, frame.kind) {
+            (Stage::AwaitHello, Kind::Hello) => {
+                Hello::decode_all(frame.body).map(|hello| self.on_hello(place, hello, now))
+            }
+            (Stage::AwaitWelcome, Kind::Welcome) => {
+                Welcome::decode_all(frame.body).map(|welcome| self.on_welcome(place, welcome, now))
+            }
+            (Stage::AwaitWelcome | Stage::Up { .. }, Kind::Refusal) => {
+                Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
+            }
+            (Stage::Up { node, station, .. }, Kind::Messages) if station != Station::Visitor => {
+                self.on_messages(node, frame.body)
+            }
+            (Stage::Up { .. }, Kind::Control) => {
+                Wire::decode_all(frame.body).map(|control| self.on_control(place, control))
+            }
+            (Stage::Up { .. }, Kind::Alive) => Ok(()),
+            (stage, kind) => {
+                let text = format!("a frame {kind:?} is out of place in {stage:?}");
+                self.refuse(place, Reason::Misunderstood, text, now);
+                return;
+            }
+        };
+        if let Err(error) = done {
+            let text = format!("a frame {:?} cannot be decoded: {error}", frame.kind);
+            self.refuse(place, Reason::Misunderstood, text, now);
+        }
+    }
+
+    /// Takes the messages of a frame to the node. What names something that is not there is left
+    /// out: its sender has another map, and says it again when it has this one.
+    fn on_messages(&mut self, from: NodeId, body: &[u8]) -> Result<(), muesli_core::WireError> {
+        let mut body = Reader::new(body);
+        let machine = &mut *self.station.machine.borrow_mut();
+        let me = machine.node.id();
+        while body.left() > 0 {
+            let (to, sender) = (Role::decode(&mut body)?, Role::decode(&mut body)?);
+            let message = P::Message::decode(&mut body)?;
+            if !P::is_about(&message, machine.node.catalog()) {
+                self.peers.astray += 1;
+                continue;
+            }
+            let from = muesli_core::Address { node: from, role: sender };
+            let to = muesli_core::Address { node: me, role: to };
+            machine.deliver(Envelope { from, to, message });
+        }
+        Ok(())
+    }
+
+    fn on_hello(&mut self, place: usize, hello: Hello, now: Nanos) {
+        if let Err((reason, text)) = self.judge(&hello) {
+            self.refuse(place, reason, text, now);
+            return;
+        }
+        let Hello { station, node, life, .. } = hello;
+        let before = self.station.machine.borrow().outbox.place_of(node);
+        if let Some(before) = before.filter(|_| station != Station::Visitor) {
+            // The same process once more: it has noticed before us that the link is dead.
+            self.close(before, now, "the other end dialled again");
+        }
+        let Some(map) = &self.peers.map else { return };
+        let welcome = Welcome {
+            cluster: self.peers.me.cluster,
+            node: self.peers.me.node,
+            life: self.peers.me.life,
+            lives: self.peers.lives(),
+            map: MapParts::from(map),
+        };
+        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Welcome, &welcome);
+        self.come_up(place, node, station, life);
+    }
+
+    /// Whether whoever says hello may come in.
+    fn judge(&mut self, hello: &Hello) -> Result<(), (Reason, String)> {
+        let (me, map) = (&self.peers.me, self.peers.map.as_ref());
+        if hello.cluster != ClusterId(0) && hello.cluster != me.cluster {
+            let text = format!("this is cluster {:x}, not {:x}", me.cluster.0, hello.cluster.0);
+            return Err((Reason::Cluster, text));
+        }
+        if hello.protocol != me.protocol {
+            let text = format!("this cluster runs protocol `{}`", me.protocol);
+            return Err((Reason::Protocol, text));
+        }
+        let is_server = map.is_some_and(|map| map.address_of(hello.node).is_some());
+        if hello.station == Station::Visitor {
+            return Ok(());
+        }
+        if is_server != (hello.station == Station::Server) || hello.node == me.node {
+            let text = format!("node {} cannot come in as a {:?}", hello.node.0, hello.station);
+            return Err((Reason::Taken, text));
+        }
+        if hello.station == Station::Server {
+            return self.learn_lives(hello.node, hello.life, &hello.lives);
+        }
+        self.judge_client(hello)
+    }
+
+    fn judge_client(&self, hello: &Hello) -> Result<(), (Reason, String)> {
+        let unmet = self.peers.unmet();
+        if !unmet.is_empty() {
+            let names: Vec<_> = unmet.iter().map(|node| node.0.to_string()).collect();
+            let text = format!("not ready: still looking for nodes {}", names.join(", "));
+            return Err((Reason::NotReady, text));
+        }
+        let before = self.station.machine.borrow().outbox.place_of(hello.node);
+        let other = before.and_then(|place| self.peers.at(place)).is_some_and(
+            |connection| !matches!(connection.stage, Stage::Up { life, .. } if life == hello.life),
+        );
+        if other {
+            return Err((Reason::Taken, format!("another client has the number {}", hello.node.0)));
+        }
+        for (node, life) in &hello.lives {
+            if self.peers.lives.get(node).is_some_and(|known| known != life) {
+                return Err((Reason::Lost, lost(*node)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of a server's life and of the lives that it knows.
+    fn learn_lives(
+        &mut self,
+        node: NodeId,
+        life: Life,
+        lives: &[(NodeId, Life)],
+    ) -> Result<(), (Reason, String)> {
+        let me = self.peers.me.node;
+        for &(node, life) in lives.iter().chain([&(node, life)]) {
+            let known = self.peers.lives.get(&node).copied();
+            if known.is_none() {
+                self.peers.lives.insert(node, life);
+            } else if known != Some(life) {
+                if node == me && self.peers.me.station == Station::Server {
+                    self.failed = Some(Failed::Refused(lost(node)));
+                }
+                return Err((Reason::Lost, lost(node)));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_welcome(&mut self, place: usize, welcome: Welcome, now: Nanos) {
+        let Some(number) = self.peers.at(place).and_then(|connection| connection.target) else {
+            return;
+        };
+        let expected = self.peers.targets.get(number).and_then(|target| target.node);
+        if expected.is_some_and(|node| node != welcome.node) {
+            let text = format!("this is node {}, not the one that was dialled", welcome.node.0);
+            self.refuse(place, Reason::Taken, text, now);
+            return;
+        }
+        if let Err((reason, text)) = self.learn_lives(welcome.node, welcome.life, &welcome.lives) {
+            self.give_up(text.clone());
+            self.refuse(place, reason, text, now);
+            return;
+        }
+        if self.peers.me.cluster == ClusterId(0) {
+            self.peers.me.cluster = welcome.cluster;
+        }
+        let (node, life) = (welcome.node, welcome.life);
+        match Map::try_from(welcome.map) {
+            Ok(map) => self.on_map(map),
+            Err(error) => {
+                self.refuse(place, Reason::Misunderstood, error.to_string(), now);
+                return;
+            }
+        }
+        let number = match (&self.peers.map, self.peers.targets.is_searching()) {
+            (Some(map), true) => self.peers.targets.found(map, node),
+            _ => number,
+        };
+        self.peers.targets.succeeded(number, self.network.redial_first);
+        if let Some(connection) = self.peers.at_mut(place) {
+            connection.target = Some(number);
+        }
+        self.come_up(place, node, Station::Server, life);
+    }
+
+    fn come_up(&mut self, place: usize, node: NodeId, station: Station, life: Life) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        connection.stage = Stage::Up { node, station, life };
+        if station == Station::Visitor {
+            return;
+        }
+        self.station.machine.borrow_mut().outbox.name(place, node);
+        if station == Station::Server {
+            self.peers.met.insert(node);
+            self.tell_map(place);
+            self.door.change(|standing| {
+                standing.up.insert(node);
+            });
+        }
+    }
+
+    fn on_refusal(&mut self, place: usize, refusal: Refusal, now: Nanos) {
+        match refusal.reason {
+            Reason::Cluster | Reason::Protocol | Reason::Lost => {
+                self.give_up(refusal.text.clone());
+            }
+            Reason::Misunderstood
+            | Reason::Taken
+            | Reason::Full
+            | Reason::NotReady
+            | Reason::Stopping => {}
+        }
+        self.close(place, now, &refusal.text);
+    }
+
+    /// There is no use in trying further.
+    fn give_up(&mut self, text: String) {
+        self.door.change(|standing| standing.failed = Some(text.clone()));
+        self.failed.get_or_insert(Failed::Refused(text));
+    }
+
+    /// Says why, and closes when the other end has had time to hear it.
+    pub(crate) fn refuse(&mut self, place: usize, reason: Reason, text: String, now: Nanos) {
+        if reason == Reason::Misunderstood {
+            self.peers.misunderstood += 1;
+        }
+        self.leave(place);
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        connection.stage = Stage::Closing;
+        connection.opened = now;
+        let refusal = Refusal { reason, text };
+        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Refusal, &refusal);
+        self.write(place, now);
+        if let Some(connection) = self.peers.at(place) {
+            // The other end sees the end of the stream after the refusal, and closes.
+            let _ = connection.stream.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    /// Nobody is at `place` any more, as far as messages go.
+    fn leave(&mut self, place: usize) {
+        let Some(connection) = self.peers.at(place) else { return };
+        let (stage, node) = (connection.stage, connection.node());
+        self.station.machine.borrow_mut().outbox.close(place, node);
+        if let Stage::Up { node, station: Station::Server, .. } = stage {
+            self.door.change(|standing| {
+                standing.up.remove(&node);
+            });
+        }
+    }
+
+    /// Closes a connection: what waits for it is lost, and whoever is to be dialled is dialled
+    /// again later.
+    pub(crate) fn close(&mut self, place: usize, now: Nanos, why: &str) {
+        self.leave(place);
+        let Some(connection) = self.peers.remove(place) else { return };
+        let Some(number) = connection.target else { return };
+        let address = self.peers.targets.get(number).map(|target| target.address.clone());
+        let address = address.unwrap_or_default();
+        self.on_unreachable(number, format!("{address}: {why}"), now);
+    }
+
+    /// Looks after times: who is to be dialled, who was silent or slow for too long, and to whom
+    /// a sign of life is due.
+    pub(crate) fn keep_house(&mut self, now: Nanos) {
+        if self.accept_again {
+            self.accept_again = false;
+            self.accept(now);
+        }
+        self.dial(now);
+        let mut overdue = Vec::new();
+        let station = self.station.clone();
+        let mut machine = station.machine.borrow_mut();
+        for (place, connection) in self.peers.all_mut() {
+            let waiting = machine.outbox.waiting_at(place);
+            let crowded = waiting > self.network.outgoing_bytes_high;
+            connection.crowded_since = crowded.then(|| connection.crowded_since.unwrap_or(now));
+            if let Some(why) = overdue_reason(connection, waiting, &self.network, now) {
+                overdue.push((place, why));
+                continue;
+            }
+            let up = matches!(connection.stage, Stage::Up { .. });
+            if up && waiting == 0 && passed(connection.spoke, self.network.alive_every, now) {
+                connection.spoke = now;
+                machine.outbox.to(place).alive();
+            }
+        }
+        drop(machine);
+        for (place, why) in overdue {
+            self.close(place, now, why);
+        }
+    }
+
+    /// Tells everybody that this process stops.
+    pub(crate) fn say_farewell(&mut self, now: Nanos) {
+        self.peers.listener = None;
+        let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
+        for place in places {
+            self.write(place, now);
+            self.refuse(place, Reason::Stopping, "the process is stopping".to_owned(), now);
+        }
+    }
+}
+
+fn lost(node: NodeId) -> String {
+    format!(
+        "node {} has lost its data: it was started anew without what it held in memory; \
+         start the whole cluster anew, or use a durable log",
+        node.0
+    )
+}
+
+fn passed(since: Nanos, most: std::time::Duration, now: Nanos) -> bool {
+    (now - since).0 > most.as_nanos() as u64
+}
+
+/// Why a connection is to be closed now, if it is.
+fn overdue_reason(
+    connection: &Connection,
+    waiting: usize,
+    network: &crate::network::Network,
+    now: Nanos,
+) -> Option<&'static str> {
+    let since = |since: Option<Nanos>| since.is_some_and(|at| passed(at, network.slow_after, now));
+    match connection.stage {
+        Stage::Closing => (now - connection.opened > CLOSING_AT_MOST).then_some("it was refused"),
+        Stage::Dialling | Stage::AwaitHello | Stage::AwaitWelcome => {
+            let late = passed(connection.opened, network.hello_within, now);
+            late.then_some("nobody said hello in time")
+        }
+        Stage::Up { .. } if waiting > network.outgoing_bytes_max => {
+            Some("too much waits to be sent to it")
+        }
+        Stage::Up { .. } if since(connection.crowded_since) => Some("it takes in too slowly"),
+        Stage::Up { .. } if since(connection.partial_since) => Some("a frame took too long"),
+        Stage::Up { .. } => passed(connection.heard, network.dead_after, now)
+            .then_some("it was silent for too long"),
+    }
+}

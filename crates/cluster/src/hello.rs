@@ -1,0 +1,208 @@
+//! Who speaks: the first frames of a connection.
+//!
+//! Whoever dialled says [`Hello`]; whoever was dialled answers [`Welcome`] with the map of the
+//! cluster, or [`Refusal`] and closes. Until then neither takes anything else, and no frame may
+//! be longer than [`HELLO_BYTES_MAX`].
+//!
+//! A process has a *life*: a number drawn when its data began. Where data live in memory only,
+//! each start of a process is a new life, and whoever knew the old one knows that its data are
+//! lost: a node that comes back empty among others that hold its transactions would answer reads
+//! as if nothing had been written. So lives are told along, and a node of a new life is refused.
+
+use std::fmt;
+
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{NodeId, wire_struct};
+
+use crate::map::MapParts;
+
+/// The longest body of a frame from somebody who has not been welcomed, in bytes.
+pub const HELLO_BYTES_MAX: usize = 16 << 10;
+
+/// The cluster that a process belongs to; zero asks for whichever answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClusterId(pub u64);
+
+/// A life of a process's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life(pub u64);
+
+/// What kind of process speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Station {
+    /// It holds repositories.
+    Server,
+    /// It runs transactions for an application.
+    Client,
+    /// It wants to be told something, and is no node.
+    Visitor,
+}
+
+/// The first frame of whoever dialled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The cluster it belongs to, or looks for.
+    pub cluster: ClusterId,
+    /// The protocol it speaks, by name.
+    pub protocol: String,
+    /// What it is.
+    pub station: Station,
+    /// Its name.
+    pub node: NodeId,
+    /// Its life.
+    pub life: Life,
+    /// The lives of the servers as it knows them.
+    pub lives: Vec<(NodeId, Life)>,
+}
+
+/// The answer of whoever was dialled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// Its name.
+    pub node: NodeId,
+    /// Its life.
+    pub life: Life,
+    /// The lives of the servers as it knows them.
+    pub lives: Vec<(NodeId, Life)>,
+    /// Where everything is.
+    pub map: MapParts,
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// What came is no frame, or not what belongs there.
+    Misunderstood,
+    /// Another cluster.
+    Cluster,
+    /// Another protocol.
+    Protocol,
+    /// Somebody else of that name is here.
+    Taken,
+    /// The data of an earlier life are lost.
+    Lost,
+    /// So many connections are open already.
+    Full,
+    /// The node is still looking for the others; try again.
+    NotReady,
+    /// The node is stopping.
+    Stopping,
+}
+
+/// The last frame of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why, for programs.
+    pub reason: Reason,
+    /// Why, for people.
+    pub text: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Wire for ClusterId {
+    const LEAST_BYTES: usize = 8;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<ClusterId, WireError> {
+        u64::decode(input).map(ClusterId)
+    }
+}
+
+impl Wire for Life {
+    const LEAST_BYTES: usize = 8;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Life, WireError> {
+        u64::decode(input).map(Life)
+    }
+}
+
+const STATIONS: [Station; 3] = [Station::Server, Station::Client, Station::Visitor];
+
+impl Wire for Station {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Station, WireError> {
+        let found = input.variant("station", STATIONS.len() as u8)?;
+        Ok(STATIONS[usize::from(found)])
+    }
+}
+
+const REASONS: [Reason; 8] = [
+    Reason::Misunderstood,
+    Reason::Cluster,
+    Reason::Protocol,
+    Reason::Taken,
+    Reason::Lost,
+    Reason::Full,
+    Reason::NotReady,
+    Reason::Stopping,
+];
+
+impl Wire for Reason {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Reason, WireError> {
+        let found = input.variant("reason of a refusal", REASONS.len() as u8)?;
+        Ok(REASONS[usize::from(found)])
+    }
+}
+
+wire_struct!(Hello {
+    cluster: ClusterId,
+    protocol: String,
+    station: Station,
+    node: NodeId,
+    life: Life,
+    lives: Vec<(NodeId, Life)>,
+});
+wire_struct!(Welcome {
+    cluster: ClusterId,
+    node: NodeId,
+    life: Life,
+    lives: Vec<(NodeId, Life)>,
+    map: MapParts,
+});
+wire_struct!(Refusal { reason: Reason, text: String });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_station_and_reason_comes_back() {
+        for station in STATIONS {
+            let mut out = Vec::new();
+            station.encode(&mut out);
+            assert_eq!(Station::decode_all(&out), Ok(station));
+        }
+        for reason in REASONS {
+            let mut out = Vec::new();
+            let refusal = Refusal { reason, text: format!("{reason:?}") };
+            refusal.encode(&mut out);
+            assert_eq!(Refusal::decode_all(&out), Ok(refusal));
+        }
+        assert!(Reason::decode_all(&[REASONS.len() as u8]).is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! Muesli over TCP: the driver whose nodes are processes.
+//!
+//! # The problem
+//! The same nodes that run embedded and simulated are to run on machines that crash, hang, send
+//! garbage and lose each other, and a slow one among them must not make the others' memory grow.
+//!
+//! # The idea
+//! One loop per process ([`turn`]) is one node, over one poller. A turn reads once from each
+//! connection, steps the node, and writes once per destination, so that system calls, which are
+//! what such a driver costs, are shared by all messages of the turn. Client processes run the
+//! same loop with no repositories: their transactions are coordinated there, and servers are
+//! spoken to directly.
+//!
+//! # Why it keeps the contract
+//! A link between two nodes is one TCP connection: messages arrive in order, and when it breaks,
+//! an unknown suffix is lost. What cannot be sent (no connection, too long for a frame) is lost
+//! like a suffix; protocols say it again. Effects leave in order, and one that depends on a log
+//! position waits until the [`log`] says that it is stable. Bytes are judged at the door: frames
+//! carry checksums, decoders are safe on any bytes, and messages that name what is not there are
+//! left out.
+//!
+//! # Rooms
+//! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
+//! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
+//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`]:
+//! what survives. [`server`] and
+//! [`client`] put them together.
+
+pub mod client;
+mod connection;
+pub mod control;
+mod door;
+pub mod durable;
+pub mod frame;
+mod handshake;
+pub mod hello;
+pub mod log;
+mod machine;
+pub mod map;
+pub mod network;
+mod operations;
+mod outgoing;
+mod peers;
+pub mod server;
+mod signal;
+mod spaces;
+mod station;
+mod targets;
+mod tasks;
+mod turn;
+pub mod visit;
+
+pub use client::{Client, ClientOptions, ConnectError, SpaceError};
+pub use door::Job;
+pub use hello::{ClusterId, Life};
+pub use machine::Counts;
+pub use map::Map;
+pub use network::Network;
+pub use server::{Durability, Server, ServerOptions, StartError, Stop};
+pub use turn::Failed;

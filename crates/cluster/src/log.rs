@@ -1,0 +1,66 @@
+//! Where a node's records go, and when they are stable: the seam for durable logs.
+//!
+//! The driver appends every record as the node makes it, begins to make them stable once a turn,
+//! and lets nothing leave that depends on a record before the log says that it is stable.
+
+use muesli_core::{LogPosition, Protocol, RepositoryId};
+use thiserror::Error;
+
+/// The log cannot be relied on any more. The node stops; nothing is taken for written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the log failed: {0}")]
+pub struct LogFailure(pub String);
+
+/// A log of one node. Positions count the records appended in this life of the process, from 1.
+pub trait Log<P: Protocol> {
+    /// Appends a record, which is not stable yet.
+    ///
+    /// # Errors
+    /// Nothing more can be made stable.
+    fn append(&mut self, repository: RepositoryId, record: &P::Record) -> Result<(), LogFailure>;
+
+    /// Begins to make stable all that was appended; called at most once a turn. Where that takes
+    /// time, another thread does it, and wakes the loop by the waker that the log was made with.
+    /// Answers whether so much waits already that no new work should be taken.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    fn sync(&mut self) -> Result<bool, LogFailure>;
+
+    /// Up to which position records are stable now; never falls.
+    ///
+    /// # Errors
+    /// What was to be made stable is not, and may be lost.
+    fn stable(&mut self) -> Result<LogPosition, LogFailure>;
+
+    /// Makes stable all that was appended, and ends.
+    ///
+    /// # Errors
+    /// As [`stable`](Self::stable).
+    fn close(self: Box<Self>) -> Result<(), LogFailure>;
+}
+
+/// `durability = "memory"`: nothing survives the process, so all is as stable as it will be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    appended: u64,
+}
+
+impl<P: Protocol> Log<P> for Memory {
+    fn append(&mut self, _: RepositoryId, _: &P::Record) -> Result<(), LogFailure> {
+        self.appended += 1;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<bool, LogFailure> {
+        Ok(false)
+    }
+
+    fn stable(&mut self) -> Result<LogPosition, LogFailure> {
+        Ok(LogPosition(self.appended))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), LogFailure> {
+        Ok(())
+    }
+}

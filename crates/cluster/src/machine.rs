@@ -1,0 +1,203 @@
+//! A loop's node with what it waits for and what it has to say: where effects are performed.
+//!
+//! Log before speak is kept here: an effect that depends on log position N waits in `gated` until
+//! the log says that N is stable. What is gated when the process dies was never said.
+
+use std::collections::BTreeMap;
+
+use muesli_core::{
+    Effect, Effects, Envelope, LogPosition, Nanos, Node, OpId, OpResult, Protocol, Role,
+};
+
+use crate::log::{Log, LogFailure};
+use crate::operations::{Alarm, Alarms, Operations};
+use crate::outgoing::Outbox;
+
+/// What the machine did, for reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages sent to other nodes.
+    pub sent: u64,
+    /// Messages to nodes that were not connected: lost, as a broken link loses them.
+    pub unsent: u64,
+    /// Messages that do not fit into a frame.
+    pub oversize: u64,
+}
+
+enum Gated<M> {
+    Message(Envelope<M>),
+    Answer(OpId, OpResult),
+}
+
+/// A node and its surroundings.
+pub(crate) struct Machine<P: Protocol> {
+    pub node: Node<P>,
+    pub effects: Effects<P>,
+    pub operations: Operations,
+    pub alarms: Alarms,
+    pub outbox: Outbox,
+    pub counts: Counts,
+    pub random: fastrand::Rng,
+    log: Option<Box<dyn Log<P>>>,
+    /// So much waits for the log that no new work is taken.
+    pub congested: bool,
+    /// Why the log cannot be relied on any more: nothing that waits for it leaves.
+    pub failure: Option<LogFailure>,
+    /// Whether records were appended since the last sync began.
+    appended: bool,
+    gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
+    stable: LogPosition,
+    frame_bytes_max: usize,
+}
+
+impl<P: Protocol> Machine<P> {
+    pub fn new(
+        node: Node<P>,
+        effects: Effects<P>,
+        log: Box<dyn Log<P>>,
+        frame_bytes_max: usize,
+    ) -> Machine<P> {
+        Machine {
+            node,
+            effects,
+            operations: Operations::default(),
+            alarms: Alarms::default(),
+            outbox: Outbox::default(),
+            counts: Counts::default(),
+            random: fastrand::Rng::new(),
+            log: Some(log),
+            congested: false,
+            failure: None,
+            appended: false,
+            gated: BTreeMap::new(),
+            stable: LogPosition(0),
+            frame_bytes_max,
+        }
+    }
+
+    /// Takes a message to the node and performs what follows.
+    pub fn deliver(&mut self, envelope: Envelope<P::Message>) {
+        self.node.deliver(envelope, &mut self.effects);
+        self.perform();
+    }
+
+    /// Performs what the node asked for.
+    #[inline]
+    pub fn perform(&mut self) {
+        // Speaking to the node itself makes further effects.
+        while !self.effects.list.is_empty() {
+            let mut list = std::mem::take(&mut self.effects.list);
+            for effect in list.drain(..) {
+                self.perform_one(effect);
+            }
+            if self.effects.list.is_empty() {
+                self.effects.list = list;
+            }
+        }
+    }
+
+    fn perform_one(&mut self, effect: Effect<P::Message, P::Record>) {
+        match effect {
+            Effect::Send { envelope, after } if after <= self.stable => self.speak(envelope),
+            Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
+            Effect::Complete { op, result, after } if after <= self.stable => {
+                self.operations.answer(op, result);
+            }
+            Effect::Complete { op, result, after } => {
+                self.gate(after, Gated::Answer(op, result));
+            }
+            Effect::Log { repository, record } => {
+                self.appended = true;
+                if let (Some(log), None) = (&mut self.log, &self.failure) {
+                    self.failure = log.append(repository, &record).err();
+                }
+            }
+            Effect::SetTimer { role, timer, after } => {
+                self.alarms.set(self.effects.now + after, Alarm::Timer(role, timer));
+            }
+        }
+    }
+
+    fn gate(&mut self, after: LogPosition, gated: Gated<P::Message>) {
+        self.gated.entry(after).or_default().push(gated);
+    }
+
+    fn speak(&mut self, envelope: Envelope<P::Message>) {
+        let Envelope { from, to, message } = envelope;
+        if to.node == self.node.id() {
+            self.node.deliver(Envelope { from, to, message }, &mut self.effects);
+            return;
+        }
+        let Some(place) = self.outbox.place_of(to.node) else {
+            self.counts.unsent += 1;
+            return;
+        };
+        let most = self.frame_bytes_max;
+        if self.outbox.to(place).message(from.role, to.role, &message, most) {
+            self.counts.sent += 1;
+        } else {
+            self.counts.oversize += 1;
+        }
+    }
+
+    /// Rings the alarms that are due; true if there were any.
+    pub fn ring_alarms(&mut self) -> bool {
+        let mut any = false;
+        while let Some(alarm) = self.alarms.due(self.effects.now) {
+            any = true;
+            match alarm {
+                Alarm::Sleep(op) => self.operations.answer(op, OpResult::Awake),
+                Alarm::Timer(role, timer) => self.timer(role, timer),
+            }
+        }
+        any
+    }
+
+    fn timer(&mut self, role: Role, timer: u32) {
+        self.node.timer(role, timer, &mut self.effects);
+        self.perform();
+    }
+
+    /// Begins to make stable what was logged, and lets go what waited for what is stable now.
+    ///
+    /// # Errors
+    /// The log failed: the process must stop.
+    pub fn settle_log(&mut self) -> Result<(), LogFailure> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if std::mem::take(&mut self.appended) || self.congested {
+            self.congested = log.sync()?;
+        }
+        if self.gated.is_empty() {
+            return Ok(());
+        }
+        self.stable = self.stable.max(log.stable()?);
+        while let Some(entry) = self.gated.first_entry()
+            && *entry.key() <= self.stable
+        {
+            for gated in entry.remove() {
+                match gated {
+                    Gated::Message(envelope) => self.speak(envelope),
+                    Gated::Answer(op, result) => self.operations.answer(op, result),
+                }
+            }
+            self.perform();
+        }
+        Ok(())
+    }
+
+    /// Makes stable what was logged, and ends the log.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn close_log(&mut self) -> Result<(), LogFailure> {
+        self.log.take().map_or(Ok(()), Log::close)
+    }
+
+    /// The time of this turn.
+    pub fn now(&self) -> Nanos {
+        self.effects.now
+    }
+}

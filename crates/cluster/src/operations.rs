@@ -1,0 +1,142 @@
+//! Operations that wait for answers, and alarms that wait for their time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::task::{Poll, Waker};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use muesli_core::{Nanos, OpId, OpResult, Role};
+
+enum Waiting {
+    Nobody,
+    Somebody(Waker),
+    Answered(OpResult),
+    Forgotten,
+}
+
+/// Operations of clients on a loop.
+#[derive(Default)]
+pub(crate) struct Operations {
+    waiting: HashMap<u64, Waiting, FixedState>,
+}
+
+impl Operations {
+    /// The answer has come.
+    pub fn answer(&mut self, op: OpId, result: OpResult) {
+        match self.waiting.insert(op.0, Waiting::Answered(result)) {
+            Some(Waiting::Somebody(waker)) => waker.wake(),
+            Some(Waiting::Forgotten) => {
+                self.waiting.remove(&op.0);
+            }
+            Some(Waiting::Nobody | Waiting::Answered(_)) | None => {}
+        }
+    }
+
+    /// The answer, if it has come; else `waker` is woken when it does.
+    pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+        let waiting = self.waiting.entry(op.0).or_insert(Waiting::Nobody);
+        match waiting {
+            Waiting::Answered(_) => match self.waiting.remove(&op.0) {
+                Some(Waiting::Answered(result)) => Poll::Ready(result),
+                _ => unreachable!("just seen"),
+            },
+            Waiting::Somebody(known) if known.will_wake(waker) => Poll::Pending,
+            Waiting::Nobody | Waiting::Somebody(_) | Waiting::Forgotten => {
+                *waiting = Waiting::Somebody(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Nobody waits for it any more.
+    pub fn forget(&mut self, op: OpId) {
+        if let Some(Waiting::Answered(_)) = self.waiting.insert(op.0, Waiting::Forgotten) {
+            self.waiting.remove(&op.0);
+        }
+    }
+}
+
+/// What an alarm is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alarm {
+    /// A role's timer.
+    Timer(Role, u32),
+    /// A client's sleep.
+    Sleep(OpId),
+}
+
+/// Operation numbers of sleeps; those of the node are below.
+const SLEEPS: u64 = 1 << 63;
+
+/// Alarms in the order of their times.
+#[derive(Default)]
+pub(crate) struct Alarms {
+    set: BinaryHeap<Reverse<(Nanos, u64, Alarm)>>,
+    count: u64,
+}
+
+impl Alarms {
+    /// Sets an alarm.
+    pub fn set(&mut self, at: Nanos, alarm: Alarm) {
+        self.count += 1;
+        self.set.push(Reverse((at, self.count, alarm)));
+    }
+
+    /// Sets an alarm that answers an operation.
+    pub fn sleep(&mut self, until: Nanos) -> OpId {
+        let op = OpId(SLEEPS | (self.count + 1));
+        self.set(until, Alarm::Sleep(op));
+        op
+    }
+
+    /// When the next one rings.
+    pub fn next(&self) -> Option<Nanos> {
+        self.set.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Takes the next one that is due.
+    pub fn due(&mut self, now: Nanos) -> Option<Alarm> {
+        if self.next()? > now {
+            return None;
+        }
+        self.set.pop().map(|Reverse((_, _, alarm))| alarm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_ring_in_the_order_of_their_times_and_then_of_being_set() {
+        let mut alarms = Alarms::default();
+        for (at, timer) in [(30, 1), (10, 2), (30, 0), (20, 3)] {
+            alarms.set(Nanos(at), Alarm::Timer(Role::Coordinator, timer));
+        }
+        let op = alarms.sleep(Nanos(40));
+        let mut rung = Vec::new();
+        while let Some(alarm) = alarms.due(Nanos(30)) {
+            rung.push(alarm);
+        }
+        let timers = [2, 3, 1, 0].map(|timer| Alarm::Timer(Role::Coordinator, timer));
+        assert_eq!(rung, timers);
+        assert_eq!(
+            (alarms.next(), alarms.due(Nanos(40))),
+            (Some(Nanos(40)), Some(Alarm::Sleep(op)))
+        );
+    }
+
+    #[test]
+    fn an_answer_waits_for_whoever_asks_and_for_nobody_who_forgot() {
+        let (mut operations, waker) = (Operations::default(), Waker::noop());
+        operations.answer(OpId(1), OpResult::Awake);
+        assert_eq!(operations.poll(OpId(1), waker), Poll::Ready(OpResult::Awake));
+        assert_eq!(operations.poll(OpId(2), waker), Poll::Pending);
+        operations.answer(OpId(2), OpResult::Awake);
+        assert_eq!(operations.poll(OpId(2), waker), Poll::Ready(OpResult::Awake));
+        operations.forget(OpId(3));
+        operations.answer(OpId(3), OpResult::Awake);
+        assert!(operations.waiting.is_empty());
+    }
+}

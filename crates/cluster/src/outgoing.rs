@@ -1,0 +1,236 @@
+//! What waits to be written to a connection.
+//!
+//! Messages are encoded straight into the buffer that the socket will take them from. The
+//! messages of a turn to one destination share a frame, unless they are many, and leave in one
+//! write at its end.
+
+use muesli_core::wire::Wire;
+use muesli_core::{NodeId, Role};
+
+use crate::frame::{self, HEADER_BYTES, Kind};
+
+/// A frame that has grown to so many bytes is ended and another one begun.
+const FRAME_BYTES_AIM: usize = 64 << 10;
+/// A buffer that has grown beyond this is given back once it is empty.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
+/// The bytes that wait for one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    bytes: Vec<u8>,
+    written: usize,
+    /// Where the frame of messages that is still growing begins.
+    open: Option<usize>,
+}
+
+impl Outgoing {
+    /// Appends a message, unless it is longer than a frame's body may be; false then.
+    pub fn message(&mut self, from: Role, to: Role, message: &impl Wire, most: usize) -> bool {
+        let start = match self.open {
+            Some(start) => start,
+            None => frame::begin(Kind::Messages, &mut self.bytes),
+        };
+        self.open = Some(start);
+        let before = self.bytes.len();
+        to.encode(&mut self.bytes);
+        from.encode(&mut self.bytes);
+        message.encode(&mut self.bytes);
+        let body = self.bytes.len() - start - HEADER_BYTES;
+        if body > most {
+            if before == start + HEADER_BYTES {
+                self.bytes.truncate(start);
+                self.open = None;
+                return false;
+            }
+            self.bytes.truncate(before);
+            self.end_frame();
+            return self.message(from, to, message, most);
+        }
+        if body > FRAME_BYTES_AIM.min(most / 2) {
+            self.end_frame();
+        }
+        true
+    }
+
+    /// Appends a frame of its own.
+    pub fn frame(&mut self, kind: Kind, body: &impl Wire) {
+        self.end_frame();
+        let start = frame::begin(kind, &mut self.bytes);
+        body.encode(&mut self.bytes);
+        frame::end(start, &mut self.bytes);
+    }
+
+    /// Appends a frame without a body.
+    pub fn alive(&mut self) {
+        self.end_frame();
+        let start = frame::begin(Kind::Alive, &mut self.bytes);
+        frame::end(start, &mut self.bytes);
+    }
+
+    fn end_frame(&mut self) {
+        if let Some(start) = self.open.take() {
+            frame::end(start, &mut self.bytes);
+        }
+    }
+
+    /// How many bytes wait.
+    pub fn waiting(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// The bytes to be written now.
+    pub fn ready(&mut self) -> &[u8] {
+        self.end_frame();
+        &self.bytes[self.written..]
+    }
+
+    /// So many of them were written.
+    pub fn advance(&mut self, count: usize) {
+        self.written += count;
+        if self.written == self.bytes.len() {
+            self.written = 0;
+            self.bytes.clear();
+            if self.bytes.capacity() > KEPT_BYTES_MAX {
+                self.bytes = Vec::new();
+            }
+        } else if self.written > KEPT_BYTES_MAX {
+            self.bytes.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
+/// What waits for every connection, by the connection's place, and who is at which.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    places: Vec<Outgoing>,
+    nodes: hashbrown::HashMap<NodeId, usize, foldhash::fast::RandomState>,
+    /// Places with something to be written, each once.
+    dirty: Vec<usize>,
+    is_dirty: Vec<bool>,
+}
+
+impl Outbox {
+    /// The connection at `place` is new.
+    pub fn open(&mut self, place: usize) {
+        if self.places.len() <= place {
+            self.places.resize_with(place + 1, Outgoing::default);
+            self.is_dirty.resize(place + 1, false);
+        }
+        self.places[place] = Outgoing::default();
+    }
+
+    /// `node` is at `place`.
+    pub fn name(&mut self, place: usize, node: NodeId) {
+        self.nodes.insert(node, place);
+    }
+
+    /// The connection at `place` is gone, and with it what it had not written.
+    pub fn close(&mut self, place: usize, node: Option<NodeId>) {
+        self.places[place] = Outgoing::default();
+        if let Some(node) = node
+            && self.nodes.get(&node) == Some(&place)
+        {
+            self.nodes.remove(&node);
+        }
+    }
+
+    /// Where `node` is, if it is connected.
+    pub fn place_of(&self, node: NodeId) -> Option<usize> {
+        self.nodes.get(&node).copied()
+    }
+
+    /// What waits for the connection at `place`, to be appended to.
+    pub fn to(&mut self, place: usize) -> &mut Outgoing {
+        if !std::mem::replace(&mut self.is_dirty[place], true) {
+            self.dirty.push(place);
+        }
+        &mut self.places[place]
+    }
+
+    /// What waits for the connection at `place`.
+    pub fn at(&mut self, place: usize) -> &mut Outgoing {
+        &mut self.places[place]
+    }
+
+    /// The places with something to be written.
+    pub fn take_dirty(&mut self) -> Vec<usize> {
+        let dirty = std::mem::take(&mut self.dirty);
+        for &place in &dirty {
+            self.is_dirty[place] = false;
+        }
+        dirty
+    }
+
+    /// Whether something is to be written.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// How many bytes wait for the connection at `place`.
+    pub fn waiting_at(&self, place: usize) -> usize {
+        self.places.get(place).map_or(0, Outgoing::waiting)
+    }
+
+    /// How many bytes wait, for all connections and for the one with most.
+    pub fn waiting(&self) -> (usize, usize) {
+        let each = self.places.iter().map(Outgoing::waiting);
+        each.fold((0, 0), |(all, most), one| (all + one, most.max(one)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_core::RepositoryId;
+    use muesli_core::wire::Reader;
+    use proptest::prelude::*;
+
+    const MOST: usize = 4096;
+
+    proptest! {
+        #[test]
+        fn messages_arrive_in_order_however_they_are_written(
+            messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..900), 0..40),
+            steps in prop::collection::vec(1usize..3000, 1..40),
+        ) {
+            let mut outgoing = Outgoing::default();
+            let (mut stream, mut steps) = (Vec::new(), steps.into_iter().cycle());
+            for (number, message) in messages.iter().enumerate() {
+                let to = Role::Repository(RepositoryId(number as u16));
+                prop_assert!(outgoing.message(Role::Coordinator, to, message, MOST));
+                if number % 3 == 0 {
+                    let ready = outgoing.ready();
+                    let count = ready.len().min(steps.next().unwrap());
+                    stream.extend_from_slice(&ready[..count]);
+                    outgoing.advance(count);
+                }
+            }
+            stream.extend_from_slice(outgoing.ready());
+            outgoing.advance(outgoing.waiting());
+            prop_assert_eq!(outgoing.waiting(), 0);
+            let (mut rest, mut read) = (&stream[..], Vec::new());
+            while let Some(found) = frame::next(rest, MOST).unwrap() {
+                let mut body = Reader::new(found.body);
+                while body.left() > 0 {
+                    let to = Role::Repository(RepositoryId(read.len() as u16));
+                    prop_assert_eq!(Role::decode(&mut body), Ok(to));
+                    prop_assert_eq!(Role::decode(&mut body), Ok(Role::Coordinator));
+                    read.push(Vec::<u8>::decode(&mut body).unwrap());
+                }
+                rest = &rest[found.bytes()..];
+            }
+            prop_assert!(rest.is_empty());
+            prop_assert_eq!(read, messages);
+        }
+    }
+
+    #[test]
+    fn a_message_longer_than_a_frame_is_left_out() {
+        let mut outgoing = Outgoing::default();
+        assert!(!outgoing.message(Role::Coordinator, Role::Coordinator, &vec![0u8; MOST], MOST));
+        assert!(outgoing.message(Role::Coordinator, Role::Coordinator, &7u64, MOST));
+        let frame = frame::next(outgoing.ready(), MOST).unwrap().unwrap();
+        assert_eq!(frame.body.len(), 12);
+    }
+}

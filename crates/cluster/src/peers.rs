@@ -1,0 +1,164 @@
+//! The connections of a loop, by their places, and what is known of who is at their other ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc;
+
+use mio::net::TcpListener;
+use muesli_core::NodeId;
+
+use crate::connection::Connection;
+use crate::durable::Folder;
+use crate::hello::{ClusterId, Life, Station};
+use crate::map::Map;
+use crate::targets::Targets;
+
+/// Who this process is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub cluster: ClusterId,
+    /// As it was chosen by name.
+    pub protocol: String,
+    pub station: Station,
+    pub node: NodeId,
+    pub life: Life,
+}
+
+/// The connections of a loop.
+pub(crate) struct Peers {
+    pub me: Identity,
+    /// `None` for a client that has found nobody yet.
+    pub map: Option<Map>,
+    pub listener: Option<TcpListener>,
+    /// Where newer maps are kept.
+    pub folder: Option<Folder>,
+    pub targets: Targets,
+    /// The lives of the servers, this one's included.
+    pub lives: BTreeMap<NodeId, Life>,
+    /// Servers that were connected at least once.
+    pub met: BTreeSet<NodeId>,
+    /// Messages about what is not on this map.
+    pub astray: u64,
+    /// Spaces asked for, by request.
+    pub asked: BTreeMap<u64, mpsc::Sender<Option<String>>>,
+    pub requests: u64,
+    /// Connections closed because of what came over them.
+    pub misunderstood: u64,
+    /// Connections refused because there were too many.
+    pub turned_away: u64,
+    /// So much waits to be sent that nothing is read from clients.
+    pub all_crowded: bool,
+    places: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    open: usize,
+    readable: Vec<usize>,
+}
+
+impl Peers {
+    pub fn new(
+        me: Identity,
+        map: Option<Map>,
+        listener: Option<TcpListener>,
+        targets: Targets,
+    ) -> Peers {
+        let mut lives = BTreeMap::new();
+        if me.station == Station::Server {
+            lives.insert(me.node, me.life);
+        }
+        Peers {
+            me,
+            map,
+            listener,
+            folder: None,
+            targets,
+            lives,
+            met: BTreeSet::new(),
+            astray: 0,
+            asked: BTreeMap::new(),
+            requests: 0,
+            misunderstood: 0,
+            turned_away: 0,
+            all_crowded: false,
+            places: Vec::new(),
+            free: Vec::new(),
+            open: 0,
+            readable: Vec::new(),
+        }
+    }
+
+    /// A place that nobody has.
+    pub fn free_place(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        })
+    }
+
+    pub fn put(&mut self, place: usize, connection: Connection) {
+        self.places[place] = Some(connection);
+        self.open += 1;
+    }
+
+    pub fn at(&self, place: usize) -> Option<&Connection> {
+        self.places.get(place)?.as_ref()
+    }
+
+    pub fn at_mut(&mut self, place: usize) -> Option<&mut Connection> {
+        self.places.get_mut(place)?.as_mut()
+    }
+
+    /// Takes a connection out; its place is free.
+    pub fn remove(&mut self, place: usize) -> Option<Connection> {
+        let connection = self.places.get_mut(place)?.take()?;
+        self.free.push(place);
+        self.open -= 1;
+        Some(connection)
+    }
+
+    /// How many connections there are.
+    pub fn count(&self) -> usize {
+        self.open
+    }
+
+    /// All connections with their places.
+    pub fn all(&self) -> impl Iterator<Item = (usize, &Connection)> {
+        let places = self.places.iter().enumerate();
+        places.filter_map(|(place, connection)| Some((place, connection.as_ref()?)))
+    }
+
+    /// All connections with their places, to be changed.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (usize, &mut Connection)> {
+        let places = self.places.iter_mut().enumerate();
+        places.filter_map(|(place, connection)| Some((place, connection.as_mut()?)))
+    }
+
+    /// There is something to read at `place`.
+    pub fn note_readable(&mut self, place: usize) {
+        self.readable.push(place);
+    }
+
+    /// Where there may be something to read; each place once.
+    pub fn take_readable(&mut self) -> Vec<usize> {
+        let mut readable = std::mem::take(&mut self.readable);
+        readable.sort_unstable();
+        readable.dedup();
+        readable
+    }
+
+    /// Whether there is something to read at a place that is `wanted`.
+    pub fn any_readable(&self, wanted: impl Fn(&Connection, usize) -> bool) -> bool {
+        let mut places = self.readable.iter().filter_map(|&at| Some((self.at(at)?, at)));
+        places.any(|(connection, place)| wanted(connection, place))
+    }
+
+    /// The lives as they are told to others.
+    pub fn lives(&self) -> Vec<(NodeId, Life)> {
+        self.lives.iter().map(|(node, life)| (*node, *life)).collect()
+    }
+
+    /// The servers of the map that were never connected, this one left out.
+    pub fn unmet(&self) -> Vec<NodeId> {
+        let servers = self.map.iter().flat_map(|map| map.servers.iter());
+        let others = servers.map(|(node, _)| *node).filter(|node| *node != self.me.node);
+        others.filter(|node| !self.met.contains(node)).collect()
+    }
+}

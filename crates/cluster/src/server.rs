@@ -1,0 +1,288 @@
+//! A server: a process that holds repositories. One loop, which is one node.
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mio::Interest;
+use muesli_core::{Effects, Limits, Node, NodeId, Protocol, Settings};
+use muesli_log::{Cut, Opened};
+use muesli_protocols::{Choice, UnknownProtocol, choose};
+use thiserror::Error;
+
+use crate::door::Door;
+use crate::durable::{Folder, FolderError};
+use crate::hello::{ClusterId, Life, Station as Kind};
+use crate::log::Memory;
+use crate::machine::Machine;
+use crate::map::{Map, MapError};
+use crate::network::Network;
+use crate::peers::{Identity, Peers};
+use crate::signal::Signal;
+use crate::station::{Clock, Station};
+use crate::targets::Targets;
+use crate::turn::{Failed, LISTENER, Loop, WAKER};
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The cluster it belongs to; every server is given the same number, and not zero.
+    pub cluster: ClusterId,
+    /// Its name, one of those of `servers`.
+    pub node: NodeId,
+    /// Where it listens, as `host:port`; port 0 takes any that is free.
+    pub listen: String,
+    /// All servers of the cluster with the addresses at which others reach them. Empty: this one
+    /// is alone, and reached where it listens.
+    pub servers: Vec<(NodeId, String)>,
+    /// How many repositories hold the keys, dealt to the servers in turn.
+    pub repositories: usize,
+    /// How many repositories hold each key.
+    pub replicas: usize,
+    /// The protocol, by name; `muesli_protocols::NAMES` lists them.
+    pub protocol: String,
+    /// Size limits of keys, values and transactions.
+    pub limits: Limits,
+    /// Whether deleted keys stay known, as histories need it.
+    pub keep_tombstones: bool,
+    /// What survives the process.
+    pub durability: Durability,
+    /// Where what happens at the start is told, a line each.
+    pub notice: fn(&str),
+    /// Limits and times of connections.
+    pub network: Network,
+}
+
+/// What survives a server's process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing.
+    #[default]
+    Memory,
+    /// Everything that was promised, in a log in this folder.
+    Log(PathBuf),
+}
+
+impl Default for ServerOptions {
+    /// A lone server that listens on the loopback interface.
+    fn default() -> ServerOptions {
+        ServerOptions {
+            cluster: ClusterId(1),
+            node: NodeId(0),
+            listen: "127.0.0.1:7400".to_owned(),
+            servers: Vec::new(),
+            repositories: 1,
+            replicas: 1,
+            protocol: "score".to_owned(),
+            limits: Limits::default(),
+            keep_tombstones: false,
+            durability: Durability::Memory,
+            notice: |_| {},
+            network: Network::default(),
+        }
+    }
+}
+
+/// Why a server cannot be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Servers, repositories or replicas that cannot be.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// It is none of its own cluster's servers.
+    #[error("node {0} is none of the servers of its cluster")]
+    NotListed(u32),
+    /// A number that means something else.
+    #[error("cluster 0 stands for any cluster; give another number")]
+    Cluster,
+    /// No such protocol.
+    #[error(transparent)]
+    Protocol(#[from] UnknownProtocol),
+    /// The server's files.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The map that was kept is another one than the one configured.
+    #[error(
+        "the data in this folder belong to a cluster of other servers, repositories or replicas; \
+         they cannot be changed yet"
+    )]
+    OtherMap,
+    /// The system has no poller.
+    #[error("the system refused to wait for connections: {0}")]
+    Poll(std::io::Error),
+}
+
+/// A server that is set up; [`run`](Server::run) serves.
+pub struct Server {
+    address: SocketAddr,
+    door: Arc<Door>,
+    serve: Box<dyn FnOnce() -> Result<(), Failed>>,
+}
+
+/// Stops a server, from any thread.
+#[derive(Clone)]
+pub struct Stop(Arc<Door>);
+
+impl Stop {
+    /// Tells the server to stop: it ends what is under way, for a second at most.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Server {
+    /// Sets a server up: it listens from here on.
+    ///
+    /// # Errors
+    /// Options that cannot be, or an address that cannot be listened on.
+    pub fn open(options: ServerOptions) -> Result<Server, StartError> {
+        struct Open(ServerOptions);
+
+        impl Choice for Open {
+            type Output = Result<Server, StartError>;
+
+            fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Server, StartError> {
+                open::<P>(self.0, rules)
+            }
+        }
+        choose(&options.protocol.clone(), Open(options))?
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What stops it.
+    pub fn stop(&self) -> Stop {
+        Stop(self.door.clone())
+    }
+
+    /// Serves on this thread, until it is stopped.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    pub fn run(self) -> Result<(), Failed> {
+        (self.serve)()
+    }
+}
+
+fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, StartError> {
+    if options.cluster == ClusterId(0) {
+        return Err(StartError::Cluster);
+    }
+    let listener = listen(&options.listen)?;
+    let address = listener.local_addr().map_err(StartError::Poll)?;
+    let servers = match options.servers.is_empty() {
+        true => vec![(options.node, address.to_string())],
+        false => options.servers.clone(),
+    };
+    let map = Map::deal(servers, options.repositories, options.replicas)?;
+    if map.address_of(options.node).is_none() {
+        return Err(StartError::NotListed(options.node.0));
+    }
+    let poll = mio::Poll::new().map_err(StartError::Poll)?;
+    let mut listener = mio::net::TcpListener::from_std(listener);
+    let registry = poll.registry();
+    registry.register(&mut listener, LISTENER, Interest::READABLE).map_err(StartError::Poll)?;
+    let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
+    let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
+    let for_loop = door.clone();
+    let serve = move || {
+        let Prepared { machine, map, life, folder } = prepared;
+        let me = Identity {
+            cluster: options.cluster,
+            protocol: options.protocol.clone(),
+            station: Kind::Server,
+            node: options.node,
+            life,
+        };
+        let targets = Targets::below(&map, options.node);
+        let station = Station::new(0, machine, Clock::new());
+        let mut peers = Peers::new(me, Some(map), Some(listener), targets);
+        peers.folder = folder;
+        Loop::new(station, peers, poll, for_loop, options.network).run().map(drop)
+    };
+    Ok(Server { address, door, serve: Box::new(serve) })
+}
+
+/// A server's node with what it held before, and who it is.
+struct Prepared<P: Protocol> {
+    machine: Machine<P>,
+    map: Map,
+    life: Life,
+    folder: Option<Folder>,
+}
+
+fn prepare<P: Protocol>(
+    options: &ServerOptions,
+    rules: &P::Rules,
+    map: Map,
+    door: Arc<Door>,
+) -> Result<Prepared<P>, StartError> {
+    let most = options.network.frame_bytes_max;
+    let mut effects = Effects::default();
+    let Durability::Log(path) = &options.durability else {
+        let node = node::<P>(options, rules, &map, fastrand::u32(1..));
+        let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
+        return Ok(Prepared { machine, map, life: Life(fastrand::u64(1..)), folder: None });
+    };
+    let folder = Folder::open(path)?;
+    let me = folder.begin()?;
+    let map = match folder.map()? {
+        Some(kept) => kept.moved_to(&map).ok_or(StartError::OtherMap)?,
+        None => map,
+    };
+    folder.keep_map(&map)?;
+    let mut node = node::<P>(options, rules, &map, me.starts);
+    let wake = move || door.signal.raise();
+    let (log, opened) = folder.open_log(me.life, &mut node, &mut effects, options.notice, wake)?;
+    tell(&opened, options.notice);
+    let machine = Machine::new(node, effects, Box::new(log), most);
+    Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder) })
+}
+
+/// Tells what the log held.
+fn tell(opened: &Opened, notice: fn(&str)) {
+    if let Some(cut) = &opened.cut {
+        let Cut { file, offset, bytes, what } = cut;
+        notice(&format!(
+            "{file} ended in {bytes} bytes that were never synced ({what}); nobody was promised \
+             anything about them, and they were cut at byte {offset}"
+        ));
+    }
+    notice(&format!("the log held {} records", opened.records));
+}
+
+fn listen(address: &str) -> Result<TcpListener, StartError> {
+    let told = |error| StartError::Listen { address: address.to_owned(), error };
+    let addresses: Vec<_> = address.to_socket_addrs().map_err(told)?.collect();
+    let listener = TcpListener::bind(&addresses[..]).map_err(told)?;
+    listener.set_nonblocking(true).map_err(told)?;
+    Ok(listener)
+}
+
+fn node<P: Protocol>(
+    options: &ServerOptions,
+    rules: &P::Rules,
+    map: &Map,
+    incarnation: u32,
+) -> Node<P> {
+    let settings = Settings {
+        limits: options.limits,
+        hash_seed: fastrand::u64(..),
+        logging: options.durability != Durability::Memory,
+        keep_tombstones: options.keep_tombstones,
+        ..Settings::default()
+    };
+    Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules)
+}

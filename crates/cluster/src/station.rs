@@ -1,0 +1,155 @@
+//! A loop as the client code polled on it sees it.
+
+use std::cell::{Cell, RefCell};
+use std::task::{Poll, Waker};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use muesli_core::client::{Engine, Task};
+use muesli_core::{
+    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Protocol, Row, Scan, SmallBytes,
+    SpaceId, Step, Txn, TxnOptions,
+};
+
+use crate::machine::Machine;
+
+/// After so many transactions in one turn, tasks are asked to let others run.
+const BEGINS_PER_TURN: u32 = 64;
+
+/// The time since 1970, which never falls while the process runs: histories of several processes
+/// of one machine can be laid side by side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+    at_origin: u64,
+}
+
+impl Clock {
+    pub fn new() -> Clock {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { origin: Instant::now(), at_origin: since.as_nanos() as u64 }
+    }
+
+    pub fn now(&self) -> Nanos {
+        Nanos(self.at_origin + self.origin.elapsed().as_nanos() as u64)
+    }
+}
+
+/// A loop's machine behind the client port.
+pub(crate) struct Station<P: Protocol> {
+    pub database: u64,
+    pub machine: RefCell<Machine<P>>,
+    /// Tasks spawned by tasks, taken in after the round.
+    pub spawned: RefCell<Vec<Task>>,
+    pub begins: Cell<u32>,
+    pub clock: Clock,
+}
+
+impl<P: Protocol> Station<P> {
+    pub fn new(database: u64, machine: Machine<P>, clock: Clock) -> Station<P> {
+        let (spawned, begins) = (RefCell::new(Vec::new()), Cell::new(0));
+        Station { database, machine: RefCell::new(machine), spawned, begins, clock }
+    }
+
+    fn step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
+        let machine = &mut *self.machine.borrow_mut();
+        let answer = step(&mut machine.node, &mut machine.effects);
+        machine.perform();
+        answer
+    }
+
+    /// A history wants the time of every begin and end; else the turn's is near enough.
+    fn timed_step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
+        let mut machine = self.machine.borrow_mut();
+        if machine.effects.recorder.is_some() {
+            machine.effects.now = self.clock.now();
+        }
+        drop(machine);
+        self.step(step)
+    }
+}
+
+impl<P: Protocol> Engine for Station<P> {
+    fn database(&self) -> u64 {
+        self.database
+    }
+
+    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
+        self.begins.set(self.begins.get() + 1);
+        self.timed_step(|node, effects| node.begin(options, effects))
+    }
+
+    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
+        self.step(|node, effects| node.get(txn, space, key, effects))
+    }
+
+    fn peek(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.step(|node, effects| node.peek(txn, space, keys, effects, out))
+    }
+
+    fn get_many(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        self.step(|node, effects| node.get_many(txn, space, keys, effects))
+    }
+
+    fn put(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Result<(), Failure> {
+        self.step(|node, effects| node.put(txn, space, key, value, effects))
+    }
+
+    fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {
+        self.step(|node, effects| node.scan(txn, scan, effects))
+    }
+
+    fn commit(&self, txn: Txn) -> Step<Committed> {
+        self.timed_step(|node, effects| node.commit(txn, effects))
+    }
+
+    fn rollback(&self, txn: Txn) {
+        self.timed_step(|node, effects| node.rollback(txn, effects));
+    }
+
+    fn sleep(&self, duration: Nanos) -> OpId {
+        let machine = &mut *self.machine.borrow_mut();
+        let until = machine.now() + duration;
+        machine.alarms.sleep(until)
+    }
+
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+        self.machine.borrow_mut().operations.poll(op, waker)
+    }
+
+    fn forget(&self, op: OpId) {
+        self.machine.borrow_mut().operations.forget(op);
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn random(&self) -> u64 {
+        self.machine.borrow_mut().random.u64(..)
+    }
+
+    fn should_yield(&self) -> bool {
+        self.begins.get() >= BEGINS_PER_TURN
+    }
+
+    fn spawn(&self, task: Task) {
+        self.spawned.borrow_mut().push(task);
+    }
+}

@@ -1,0 +1,165 @@
+//! Whom a loop dials, and when it does so again.
+//!
+//! A server dials the servers of smaller names; the others dial it. A client first dials the
+//! addresses it was given, one after the other, until somebody tells it the map; from then on it
+//! dials every server of the map.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use muesli_core::{Nanos, NodeId};
+
+use crate::map::Map;
+
+/// Somebody to be dialled.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub address: String,
+    /// Who should answer; `None`: whoever does.
+    pub node: Option<NodeId>,
+    /// Whether a connection is open or on its way.
+    pub busy: bool,
+    /// When to dial next.
+    due: Nanos,
+    pause: Duration,
+}
+
+/// All who are to be dialled, by their number.
+#[derive(Debug, Default)]
+pub(crate) struct Targets {
+    list: Vec<Target>,
+    /// Only one of the list at a time: they are addresses of a cluster that is not known yet.
+    searching: bool,
+    turn: usize,
+}
+
+impl Targets {
+    /// Somebody of a cluster that is not known yet.
+    pub fn anybody(addresses: &[String]) -> Targets {
+        let list = addresses.iter().map(|address| Target::new(address.clone(), None)).collect();
+        Targets { list, searching: true, turn: 0 }
+    }
+
+    /// The servers of `map` that `me` has to dial.
+    pub fn below(map: &Map, me: NodeId) -> Targets {
+        let below = map.servers.iter().filter(|(node, _)| *node < me);
+        let list = below.map(|(node, at)| Target::new(at.clone(), Some(*node))).collect();
+        Targets { list, searching: false, turn: 0 }
+    }
+
+    /// All servers of `map`; the one that answered at `place` in the list so far is known by now.
+    /// Answers its number in the new list.
+    pub fn found(&mut self, map: &Map, who: NodeId) -> usize {
+        self.list = map
+            .servers
+            .iter()
+            .map(|(node, at)| Target { busy: *node == who, ..Target::new(at.clone(), Some(*node)) })
+            .collect();
+        self.searching = false;
+        self.list.iter().position(|target| target.node == Some(who)).unwrap_or(0)
+    }
+
+    /// Whether nobody has told the map yet.
+    pub fn is_searching(&self) -> bool {
+        self.searching
+    }
+
+    pub fn get(&self, number: usize) -> Option<&Target> {
+        self.list.get(number)
+    }
+
+    /// One that is to be dialled now; it counts as busy from here on.
+    pub fn next_due(&mut self, now: Nanos) -> Option<usize> {
+        if self.searching {
+            if self.list.iter().any(|target| target.busy) || self.list.is_empty() {
+                return None;
+            }
+            let number = self.turn % self.list.len();
+            let due = self.list[number].due <= now;
+            return due.then(|| self.take(number));
+        }
+        let due = |target: &Target| !target.busy && target.due <= now;
+        let number = self.list.iter().position(due)?;
+        Some(self.take(number))
+    }
+
+    fn take(&mut self, number: usize) -> usize {
+        self.list[number].busy = true;
+        number
+    }
+
+    /// A connection came up: the next pause is short again.
+    pub fn succeeded(&mut self, number: usize, first: Duration) {
+        if let Some(target) = self.list.get_mut(number) {
+            target.pause = first;
+        }
+    }
+
+    /// A connection is gone, or never came up: it is dialled again after a pause, which doubles
+    /// and is random from half of it up, so that those who lost one node do not all come at once.
+    pub fn failed(&mut self, number: usize, now: Nanos, pauses: (Duration, Duration)) {
+        self.turn += 1;
+        let Some(target) = self.list.get_mut(number) else { return };
+        let pause = target.pause.clamp(pauses.0, pauses.1);
+        let nanos = (pause.as_nanos() as u64).max(2);
+        target.busy = false;
+        target.due = now + Nanos(nanos / 2 + fastrand::u64(..nanos / 2));
+        target.pause = (pause * 2).min(pauses.1);
+    }
+}
+
+impl Target {
+    fn new(address: String, node: Option<NodeId>) -> Target {
+        Target { address, node, busy: false, due: Nanos(0), pause: Duration::ZERO }
+    }
+
+    /// Where to connect to.
+    ///
+    /// # Errors
+    /// The address names nothing.
+    pub fn resolve(&self) -> Result<SocketAddr, String> {
+        let told = |why: String| format!("the address `{}` is of no use: {why}", self.address);
+        let mut found = self.address.to_socket_addrs().map_err(|error| told(error.to_string()))?;
+        found.next().ok_or_else(|| told("it names no machine".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSES: (Duration, Duration) = (Duration::from_nanos(100), Duration::from_nanos(1000));
+
+    #[test]
+    fn whoever_cannot_be_reached_is_dialled_again_after_growing_pauses() {
+        let servers = (0..3).map(|node| (NodeId(node), String::new())).collect();
+        let map = Map::deal(servers, 3, 1).unwrap();
+        let mut targets = Targets::below(&map, NodeId(1));
+        let mut now = Nanos(0);
+        for most in [100, 200, 400, 800, 1000, 1000] {
+            assert_eq!(targets.next_due(now), Some(0));
+            assert_eq!(targets.next_due(now), None);
+            targets.failed(0, now, PAUSES);
+            let pause = targets.list[0].due - now;
+            assert!((most / 2..most).contains(&pause.0), "{pause:?} of {most}");
+            now = targets.list[0].due;
+        }
+        targets.succeeded(0, PAUSES.0);
+        targets.failed(0, now, PAUSES);
+        assert!((targets.list[0].due - now).0 < 100);
+    }
+
+    #[test]
+    fn a_search_tries_one_address_after_the_other() {
+        let mut targets = Targets::anybody(&["a".to_owned(), "b".to_owned()]);
+        assert_eq!(targets.next_due(Nanos(0)), Some(0));
+        assert_eq!(targets.next_due(Nanos(0)), None);
+        targets.failed(0, Nanos(0), PAUSES);
+        assert_eq!(targets.next_due(Nanos(0)), Some(1));
+        let servers = (0..3).map(|node| (NodeId(node), String::new())).collect();
+        let map = Map::deal(servers, 3, 1).unwrap();
+        assert_eq!(targets.found(&map, NodeId(2)), 2);
+        assert_eq!((targets.next_due(Nanos(0)), targets.next_due(Nanos(0))), (Some(0), Some(1)));
+        assert_eq!(targets.next_due(Nanos(0)), None);
+    }
+}

@@ -1,0 +1,375 @@
+//! The loop of a process: its turns.
+//!
+//! A turn reads once from every connection that has something, steps the node with each message,
+//! rings the alarms that are due, polls the tasks that were woken, and writes once to every
+//! connection that something is for. Without work the loop sleeps in the poller. The same loop
+//! serves repositories and runs clients; a process may do both.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mio::{Events, Interest, Poll, Token};
+use muesli_core::client::{self, Engine};
+use muesli_core::{Nanos, Protocol, Recorder};
+
+use crate::connection::{Arrived, Connection, Stage};
+use crate::door::{Command, Door};
+use crate::frame;
+use crate::hello::Reason;
+use crate::log::LogFailure;
+use crate::network::Network;
+use crate::peers::Peers;
+use crate::station::Station;
+use crate::tasks::Tasks;
+
+/// The token of the listener; connections have the numbers of their places.
+pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
+/// The token of the waker.
+pub(crate) const WAKER: Token = Token(usize::MAX - 2);
+/// So many bytes are read from a connection at once.
+const READ_BYTES: usize = 256 << 10;
+/// So many jobs from other threads are taken in one turn.
+const JOBS_PER_TURN: usize = 256;
+/// How often timeouts are looked after.
+const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
+/// How long a stopping server waits for transactions to end and for its last words to leave.
+const STOPPING_AT_MOST: Nanos = Nanos::from_millis(1_000);
+
+/// Why a loop ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogFailure),
+    /// The server's own files cannot be written.
+    #[error("{0}")]
+    Folder(String),
+    /// The poller failed.
+    #[error("the system refused to wait for connections: {0}")]
+    Poll(String),
+    /// The cluster wants nothing of this process.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A loop, on its own thread.
+pub(crate) struct Loop<P: Protocol> {
+    pub station: Rc<Station<P>>,
+    pub peers: Peers,
+    tasks: Tasks,
+    poll: Poll,
+    pub door: Arc<Door>,
+    pub network: Network,
+    scratch: Vec<u8>,
+    housekeeping_due: Nanos,
+    /// More may wait to be accepted.
+    pub accept_again: bool,
+    /// Since when the loop is to stop.
+    stopping: Option<Nanos>,
+    pub failed: Option<Failed>,
+}
+
+impl<P: Protocol> Loop<P> {
+    pub fn new(
+        station: Station<P>,
+        peers: Peers,
+        poll: Poll,
+        door: Arc<Door>,
+        network: Network,
+    ) -> Loop<P> {
+        Loop {
+            station: Rc::new(station),
+            peers,
+            tasks: Tasks::new(door.signal.clone()),
+            poll,
+            door,
+            network,
+            scratch: vec![0; READ_BYTES],
+            housekeeping_due: Nanos(0),
+            accept_again: false,
+            stopping: None,
+            failed: None,
+        }
+    }
+
+    /// Runs until it is told to stop, or cannot go on.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    pub fn run(mut self) -> Result<Recorder, Failed> {
+        let engine: Rc<dyn Engine> = self.station.clone();
+        let entered = client::enter(engine);
+        self.begin();
+        let mut events = Events::with_capacity(1024);
+        let ended = loop {
+            if let Err(failed) = self.turn(&mut events) {
+                break Err(failed);
+            }
+            if self.has_stopped() {
+                break Ok(());
+            }
+        };
+        self.door.stop();
+        // Its tasks roll back what they had open while the engine is here.
+        self.tasks = Tasks::new(self.door.signal.clone());
+        drop(entered);
+        ended?;
+        self.station.machine.borrow_mut().close_log()?;
+        Ok(self.take_recorder())
+    }
+
+    fn begin(&mut self) {
+        let machine = &mut *self.station.machine.borrow_mut();
+        machine.effects.now = self.station.clock.now();
+        machine.node.start(&mut machine.effects);
+        machine.perform();
+    }
+
+    fn take_recorder(&mut self) -> Recorder {
+        let machine = &mut *self.station.machine.borrow_mut();
+        let mut recorder = machine.effects.recorder.take().map_or_else(Recorder::new, |it| *it);
+        machine.node.record_running(&mut recorder);
+        recorder
+    }
+
+    fn turn(&mut self, events: &mut Events) -> Result<(), Failed> {
+        self.wait(events)?;
+        let now = self.station.clock.now();
+        self.station.machine.borrow_mut().effects.now = now;
+        self.station.begins.set(0);
+        for event in &*events {
+            self.on_event(event, now);
+        }
+        self.read_all(now);
+        self.station.machine.borrow_mut().ring_alarms();
+        if now >= self.housekeeping_due {
+            self.housekeeping_due = now + HOUSEKEEPING_EVERY;
+            self.keep_house(now);
+        }
+        self.run_tasks();
+        self.station.machine.borrow_mut().settle_log()?;
+        self.flush(now);
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits for something to do.
+    fn wait(&mut self, events: &mut Events) -> Result<(), Failed> {
+        let at_most = self.sleep_at_most();
+        let raised = self.door.signal.lie_down();
+        let at_most = if raised { Duration::ZERO } else { at_most };
+        let polled = self.poll.poll(events, Some(at_most));
+        self.door.signal.get_up();
+        match polled {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                Err(Failed::Poll(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sleep_at_most(&self) -> Duration {
+        let machine = self.station.machine.borrow();
+        let readable = self.peers.any_readable(|connection, place| {
+            !self.is_held_back(connection, machine.outbox.waiting_at(place))
+        });
+        if readable || machine.outbox.is_dirty() {
+            return Duration::ZERO;
+        }
+        let next =
+            machine.alarms.next().map_or(self.housekeeping_due, |at| at.min(self.housekeeping_due));
+        Duration::from_nanos((next - self.station.clock.now()).0)
+    }
+
+    fn on_event(&mut self, event: &mio::event::Event, now: Nanos) {
+        match event.token() {
+            WAKER => {}
+            LISTENER => self.accept(now),
+            Token(place) => {
+                if event.is_writable() {
+                    self.on_writable(place, now);
+                }
+                if (event.is_readable() || event.is_read_closed() || event.is_error())
+                    && let Some(connection) = self.peers.at_mut(place)
+                {
+                    connection.readable = true;
+                    self.peers.note_readable(place);
+                }
+            }
+        }
+    }
+
+    fn on_writable(&mut self, place: usize, now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        if connection.stage == Stage::Dialling {
+            self.on_dialled(place, now);
+        } else if connection.blocked {
+            connection.blocked = false;
+            self.station.machine.borrow_mut().outbox.to(place);
+        }
+    }
+
+    /// Whether nothing is to be read from a connection for now: what it causes could not leave.
+    fn is_held_back(&self, connection: &Connection, waiting: usize) -> bool {
+        connection.is_guest()
+            && (waiting > self.network.outgoing_bytes_high || self.peers.all_crowded)
+    }
+
+    fn read_all(&mut self, now: Nanos) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut joined = Vec::new();
+        for place in self.peers.take_readable() {
+            let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+            let Some(connection) = self.peers.at(place) else { continue };
+            if connection.stage == Stage::Dialling {
+                continue;
+            }
+            if self.is_held_back(connection, waiting) {
+                self.peers.note_readable(place);
+                continue;
+            }
+            let connection = self.peers.at_mut(place).expect("just seen");
+            match connection.read(&mut scratch) {
+                Arrived::Nothing => {}
+                Arrived::Closed => {
+                    self.close(place, now, "the other end closed the connection");
+                    continue;
+                }
+                Arrived::Bytes(count) => {
+                    let bytes = connection.join(&scratch[..count], &mut joined);
+                    self.take_frames(place, bytes, now);
+                    joined.clear();
+                }
+            }
+            if self.peers.at(place).is_some_and(|connection| connection.readable) {
+                self.peers.note_readable(place);
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Takes the whole frames out of `bytes`, and keeps what follows them.
+    fn take_frames(&mut self, place: usize, bytes: &[u8], now: Nanos) {
+        let mut at = 0;
+        loop {
+            let Some(connection) = self.peers.at_mut(place) else { return };
+            if connection.stage == Stage::Closing {
+                return;
+            }
+            let most = connection.frame_bytes_max(self.network.frame_bytes_max);
+            match frame::next(&bytes[at..], most) {
+                Ok(Some(found)) => {
+                    connection.hear(now);
+                    at += found.bytes();
+                    self.on_frame(place, found, now);
+                }
+                Ok(None) => {
+                    connection.keep(&bytes[at..], now);
+                    return;
+                }
+                Err(error) => {
+                    self.refuse(place, Reason::Misunderstood, error.to_string(), now);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn run_tasks(&mut self) {
+        let (all, most) = self.station.machine.borrow().outbox.waiting();
+        self.peers.all_crowded = all > self.network.outgoing_bytes_total;
+        let congested = self.station.machine.borrow().congested;
+        self.peers.all_crowded |= congested;
+        if most > self.network.outgoing_bytes_high || congested || self.stopping.is_some() {
+            return;
+        }
+        for _ in 0..JOBS_PER_TURN {
+            let Some(job) = self.door.jobs.pop() else { break };
+            self.tasks.spawn(job());
+        }
+        if !self.door.jobs.is_empty() {
+            self.door.signal.raise();
+        }
+        let commands = std::mem::take(
+            &mut *self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()),
+        );
+        for Command::CreateSpace(space, answer) in commands {
+            self.ask_for_space(space, answer);
+        }
+        if self.tasks.poll() {
+            self.door.signal.raise();
+        }
+        for task in self.station.spawned.take() {
+            self.tasks.spawn(task);
+            self.door.signal.raise();
+        }
+    }
+
+    /// Writes once to every connection that something is for.
+    fn flush(&mut self, now: Nanos) {
+        let dirty = self.station.machine.borrow_mut().outbox.take_dirty();
+        for place in dirty {
+            self.write(place, now);
+        }
+        let sent = self.station.machine.borrow().counts.sent;
+        self.door.sent.store(sent, Ordering::Relaxed);
+    }
+
+    pub(crate) fn write(&mut self, place: usize, now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        if connection.blocked || connection.stage == Stage::Dialling {
+            return;
+        }
+        let mut machine = self.station.machine.borrow_mut();
+        let outgoing = machine.outbox.at(place);
+        let ready = outgoing.ready();
+        if ready.is_empty() {
+            return;
+        }
+        let written = connection.write(ready, now);
+        match written {
+            Some(count) => outgoing.advance(count),
+            None => {
+                drop(machine);
+                self.close(place, now, "the connection broke");
+            }
+        }
+    }
+
+    /// Whether the loop was told to stop and is done.
+    fn has_stopped(&mut self) -> bool {
+        if !self.door.is_stopping() {
+            return false;
+        }
+        let now = self.station.machine.borrow().now();
+        let since = match self.stopping {
+            Some(since) => since,
+            None => {
+                self.stopping = Some(now);
+                self.say_farewell(now);
+                now
+            }
+        };
+        let machine = self.station.machine.borrow();
+        let done = machine.node.unfinished().1 == 0 && machine.outbox.waiting().0 == 0;
+        done || now - since > STOPPING_AT_MOST
+    }
+
+    /// Gives a connection a place.
+    pub(crate) fn open(&mut self, mut connection: Connection) -> Option<usize> {
+        let place = self.peers.free_place();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut connection.stream, Token(place), interest).ok()?;
+        // Messages of a turn leave together already; waiting for more would only delay them.
+        let _ = connection.stream.set_nodelay(true);
+        self.station.machine.borrow_mut().outbox.open(place);
+        self.peers.put(place, connection);
+        Some(place)
+    }
+
+    /// How many tasks run.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.count()
+    }
+}

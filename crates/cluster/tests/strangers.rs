@@ -1,0 +1,296 @@
+//! What a server does with those who do not speak as they should: each is answered as documented,
+//! and whoever behaves is served all the while.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muesli_cluster::control::Control;
+use muesli_cluster::frame::{self, Kind};
+use muesli_cluster::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::visit::{self, Visited};
+use muesli_cluster::{ClusterId, Failed, Life, Network, Server, ServerOptions, Stop};
+use muesli_core::{NodeId, Wire};
+
+struct Running {
+    address: SocketAddr,
+    stop: Stop,
+    thread: JoinHandle<Result<(), Failed>>,
+}
+
+fn serve(network: Network) -> Running {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let listen = "127.0.0.1:0".to_owned();
+        let server = Server::open(ServerOptions { listen, network, ..Default::default() }).unwrap();
+        sender.send((server.address(), server.stop())).unwrap();
+        server.run()
+    });
+    let (address, stop) = receiver.recv().unwrap();
+    Running { address, stop, thread }
+}
+
+impl Running {
+    fn stranger(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    fn visit(&self) -> Visited {
+        visit::status(&self.address.to_string(), "score", Duration::from_secs(20)).unwrap()
+    }
+
+    fn status(&self, name: &str) -> u64 {
+        self.visit().status_of(name).unwrap()
+    }
+
+    /// Waits until the server says that a number is this.
+    fn wait_for(&self, name: &str, value: u64) {
+        while self.status(name) != value {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn stop(self) {
+        self.stop.stop();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = frame::begin(kind, &mut out);
+    out.extend_from_slice(body);
+    frame::end(start, &mut out);
+    out
+}
+
+fn encoded(value: &impl Wire) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.encode(&mut out);
+    out
+}
+
+fn hello() -> Hello {
+    Hello {
+        cluster: ClusterId(0),
+        protocol: "score".to_owned(),
+        station: Station::Client,
+        node: NodeId(1 << 31),
+        life: Life(7),
+        lives: Vec::new(),
+    }
+}
+
+/// Everything that comes until the other end closes.
+fn last_words(mut stream: TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("not closed: {error}"),
+        _ => bytes,
+    }
+}
+
+/// The refusal that ends what comes.
+fn refusal(stream: TcpStream) -> Refusal {
+    let bytes = last_words(stream);
+    let mut rest = &bytes[..];
+    while let Some(found) = frame::next(rest, 1 << 20).unwrap() {
+        if found.kind == Kind::Refusal {
+            return Refusal::decode_all(found.body).unwrap();
+        }
+        rest = &rest[found.bytes()..];
+    }
+    panic!("no refusal came: {} bytes", bytes.len());
+}
+
+/// Says `bytes` and answers what is said in return.
+fn answer_to(server: &Running, bytes: &[u8]) -> Refusal {
+    let mut stream = server.stranger();
+    stream.write_all(bytes).unwrap();
+    refusal(stream)
+}
+
+#[test]
+fn bytes_that_are_no_frame_are_refused_and_say_why() {
+    let server = serve(Network::default());
+    let foreign = answer_to(&server, b"GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(foreign.reason, Reason::Misunderstood);
+    assert!(foreign.text.contains("not the Muesli protocol"), "{foreign}");
+
+    let mut version = framed(Kind::Hello, &encoded(&hello()));
+    version[3] = 99;
+    let version = answer_to(&server, &version);
+    assert!(version.text.contains("version 99") && version.text.contains('1'), "{version}");
+
+    let mut damaged = framed(Kind::Hello, &encoded(&hello()));
+    *damaged.last_mut().unwrap() ^= 1;
+    assert!(answer_to(&server, &damaged).text.contains("damaged"));
+
+    let undecodable = answer_to(&server, &framed(Kind::Hello, &[1, 2, 3]));
+    assert!(undecodable.text.contains("cannot be decoded"), "{undecodable}");
+
+    let early = answer_to(&server, &framed(Kind::Messages, &[]));
+    assert!(early.text.contains("out of place"), "{early}");
+    assert_eq!(server.status("connections-misunderstood"), 5);
+    server.stop();
+}
+
+#[test]
+fn frames_over_the_limit_are_refused_by_their_header() {
+    let network = Network { frame_bytes_max: 1 << 16, ..Network::default() };
+    let server = serve(network);
+    let mut long = framed(Kind::Hello, &[]);
+    long[8..12].copy_from_slice(&(HELLO_BYTES_MAX as u32 + 1).to_le_bytes());
+    let strange = answer_to(&server, &long);
+    assert!(strange.text.contains(&HELLO_BYTES_MAX.to_string()), "{strange}");
+
+    let mut known = framed(Kind::Hello, &encoded(&hello()));
+    let mut long = framed(Kind::Messages, &[]);
+    long[8..12].copy_from_slice(&(1u32 << 30).to_le_bytes());
+    known.extend_from_slice(&long);
+    let known = answer_to(&server, &known);
+    assert!(known.text.contains("65536"), "{known}");
+    server.stop();
+}
+
+#[test]
+fn whoever_belongs_elsewhere_is_told_so() {
+    let server = serve(Network::default());
+    let said = |hello: Hello| answer_to(&server, &framed(Kind::Hello, &encoded(&hello)));
+    let other = said(Hello { cluster: ClusterId(9), ..hello() });
+    assert_eq!(other.reason, Reason::Cluster, "{other}");
+    let other = said(Hello { protocol: "tea".to_owned(), ..hello() });
+    assert_eq!(other.reason, Reason::Protocol, "{other}");
+    let other = said(Hello { node: NodeId(0), ..hello() });
+    assert_eq!(other.reason, Reason::Taken, "{other}");
+    let other = said(Hello { lives: vec![(NodeId(0), Life(1))], ..hello() });
+    assert_eq!(other.reason, Reason::Lost, "{other}");
+    server.stop();
+}
+
+#[test]
+fn two_clients_of_one_number_cannot_both_stay_and_one_client_can_come_twice() {
+    let server = serve(Network::default());
+    let come = |life: u64| {
+        let mut stream = server.stranger();
+        let hello = Hello { life: Life(life), ..hello() };
+        stream.write_all(&framed(Kind::Hello, &encoded(&hello))).unwrap();
+        stream
+    };
+    let first = come(1);
+    server.wait_for("clients", 1);
+    assert_eq!(refusal(come(2)).reason, Reason::Taken);
+    let again = come(1);
+    last_words(first);
+    assert_eq!(server.status("clients"), 1);
+    drop(again);
+    server.wait_for("clients", 0);
+    server.stop();
+}
+
+#[test]
+fn garbage_among_messages_ends_that_connection_only() {
+    let server = serve(Network::default());
+    let mut bytes = framed(Kind::Hello, &encoded(&hello()));
+    bytes.extend(framed(Kind::Messages, &[0, 0, 0, 0, 77, 1, 2, 3]));
+    let refused = answer_to(&server, &bytes);
+    assert!(refused.text.contains("cannot be decoded"), "{refused}");
+    // A message about a space that there is not is left out, and the connection goes on.
+    let ask = [&[0u8, 0, 255, 255, 0][..], &[0; 17], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat();
+    let mut bytes = framed(Kind::Hello, &encoded(&hello()));
+    bytes.extend(framed(Kind::Messages, &ask));
+    bytes.extend(framed(Kind::Control, &encoded(&Control::AskStatus)));
+    let mut stream = server.stranger();
+    stream.write_all(&bytes).unwrap();
+    server.wait_for("messages-astray", 1);
+    assert_eq!(server.status("clients"), 1);
+    drop(stream);
+    server.stop();
+}
+
+#[test]
+fn the_silent_the_half_open_and_the_slow_are_cut() {
+    let network = Network {
+        hello_within: Duration::from_millis(150),
+        dead_after: Duration::from_millis(150),
+        slow_after: Duration::from_millis(150),
+        alive_every: Duration::from_millis(50),
+        ..Network::default()
+    };
+    let server = serve(network);
+    // Says nothing at all.
+    assert!(last_words(server.stranger()).is_empty());
+    // Begins a hello, and does not end it.
+    let mut half = server.stranger();
+    half.write_all(&framed(Kind::Hello, &encoded(&hello()))[..9]).unwrap();
+    assert!(last_words(half).is_empty());
+    // Says hello, and is never heard of again; the server's signs of life go into the void.
+    let mut silent = server.stranger();
+    silent.write_all(&framed(Kind::Hello, &encoded(&hello()))).unwrap();
+    let words = last_words(silent);
+    let welcome = frame::next(&words, 1 << 20).unwrap().unwrap();
+    assert_eq!(welcome.kind, Kind::Welcome);
+    assert!(Welcome::decode_all(welcome.body).is_ok());
+    // Keeps sending parts of a frame that never ends.
+    let mut slow = server.stranger();
+    slow.write_all(&framed(Kind::Hello, &encoded(&hello()))).unwrap();
+    let mut endless = framed(Kind::Messages, &[]);
+    endless[8..12].copy_from_slice(&60_000u32.to_le_bytes());
+    slow.write_all(&endless).unwrap();
+    while slow.write_all(&[0]).is_ok() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.wait_for("clients", 0);
+    server.stop();
+}
+
+#[test]
+fn idle_connections_are_kept_up_to_the_limit_and_cost_the_others_nothing() {
+    const LIMIT: usize = 300;
+    let server = serve(Network { connections_max: LIMIT, ..Network::default() });
+    let mut idle: Vec<_> = (0..LIMIT - 1).map(|_| server.stranger()).collect();
+    // The visitor that asks takes the last place.
+    server.wait_for("connections", LIMIT as u64);
+    let last = server.stranger();
+    let refused = loop {
+        let over = server.stranger();
+        over.set_nonblocking(false).unwrap();
+        over.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let mut bytes = [0; 4096];
+        if let Ok(count @ 1..) = (&over).read(&mut bytes) {
+            let found = frame::next(&bytes[..count], 4096).unwrap().unwrap();
+            break Refusal::decode_all(found.body).unwrap();
+        }
+    };
+    assert_eq!(refused.reason, Reason::Full);
+    assert!(refused.text.contains(&LIMIT.to_string()), "{refused}");
+    drop(last);
+    idle.truncate(LIMIT / 2);
+    while visit::status(&server.address.to_string(), "score", Duration::from_secs(5)).is_err() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.stop();
+}
+
+#[test]
+fn whoever_does_not_read_is_not_read_from_and_then_cut() {
+    let network = Network {
+        outgoing_bytes_high: 1 << 16,
+        slow_after: Duration::from_millis(300),
+        dead_after: Duration::from_secs(20),
+        ..Network::default()
+    };
+    let server = serve(network);
+    let mut deaf = server.stranger();
+    deaf.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    deaf.write_all(&framed(Kind::Hello, &encoded(&hello()))).unwrap();
+    // Each question is shorter than its answer, and no answer is ever read.
+    let question = framed(Kind::Control, &encoded(&Control::AskStatus));
+    let questions: Vec<u8> = question.iter().copied().cycle().take(question.len() * 1000).collect();
+    while deaf.write_all(&questions).is_ok() {}
+    server.wait_for("clients", 0);
+    server.stop();
+}

@@ -1,0 +1,246 @@
+//! Read stamps: per key the latest moment at which it was read.
+//!
+//! Whoever wants to write into the past needs to know who has read there already. A stamp is the
+//! largest timestamp at which a key's newest version was read; ranges have stamps too, for keys
+//! that a scan did not find. Nobody writes at or below the watermark, so what lies there is
+//! dropped. Stamps are kept in memory only: a repository that comes back knows a bound of them.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::locks::KeyRange;
+use crate::bytes::SmallBytes;
+use crate::ids::{SpaceId, Timestamp};
+
+/// So many ranges are kept apart; then the older half counts for all keys.
+const RANGES_MAX: usize = 256;
+/// Stamps below the watermark are looked for when there are twice as many as were left the last
+/// time, and this many at least.
+const SWEEP_AT_LEAST: usize = 1024;
+
+/// The stamp of a key: the latest read, by whom, and the latest of anybody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp<R> {
+    /// The latest read.
+    pub at: Timestamp,
+    /// Who made it; `None`: several, or somebody whose name no longer matters.
+    pub reader: Option<R>,
+    /// The latest read of anybody else.
+    pub other: Timestamp,
+}
+
+impl<R: Copy + PartialEq> Stamp<R> {
+    fn new(at: Timestamp, reader: Option<R>) -> Stamp<R> {
+        Stamp { at, reader, other: Timestamp::ZERO }
+    }
+
+    fn note(&mut self, at: Timestamp, reader: Option<R>) {
+        if reader.is_some() && reader == self.reader {
+            self.at = self.at.max(at);
+        } else if at > self.at {
+            *self = Stamp { at, reader, other: self.at };
+        } else {
+            self.other = self.other.max(at);
+        }
+    }
+
+    /// The latest read of anybody but `reader`.
+    pub fn of_others(&self, reader: R) -> Timestamp {
+        if self.reader == Some(reader) { self.other } else { self.at }
+    }
+}
+
+/// The stamps of a repository, by readers `R`.
+#[derive(Clone, Debug)]
+pub struct Stamps<R> {
+    hasher: FixedState,
+    spaces: Vec<HashTable<(SmallBytes, Stamp<R>)>>,
+    ranges: Vec<(KeyRange, Timestamp, R)>,
+    /// Every key counts as read at this.
+    base: Timestamp,
+    low: Timestamp,
+    kept: usize,
+    sweep_at: usize,
+}
+
+impl<R: Copy + PartialEq> Stamps<R> {
+    /// No stamps. `seed` is that of the hash.
+    pub fn new(seed: u64) -> Stamps<R> {
+        let (base, low) = (Timestamp::ZERO, Timestamp::ZERO);
+        let (spaces, ranges) = (Vec::new(), Vec::new());
+        let hasher = FixedState::with_seed(seed);
+        Stamps { hasher, spaces, ranges, base, low, kept: 0, sweep_at: SWEEP_AT_LEAST }
+    }
+
+    /// A key was read at `at`.
+    pub fn note(&mut self, space: SpaceId, key: &SmallBytes, at: Timestamp, reader: Option<R>) {
+        let number = usize::from(space.0);
+        if self.spaces.len() <= number {
+            self.spaces.resize_with(number + 1, HashTable::new);
+        }
+        let (keys, hasher) = (&mut self.spaces[number], &self.hasher);
+        let hash = hasher.hash_one(key);
+        if let Some((_, stamp)) = keys.find_mut(hash, |(known, _)| known == key) {
+            stamp.note(at, reader);
+            return;
+        }
+        let stamped = (key.clone(), Stamp::new(at, reader));
+        keys.insert_unique(hash, stamped, |(known, _)| hasher.hash_one(known));
+        self.kept += 1;
+        if self.kept >= self.sweep_at {
+            self.sweep();
+        }
+    }
+
+    /// The stamp of a key, made if there is none, to be changed by another rule.
+    pub fn stamp_mut(&mut self, space: SpaceId, key: &SmallBytes) -> Option<&mut Stamp<R>> {
+        let keys = self.spaces.get_mut(usize::from(space.0))?;
+        let found = keys.find_mut(self.hasher.hash_one(key), |(known, _)| known == key);
+        found.map(|(_, stamp)| stamp)
+    }
+
+    /// The stamp of a key alone, without ranges and what counts for all keys.
+    pub fn stamp(&self, space: SpaceId, key: &SmallBytes) -> Option<&Stamp<R>> {
+        let keys = self.spaces.get(usize::from(space.0))?;
+        let found = keys.find(self.hasher.hash_one(key), |(known, _)| known == key);
+        found.map(|(_, stamp)| stamp)
+    }
+
+    /// A range was read at `at`.
+    pub fn note_range(&mut self, range: &KeyRange, at: Timestamp, reader: R) {
+        let known = |known: &&mut (KeyRange, Timestamp, R)| known.0 == *range && known.2 == reader;
+        if let Some(known) = self.ranges.iter_mut().find(known) {
+            known.1 = known.1.max(at);
+            return;
+        }
+        self.ranges.push((range.clone(), at, reader));
+        if self.ranges.len() > RANGES_MAX {
+            for (_, at, _) in self.ranges.drain(..RANGES_MAX / 2) {
+                self.base = self.base.max(at);
+            }
+        }
+    }
+
+    /// The latest read of a key by anybody but `reader`, ranges and what counts for all included.
+    pub fn latest_of_others(&self, space: SpaceId, key: &SmallBytes, reader: R) -> Timestamp {
+        let own = self.stamp(space, key).map(|stamp| stamp.of_others(reader));
+        own.unwrap_or_default().max(self.latest_of_ranges(space, key, reader))
+    }
+
+    /// The same of ranges, and of what counts for all keys.
+    pub fn latest_of_ranges(&self, space: SpaceId, key: &SmallBytes, reader: R) -> Timestamp {
+        let others = self.ranges.iter().filter(|(_, _, other)| *other != reader);
+        let with_key = others.filter(|(range, ..)| range.contains(space, key));
+        with_key.map(|(_, at, _)| *at).max().unwrap_or_default().max(self.base)
+    }
+
+    /// A key was written: who read the version before is told by the new one's timestamp.
+    pub fn forget(&mut self, space: SpaceId, key: &SmallBytes) {
+        let Some(keys) = self.spaces.get_mut(usize::from(space.0)) else { return };
+        let hash = self.hasher.hash_one(key);
+        if let Ok(found) = keys.find_entry(hash, |(known, _)| known == key) {
+            found.remove();
+            self.kept -= 1;
+        }
+    }
+
+    /// Every key counts as read at `at`.
+    pub fn raise_all(&mut self, at: Timestamp) {
+        self.base = self.base.max(at);
+    }
+
+    /// Nobody writes at or below `low` any more.
+    pub fn raise_low(&mut self, low: Timestamp) {
+        self.low = self.low.max(low);
+        self.ranges.retain(|(_, at, _)| *at > low);
+    }
+
+    fn sweep(&mut self) {
+        let low = self.low;
+        for keys in &mut self.spaces {
+            keys.retain(|(_, stamp)| stamp.at > low);
+        }
+        self.kept = self.spaces.iter().map(HashTable::len).sum();
+        self.sweep_at = (2 * self.kept).max(SWEEP_AT_LEAST);
+    }
+
+    /// How many keys have a stamp.
+    pub fn len(&self) -> usize {
+        self.kept
+    }
+
+    /// Whether no key has a stamp.
+    pub fn is_empty(&self) -> bool {
+        self.kept == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPACE: SpaceId = SpaceId(0);
+
+    fn key(number: u8) -> SmallBytes {
+        SmallBytes::new(&[number])
+    }
+
+    #[test]
+    fn a_range_stamps_the_keys_in_it() {
+        let mut stamps: Stamps<u8> = Stamps::new(7);
+        let range = KeyRange { space: SPACE, lo: key(2), hi: Some(key(5)) };
+        stamps.note_range(&range, Timestamp(7), 1);
+        let latest =
+            |stamps: &Stamps<u8>, number, me| stamps.latest_of_others(SPACE, &key(number), me);
+        assert_eq!(latest(&stamps, 2, 9), Timestamp(7));
+        assert_eq!(latest(&stamps, 5, 9), Timestamp::ZERO);
+        assert_eq!(latest(&stamps, 2, 1), Timestamp::ZERO, "one's own scan does not count");
+        stamps.raise_low(Timestamp(7));
+        assert_eq!(latest(&stamps, 2, 9), Timestamp::ZERO);
+    }
+
+    #[test]
+    fn too_many_ranges_count_for_all_keys() {
+        let mut stamps: Stamps<u8> = Stamps::new(7);
+        for number in 0..=RANGES_MAX as u64 {
+            let lo = SmallBytes::from(number.to_string().as_str());
+            let range = KeyRange { space: SPACE, hi: Some(lo.successor()), lo };
+            stamps.note_range(&range, Timestamp(number + 1), 1);
+        }
+        assert_eq!(stamps.latest_of_others(SPACE, &key(0), 9), Timestamp(RANGES_MAX as u64 / 2));
+    }
+
+    proptest! {
+        /// Against a model: all reads, in a list.
+        #[test]
+        fn the_latest_of_others_is_never_lost(
+            script in prop::collection::vec((0u8..4, 0u8..4, 1u64..50, any::<bool>()), 0..120),
+            low in 0u64..20,
+        ) {
+            let mut stamps: Stamps<u8> = Stamps::new(7);
+            let mut model: Vec<(u8, u8, u64)> = Vec::new();
+            for (number, reader, at, forget) in script {
+                if forget && at < 5 {
+                    stamps.forget(SPACE, &key(number));
+                    model.retain(|(known, ..)| *known != number);
+                } else {
+                    stamps.note(SPACE, &key(number), Timestamp(at), Some(reader));
+                    model.push((number, reader, at));
+                }
+            }
+            stamps.raise_low(Timestamp(low));
+            stamps.sweep();
+            for number in 0..4 {
+                for me in 0..4 {
+                    let others = model.iter().filter(|(k, r, _)| *k == number && *r != me);
+                    let latest = others.map(|(.., at)| *at).max().unwrap_or(0);
+                    let got = stamps.latest_of_others(SPACE, &key(number), me);
+                    prop_assert!(got == Timestamp(latest) || latest <= low && got.0 <= low);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What transactions did, as histories need it: compact, appended once per transaction.
+//!
+//! The recorder belongs to the driver, not to the node, so that it outlives a crash. It knows
+//! nothing of formats: `muesli-check` reads what it collected.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+
+use operations::Decoder;
+
+use crate::bytes::SmallBytes;
+use crate::ids::{NodeId, SpaceId, Timestamp, TxnId};
+use crate::options::Nanos;
+
+pub use operations::Operations;
+
+mod operations;
+
+/// How a transaction stood at the end of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// Its client was told that it committed.
+    Committed,
+    /// Its client was told that it aborted.
+    Aborted,
+    /// Its client was told that nobody knows, or was gone.
+    Unknown,
+    /// Its client was never told anything.
+    Running,
+}
+
+/// In the order of their numbers.
+const STATUSES: [Status; 4] =
+    [Status::Committed, Status::Aborted, Status::Unknown, Status::Running];
+
+/// One operation, in program order. Fields: the space and key, the version read (zero: never
+/// written), and the hash of the value (`None`: absent or deleted).
+#[expect(missing_docs, reason = "the fields are described above, once")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Read `version` of a key (zero: never written) with this hash of the value.
+    Read { space: SpaceId, key: SmallBytes, version: Timestamp, hash: Option<u64> },
+    /// Read the transaction's own write.
+    ReadOwn { space: SpaceId, key: SmallBytes, hash: Option<u64> },
+    /// Wrote a value with this hash, or deleted.
+    Write { space: SpaceId, key: SmallBytes, hash: Option<u64> },
+    /// Scanned `[lo, hi)` and saw these rows as (key, version, hash); `own` rows are not there.
+    Scan {
+        space: SpaceId,
+        lo: SmallBytes,
+        hi: Option<SmallBytes>,
+        rows: Vec<(SmallBytes, Timestamp, Option<u64>)>,
+    },
+}
+
+/// A transaction that ended, or was running when the run did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxnRecord {
+    /// Its id.
+    pub id: TxnId,
+    /// Its session.
+    pub session: u64,
+    /// When begin was called.
+    pub begin: Nanos,
+    /// When commit or abort returned.
+    pub end: Option<Nanos>,
+    /// How it ended.
+    pub status: Status,
+    /// Whether it was begun read-only.
+    pub read_only: bool,
+    /// The version that its writes installed, where known.
+    pub at: Option<Timestamp>,
+}
+
+/// Collects the transactions of one node, in chunks that never move once they are full: growing
+/// one long list would copy all of it again and again.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    chunks: Vec<Vec<u8>>,
+    count: usize,
+    applied: BTreeMap<TxnId, Timestamp>,
+}
+
+/// A chunk takes no further transaction beyond so many bytes; the first one grows from nothing,
+/// for short runs.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes of a record before its operations.
+const RECORD_BYTES: usize = 57;
+/// Stands for a time or version that is not there.
+const NONE: u64 = u64::MAX;
+
+impl Recorder {
+    /// An empty recorder.
+    pub fn new() -> Recorder {
+        Recorder::default()
+    }
+
+    /// Adds a transaction with its operations.
+    pub fn transaction(&mut self, record: &TxnRecord, operations: &Operations) {
+        if self.chunks.last().is_none_or(|chunk| chunk.len() >= CHUNK_BYTES) {
+            let room = if self.chunks.is_empty() { 0 } else { CHUNK_BYTES + CHUNK_BYTES / 8 };
+            self.chunks.push(Vec::with_capacity(room));
+        }
+        self.count += 1;
+        let chunk = self.chunks.last_mut().expect("just made sure of");
+        chunk.extend_from_slice(&record.encoded(operations.bytes.len()));
+        chunk.extend_from_slice(&operations.bytes);
+    }
+
+    /// A participant applied `txn` at `at`: tells the version of writes whose coordinator never
+    /// learned it.
+    pub fn applied(&mut self, txn: TxnId, at: Timestamp) {
+        self.applied.insert(txn, at);
+    }
+
+    /// The timestamp at which some participant of this node applied `txn`.
+    pub fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
+        self.applied.get(&txn).copied()
+    }
+
+    /// All transactions, in the order they ended, with their operations.
+    pub fn transactions(
+        &self,
+    ) -> impl Iterator<Item = (TxnRecord, impl Iterator<Item = Operation> + '_)> {
+        self.chunks.iter().flat_map(|chunk| {
+            let mut rest = Decoder(chunk);
+            std::iter::from_fn(move || {
+                if rest.0.is_empty() {
+                    return None;
+                }
+                let (record, length) = TxnRecord::decode(&mut rest);
+                Some((record, Decoder(rest.bytes(length))))
+            })
+        })
+    }
+
+    /// How many transactions were recorded.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl TxnRecord {
+    #[inline]
+    fn encoded(&self, operations: usize) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0] = self.status as u8 * 2 + u8::from(self.read_only);
+        bytes[1..5].copy_from_slice(&self.id.node.0.to_le_bytes());
+        bytes[5..9].copy_from_slice(&self.id.incarnation.to_le_bytes());
+        let end = self.end.map_or(NONE, |end| end.0);
+        let at = self.at.map_or(NONE, |at| at.0);
+        let words = [self.id.sequence, self.session, self.begin.0, end, at, operations as u64];
+        for (place, word) in bytes[9..].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// A record, and how many bytes its operations take.
+    fn decode(from: &mut Decoder<'_>) -> (TxnRecord, usize) {
+        let head = from.u8();
+        let (node, incarnation) = (NodeId(from.u32()), from.u32());
+        let id = TxnId { node, incarnation, sequence: from.u64() };
+        let (session, begin) = (from.u64(), Nanos(from.u64()));
+        let mut optional = || Some(from.u64()).filter(|&word| word != NONE);
+        let (end, at) = (optional().map(Nanos), optional().map(Timestamp));
+        let status = STATUSES[usize::from(head / 2)];
+        let record = TxnRecord { id, session, begin, end, status, read_only: head % 2 == 1, at };
+        (record, from.u64() as usize)
+    }
+}
+
+/// The hash of a value as histories carry it: 53 bits, so that every JSON reader keeps it whole.
+pub fn value_hash(value: &SmallBytes) -> u64 {
+    foldhash::fast::FixedState::with_seed(0x4d75_6573).hash_one(value) >> 11
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_come_back_in_order_with_their_own_operations() {
+        let mut recorder = Recorder::new();
+        let record = |number: usize| TxnRecord {
+            id: TxnId { node: NodeId(2), incarnation: 3, sequence: number as u64 },
+            session: number as u64 / 3,
+            begin: Nanos(number as u64),
+            end: (!number.is_multiple_of(5)).then_some(Nanos(number as u64 + 1)),
+            status: STATUSES[number % 4],
+            read_only: number.is_multiple_of(3),
+            at: (number.is_multiple_of(2)).then_some(Timestamp(number as u64)),
+        };
+        let operations = |number: usize| {
+            let key = SmallBytes::from(number.to_string().as_str());
+            vec![Operation::ReadOwn { space: SpaceId(0), key, hash: None }; number % 7]
+        };
+        let total = 20_000;
+        for number in 0..total {
+            let list = operations(number);
+            recorder.transaction(&record(number), &Operations::from(&list[..]));
+        }
+        assert!(recorder.chunks.len() > 1, "the test is to cross chunks");
+        assert_eq!(recorder.len(), total);
+        let mut seen = 0;
+        for (number, (found, list)) in recorder.transactions().enumerate() {
+            assert_eq!(found, record(number));
+            assert_eq!(list.collect::<Vec<_>>(), operations(number));
+            seen += 1;
+        }
+        assert_eq!(seen, total);
+    }
+}

@@ -1,0 +1,123 @@
+//! Databases on a cluster: the same handle, whose transactions are coordinated by a loop of this
+//! process that speaks to the servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
+use muesli_core::{Catalog, Limits, SpaceOptions};
+
+use crate::db::{Away, Db, Job, next_database};
+use crate::embedded::Report;
+use crate::error::Error;
+use crate::options::Retry;
+
+/// How a database on a cluster is connected to.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    /// Addresses of servers, `host:port`; one that answers is enough to learn of the others.
+    pub addresses: Vec<String>,
+    /// The number of the cluster, if it matters; 0 takes whichever answers.
+    pub cluster: u64,
+    /// The protocol, by name.
+    pub protocol: String,
+    /// Size limits, checked before anything is sent; the servers' should not be smaller.
+    pub limits: Limits,
+    /// How conflicts are retried.
+    pub retry: Retry,
+    /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
+    pub history: bool,
+    /// How long to look for the servers; those that have not answered by then are looked for
+    /// while transactions run already.
+    pub connect_within: Duration,
+    /// How long an operation may wait for its answer before it fails.
+    pub give_up_after: Duration,
+}
+
+impl Default for Connect {
+    fn default() -> Connect {
+        Connect {
+            addresses: Vec::new(),
+            cluster: 0,
+            protocol: "score".to_owned(),
+            limits: Limits::default(),
+            retry: Retry::default(),
+            history: false,
+            connect_within: Duration::from_secs(5),
+            give_up_after: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A client of a cluster, as a way into its loop.
+struct Remote(Client);
+
+impl Db {
+    /// Connects to a cluster by the addresses of some of its servers, with default options.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`].
+    pub fn connect<A: Into<String>>(addresses: impl IntoIterator<Item = A>) -> Result<Db, Error> {
+        let addresses = addresses.into_iter().map(Into::into).collect();
+        Db::connect_with(Connect { addresses, ..Connect::default() })
+    }
+
+    /// Connects to a cluster.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] where nobody answers or the cluster refuses.
+    pub fn connect_with(connect: Connect) -> Result<Db, Error> {
+        let database = next_database();
+        let options = ClientOptions {
+            addresses: connect.addresses,
+            cluster: ClusterId(connect.cluster),
+            protocol: connect.protocol,
+            database,
+            limits: connect.limits,
+            history: connect.history,
+            connect_within: connect.connect_within,
+            give_up_after: connect.give_up_after,
+            space_within: connect.connect_within,
+            network: Network::default(),
+        };
+        let client = Client::connect(options);
+        let client = client.map_err(|error| Error::Unreachable(error.to_string()))?;
+        let catalog = client.catalog();
+        Ok(Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client)))))
+    }
+}
+
+impl Away for Remote {
+    fn loops(&self) -> usize {
+        1
+    }
+
+    fn submit(&self, _: usize, job: Job) -> Result<(), Job> {
+        self.0.submit(job)
+    }
+
+    fn reconfigure(&self, _: &Arc<Catalog>) {}
+
+    fn catalog(&self) -> Option<Arc<Catalog>> {
+        Some(self.0.catalog())
+    }
+
+    fn create_space(&self, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
+        Some(self.0.create_space(name, options).map_err(|error| match error {
+            SpaceError::Refused(why) => Error::Options(why),
+            SpaceError::Timeout(after_ms) => Error::Timeout { after_ms },
+            SpaceError::Closed => Error::Closed,
+        }))
+    }
+
+    fn messages(&self) -> u64 {
+        self.0.messages()
+    }
+
+    fn close(&self) -> Vec<Report> {
+        let messages = self.0.messages();
+        let recorder = self.0.close();
+        let report = recorder.map(|recorder| Report { recorder, messages, ..Report::default() });
+        report.into_iter().collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! Databases on a cluster, over TCP within one process: servers on threads, native clients.
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muesli::{Connect, Db, Error, SpaceOptions};
+use muesli_cluster::{Failed, Server, ServerOptions, Stop};
+use muesli_core::NodeId;
+
+struct Servers {
+    addresses: Vec<String>,
+    stops: Vec<Stop>,
+    threads: Vec<JoinHandle<Result<(), Failed>>>,
+}
+
+/// Addresses that are free now: they are bound and let go.
+fn free_addresses(count: usize) -> Vec<String> {
+    let bound: Vec<_> =
+        (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    bound.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+fn start(count: u32, repositories: usize, replicas: usize) -> Servers {
+    let addresses = free_addresses(count as usize);
+    let servers: Vec<_> = (0..count).map(NodeId).zip(addresses.iter().cloned()).collect();
+    let (mut stops, mut threads) = (Vec::new(), Vec::new());
+    for (node, listen) in &servers {
+        let options = ServerOptions {
+            node: *node,
+            listen: listen.clone(),
+            servers: servers.clone(),
+            repositories,
+            replicas,
+            ..ServerOptions::default()
+        };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        threads.push(std::thread::spawn(move || {
+            let server = Server::open(options).unwrap();
+            sender.send(server.stop()).unwrap();
+            server.run()
+        }));
+        stops.push(receiver.recv().unwrap());
+    }
+    Servers { addresses, stops, threads }
+}
+
+impl Servers {
+    fn stop(self) {
+        for stop in &self.stops {
+            stop.stop();
+        }
+        for thread in self.threads {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+fn increment(db: &Db) -> Result<i64, Error> {
+    let counters = db.space("counters")?.typed::<u64, i64>();
+    db.blocking().transact(move |tx| async move {
+        let mut sum = 0;
+        for key in 0..8 {
+            let value = counters.get(&tx, &key).await?.unwrap_or(0);
+            counters.put(&tx, &key, &(value + 1)).await?;
+            sum += value;
+        }
+        Ok(sum)
+    })
+}
+
+#[test]
+fn clients_of_three_servers_see_each_others_commits() {
+    let servers = start(3, 3, 2);
+    let first = Db::connect(servers.addresses.clone()).unwrap();
+    first.create_space("counters", SpaceOptions::default()).unwrap();
+    first.create_space("counters", SpaceOptions::default()).unwrap();
+    let second = Db::connect([servers.addresses[2].clone()]).unwrap();
+    let threads: Vec<_> = [first, second]
+        .into_iter()
+        .map(|db| {
+            std::thread::spawn(move || {
+                for _ in 0..50 {
+                    increment(&db).unwrap();
+                }
+                db
+            })
+        })
+        .collect();
+    let dbs: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(increment(&dbs[0].strict()).unwrap(), 100 * 8);
+    let again = dbs[1].create_space(
+        "counters",
+        muesli::SpaceOptions { index: muesli::Index::Hash, ..SpaceOptions::default() },
+    );
+    assert!(matches!(again, Err(Error::Options(_))), "{again:?}");
+    drop(dbs);
+    servers.stop();
+}
+
+#[test]
+fn a_lone_server_is_connected_to_by_whatever_port_it_got() {
+    let (sender, receiver) = std::sync::mpsc::channel::<(SocketAddr, Stop)>();
+    let thread = std::thread::spawn(move || {
+        let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..Default::default() };
+        let server = Server::open(options).unwrap();
+        sender.send((server.address(), server.stop())).unwrap();
+        server.run()
+    });
+    let (address, stop) = receiver.recv().unwrap();
+    let db = Db::connect([address.to_string()]).unwrap();
+    db.create_space("counters", SpaceOptions::default()).unwrap();
+    for before in 0..20 {
+        assert_eq!(increment(&db).unwrap(), before * 8);
+    }
+    stop.stop();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn nobody_there_is_an_error_that_says_who_was_asked() {
+    let address = free_addresses(1).remove(0);
+    let connect = Connect {
+        addresses: vec![address.clone()],
+        connect_within: Duration::from_millis(200),
+        ..Connect::default()
+    };
+    let error = Db::connect_with(connect).unwrap_err();
+    assert!(error.to_string().contains(&address), "{error}");
+    assert!(matches!(Db::connect(Vec::<String>::new()), Err(Error::Unreachable(_))));
+}

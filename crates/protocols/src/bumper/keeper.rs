@@ -1,0 +1,178 @@
+//! What a repository keeps for time-warping: who has read what, and which versions are of the
+//! past.
+
+use std::collections::BTreeSet;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::stamps::Stamps;
+use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
+
+use super::{Claim, Place, Reader, Rules};
+use crate::two_phase::{Key, Standing};
+
+/// The reader of stamps that belong to nobody who could still ask.
+const NOBODY: Reader = (u64::MAX, u64::MAX);
+
+/// Stamps, and the versions that were put into the past.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    rules: Rules,
+    stamps: Stamps<Reader>,
+    /// Kept only where flags are compared instead of places.
+    warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
+    /// Which versions at or below this are of the past was forgotten: each may be.
+    warped_below: Timestamp,
+}
+
+impl Keeper {
+    pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
+        Keeper {
+            rules,
+            stamps: Stamps::new(hash_seed),
+            warped: BTreeSet::new(),
+            warped_below: Timestamp::ZERO,
+        }
+    }
+
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn keeps_stamps(&self) -> bool {
+        self.rules.time_warp && self.rules.read_stamps
+    }
+
+    /// What a read at `snapshot` is stamped with.
+    fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
+        match (self.rules.stamps_reach_the_snapshot, self.rules.by_flags) {
+            (true, false) => snapshot,
+            (true, true) => snapshot.max(committed),
+            (false, _) => committed,
+        }
+    }
+
+    pub(super) fn note_read(
+        &mut self,
+        (space, key): Key<'_>,
+        snapshot: Timestamp,
+        committed: Timestamp,
+        reader: Reader,
+    ) {
+        if !self.keeps_stamps() {
+            return;
+        }
+        let at = self.stamp(snapshot, committed);
+        if self.rules.distinct_readers {
+            self.stamps.note(space, key, at, Some(reader));
+            return;
+        }
+        // As printed: one pair, whose reader is forgotten when another does not raise the stamp.
+        match self.stamps.stamp_mut(space, key) {
+            Some(stamp) if at > stamp.at => (stamp.at, stamp.reader) = (at, Some(reader)),
+            Some(stamp) => stamp.reader = None,
+            None => self.stamps.note(space, key, at, Some(reader)),
+        }
+    }
+
+    pub(super) fn note_scan(
+        &mut self,
+        range: &KeyRange,
+        snapshot: Timestamp,
+        committed: Timestamp,
+        reader: Reader,
+    ) {
+        if self.keeps_stamps() {
+            let at = self.stamp(snapshot, committed);
+            self.stamps.note_range(range, at, reader);
+        }
+    }
+
+    /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
+    /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
+    pub(super) fn blocks(&self, held: Timestamp, claim: Claim, snapshot: Timestamp) -> bool {
+        let may_warp = self.rules.time_warp && self.rules.reads_wait_for_the_past;
+        claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
+    }
+
+    pub(super) fn note_missed(
+        &self,
+        (space, key): Key<'_>,
+        at: Timestamp,
+        standing: &mut Standing,
+    ) -> Result<(), Abort> {
+        let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
+        if self.rules.by_flags && warped() {
+            return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
+        }
+        let earliest = self.rules.before_the_earliest;
+        let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
+        standing.missed = Some(standing.missed.map_or(at, of_both));
+        Ok(())
+    }
+
+    pub(super) fn note_write(
+        &self,
+        (space, key): Key<'_>,
+        head: Timestamp,
+        reader: Reader,
+        standing: &mut Standing,
+    ) {
+        if !self.rules.time_warp || !self.rules.triad_rule {
+            return;
+        }
+        let read = if self.rules.distinct_readers {
+            self.stamps.latest_of_others(space, key, reader)
+        } else {
+            let pair = self.stamps.stamp(space, key);
+            let others = pair.filter(|stamp| stamp.reader != Some(reader));
+            let ranges = self.stamps.latest_of_ranges(space, key, reader);
+            others.map_or(ranges, |stamp| stamp.at.max(ranges))
+        };
+        let floor = if self.rules.by_flags {
+            // Whatever is above the snapshot bars the past as a whole.
+            let barred = read >= standing.snapshot;
+            if barred || head > standing.snapshot { Timestamp::MAX } else { Timestamp::ZERO }
+        } else {
+            read.max(head)
+        };
+        standing.floor = standing.floor.max(floor);
+    }
+
+    pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: Place) {
+        if !self.rules.by_flags {
+            // Readers of the version before lie below this one, which is a floor by itself.
+            self.stamps.forget(space, key);
+        } else if place.version != place.turn {
+            self.warped.insert((place.version, space, key.clone()));
+        }
+    }
+
+    /// Where an update is to be found by those who would overwrite what it read.
+    fn of_update(&self, place: Place) -> Timestamp {
+        if self.rules.by_flags { place.turn } else { place.version }
+    }
+
+    pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: Place) {
+        if self.keeps_stamps() && self.rules.updates_stamp {
+            self.stamps.note(space, key, self.of_update(place), None);
+        }
+    }
+
+    pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: Place) {
+        if self.keeps_stamps() && self.rules.updates_stamp {
+            self.stamps.note_range(range, self.of_update(place), NOBODY);
+        }
+    }
+
+    pub(super) fn restarted(&mut self, ceiling: Timestamp) {
+        self.stamps.raise_all(ceiling);
+        self.warped_below = ceiling;
+    }
+
+    pub(super) fn collect(&mut self, low: Timestamp) {
+        self.stamps.raise_low(low);
+        while self.warped.first().is_some_and(|(at, ..)| *at <= low) {
+            self.warped.pop_first();
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Bumper (Diegues and Romano: transactional replication that is sheltered from contention):
+//! distributed time-warping over SCORe.
+//!
+//! # The problem
+//! SCORe, like most, aborts an update when a version that it read is no longer the newest at its
+//! commit. Mostly that is too strict: an update that missed a write can be put *before* the writer
+//! in the serial order, as readers are all the time, if nobody has seen that it was not there.
+//!
+//! # The idea
+//! An update that missed versions commits in the past: its writes are tagged with the earliest of
+//! them, and it lies just before whoever wrote that one. So that this is noticed where it must not
+//! be, reads leave *stamps*: a key's stamp is the latest place of anybody who read its newest
+//! version. A repository that votes says which version was missed there and up to where the keys
+//! to be written have been written or read (the *floor*); from all votes together, the place is
+//! the earliest miss, and it is free if it lies above the floor.
+//!
+//! # Why it is safe
+//! Give everybody a place: an update its version, a reader its snapshot, after the updates there.
+//! * Whoever reads a version lies after its writer: an update's place is above its snapshot.
+//! * Versions of a key are in the order of their tags: the floor is at least the version replaced.
+//! * A *reader* of a version at `s` lies before whoever replaces it, and may not find the key
+//!   locked by somebody who could end at or below `s`: then it waits ([`Variant::blocks`]). Else it
+//!   has left its stamp `s` when the replacing update prepares, which then ends above.
+//! * An *update* that missed a version lies at or before it. Where the places are one and the
+//!   same, it goes before: among updates at one place each misses only such as were decided
+//!   before it, so there is no circle. A version that comes after it prepared is written by an
+//!   update that waited for its lock and found its stamp, left at its place as it was applied.
+//!
+//! # Deviations
+//! The paper's algorithm is not serializable; see `docs/protocols/bumper.md` for histories. Three
+//! corrections are needed, each a switch of [`Rules`]:
+//! * *Distinct readers.* A key has one pair (stamp, reader) in the paper, and the pair of a
+//!   transaction that reads a key overwrites who read it before.
+//! * *Snapshots.* A stamp is the repository's last commit in the paper, taken before the reader's
+//!   snapshot is known, which may be far above it.
+//! * *Updates.* Updates that read a key lie at their commit, far above the stamp of their read.
+//!
+//! And three changes for more:
+//! * Places are compared, not flags: the paper refuses an update that must lie in the past
+//!   whenever a stamp is above its *snapshot*, and aborts whoever missed a version that was itself
+//!   put into the past. Neither is needed once places are compared (`by_flags` brings them back).
+//! * Blind writes are allowed: the floor has the version that they replace.
+//! * A read waits for a locked key only while its holder may come to lie inside the snapshot, not
+//!   for every lock.
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::votes::Votes;
+use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
+
+use crate::two_phase::{self, Key, Standing, TwoPhase, Variant};
+
+mod keeper;
+mod place;
+mod rules;
+
+pub use keeper::Keeper;
+pub use place::{Claim, Place};
+pub use rules::Rules;
+
+/// The protocol.
+pub type Bumper = TwoPhase<TimeWarp>;
+
+/// Its way: updates that missed something may lie in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeWarp {}
+
+/// A transaction before it has an id: node and life, slot and generation.
+pub type Reader = (u64, u64);
+
+impl Variant for TimeWarp {
+    const NAME: &'static str = "bumper";
+    const ISOLATION: Isolation = Isolation::Serializable;
+    type Rules = Rules;
+    type Keeper = Keeper;
+    type Reader = Reader;
+    type Yes = Claim;
+    type Place = Place;
+
+    const MAY_COMMIT_IN_THE_PAST: bool = true;
+
+    fn rules(rules: &Rules) -> two_phase::Rules {
+        rules.family
+    }
+
+    fn keeper(rules: &Rules, hash_seed: u64) -> Keeper {
+        Keeper::new(*rules, hash_seed)
+    }
+
+    fn tolerates_stale_reads(rules: &Rules) -> bool {
+        rules.time_warp
+    }
+
+    fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        (pair(node.0, incarnation), pair(txn.slot, txn.generation))
+    }
+
+    fn note_read(
+        keeper: &mut Keeper,
+        key: Key<'_>,
+        snapshot: Timestamp,
+        committed: Timestamp,
+        reader: Reader,
+    ) {
+        keeper.note_read(key, snapshot, committed, reader);
+    }
+
+    fn note_scan(
+        keeper: &mut Keeper,
+        range: &KeyRange,
+        snapshot: Timestamp,
+        committed: Timestamp,
+        reader: Reader,
+    ) {
+        keeper.note_scan(range, snapshot, committed, reader);
+    }
+
+    fn blocks(keeper: &Keeper, held: Timestamp, yes: Claim, snapshot: Timestamp) -> bool {
+        keeper.blocks(held, yes, snapshot)
+    }
+
+    fn suffers_stale_reads(keeper: &Keeper) -> bool {
+        keeper.rules().time_warp
+    }
+
+    fn note_missed(
+        keeper: &Keeper,
+        key: Key<'_>,
+        at: Timestamp,
+        standing: &mut Standing,
+    ) -> Result<(), Abort> {
+        keeper.note_missed(key, at, standing)
+    }
+
+    fn note_write(
+        keeper: &Keeper,
+        key: Key<'_>,
+        head: Timestamp,
+        reader: Reader,
+        standing: &mut Standing,
+    ) {
+        keeper.note_write(key, head, reader, standing);
+    }
+
+    fn yes(turn: Timestamp, standing: Standing) -> Claim {
+        let missed = standing.missed.unwrap_or(Timestamp::MAX);
+        Claim { turn, missed, floor: standing.floor }
+    }
+
+    fn decide(votes: &Votes<RepositoryId, Claim>) -> Decision<Place> {
+        let all = votes.so_far().copied().reduce(Claim::and);
+        all.expect("there is a vote at least").decision()
+    }
+
+    fn decide_alone(claim: Claim) -> Decision<Place> {
+        claim.decision()
+    }
+
+    fn version(place: Place) -> Timestamp {
+        place.version
+    }
+
+    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: Place) {
+        keeper.note_written(key, place);
+    }
+
+    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: Place) {
+        keeper.note_read_by(key, place);
+    }
+
+    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: Place) {
+        keeper.note_scanned_by(range, place);
+    }
+
+    fn restarted(keeper: &mut Keeper, ceiling: Timestamp) {
+        keeper.restarted(ceiling);
+    }
+
+    fn collect(keeper: &mut Keeper, low: Timestamp) {
+        keeper.collect(low);
+    }
+}

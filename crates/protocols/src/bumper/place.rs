@@ -1,0 +1,141 @@
+//! What votes tell of an update, and where they put it.
+//!
+//! An update has two timestamps. Its *turn* is when it is applied: the largest proposal, as in
+//! SCORe (the paper's tsC). Its *version* is where it lies in the serial order, and what its
+//! writes are tagged with (tsW): its turn, or, where it missed versions that others wrote, the
+//! earliest of those, before whose writer it then lies.
+
+use std::fmt;
+
+use muesli_core::{Abort, Decision, Timestamp, wire_struct};
+
+/// A vote of yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Claim {
+    /// The turn proposed.
+    pub turn: Timestamp,
+    /// The earliest version that it should have read and did not; [`Timestamp::MAX`] if none.
+    pub missed: Timestamp,
+    /// Where it may not lie, nor before: something that it writes was written or read there.
+    pub floor: Timestamp,
+}
+
+wire_struct!(Claim { turn: Timestamp, missed: Timestamp, floor: Timestamp });
+
+/// Where a committed update lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// When it is applied.
+    pub turn: Timestamp,
+    /// What its writes are tagged with.
+    pub version: Timestamp,
+}
+
+wire_struct!(Place { turn: Timestamp, version: Timestamp });
+
+impl Claim {
+    /// What the claims of two repositories come to.
+    pub fn and(self, other: Claim) -> Claim {
+        Claim {
+            turn: self.turn.max(other.turn),
+            missed: self.missed.min(other.missed),
+            floor: self.floor.max(other.floor),
+        }
+    }
+
+    /// The end of an update with this claim at all of its repositories together: it commits now if
+    /// it missed nothing, and in the past if nobody has been there.
+    pub fn decision(self) -> Decision<Place> {
+        let Claim { turn, missed, floor } = self;
+        if missed == Timestamp::MAX {
+            Decision::Commit(Place { turn, version: turn })
+        } else if missed > floor {
+            Decision::Commit(Place { turn, version: missed })
+        } else {
+            Decision::Abort(Abort::StaleRead)
+        }
+    }
+}
+
+impl From<Timestamp> for Claim {
+    fn from(turn: Timestamp) -> Claim {
+        Claim { turn, missed: Timestamp::MAX, floor: Timestamp::ZERO }
+    }
+}
+
+impl From<Claim> for Timestamp {
+    fn from(claim: Claim) -> Timestamp {
+        claim.turn
+    }
+}
+
+impl From<Timestamp> for Place {
+    fn from(turn: Timestamp) -> Place {
+        Place { turn, version: turn }
+    }
+}
+
+impl From<Place> for Timestamp {
+    fn from(place: Place) -> Timestamp {
+        place.turn
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.turn)?;
+        if self.missed < Timestamp::MAX {
+            write!(f, " missed {}", self.missed)?;
+        }
+        if self.floor > Timestamp::ZERO {
+            write!(f, " above {}", self.floor)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.turn)?;
+        if self.version != self.turn {
+            write!(f, " as {}", self.version)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn claim(turn: u64, missed: u64, floor: u64) -> Claim {
+        Claim { turn: Timestamp(turn), missed: Timestamp(missed), floor: Timestamp(floor) }
+    }
+
+    #[test]
+    fn the_past_is_open_above_the_floor_alone() {
+        let commit = |turn, version| {
+            Decision::Commit(Place { turn: Timestamp(turn), version: Timestamp(version) })
+        };
+        assert_eq!(claim(9, u64::MAX, 8).decision(), commit(9, 9));
+        assert_eq!(claim(9, 5, 4).decision(), commit(9, 5));
+        assert_eq!(claim(9, 5, 5).decision(), Decision::Abort(Abort::StaleRead));
+        assert_eq!(claim(7, 5, 2).and(claim(9, 6, 5)).decision(), claim(9, 5, 5).decision());
+    }
+
+    proptest! {
+        #[test]
+        fn claims_come_to_the_same_in_any_order(
+            mut claims in prop::collection::vec((1u64..50, 1u64..50, 0u64..50), 1..6),
+        ) {
+            let all = |claims: &[(u64, u64, u64)]| {
+                let claims = claims.iter().map(|&(turn, missed, floor)| claim(turn, missed, floor));
+                claims.reduce(Claim::and)
+            };
+            let forwards = all(&claims);
+            claims.reverse();
+            prop_assert_eq!(forwards, all(&claims));
+        }
+    }
+}

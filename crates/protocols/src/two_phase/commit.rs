@@ -1,0 +1,311 @@
+//! The coordinator's commit: one step where one repository here is enough, else two phases.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::recorder::Status;
+use muesli_core::{
+    Abort, Catalog, Committed, Decision, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Role,
+    Step, Timestamp, Txn, TxnId,
+};
+
+use super::coordinator::{Context, Coordinator};
+use super::message::{Message, Prepare, Vote};
+use super::one_step::Alone;
+use super::{Standing, TwoPhase, Variant};
+
+/// A commit under way, until everybody has acknowledged its end.
+#[derive(Clone, Debug)]
+pub(super) struct Committing<V: Variant> {
+    txn: Txn,
+    id: TxnId,
+    /// Whom to tell; nobody once told.
+    op: Option<OpId>,
+    prepares: Vec<(RepositoryId, Arc<Prepare<V>>)>,
+    phase: Phase<V>,
+    sent: Nanos,
+    since: Nanos,
+}
+
+#[derive(Clone, Debug)]
+enum Phase<V: Variant> {
+    /// Votes come in.
+    Preparing(Votes<RepositoryId, V::Yes>),
+    /// The votes decided; these have not acknowledged.
+    Deciding { decision: Decision<V::Place>, unacknowledged: Vec<RepositoryId> },
+}
+
+impl<V: Variant> Coordinator<V> {
+    #[inline(always)]
+    pub(super) fn on_commit(
+        &mut self,
+        txn: Txn,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Committed> {
+        if !self.operations.is_empty() {
+            // Reads that are under way as their transaction is to end have come too late.
+            self.fail_operations(txn, &Failure::Ended, cx);
+        }
+        let slot = match self.open(txn) {
+            Ok(slot) => slot,
+            Err(failure) => return Step::Done(Err(failure)),
+        };
+        let snapshot = slot.snapshot.unwrap_or(slot.base);
+        if !V::VALIDATES_READS {
+            slot.sets.reads.clear();
+            slot.sets.scans.clear();
+        }
+        let reads_count = (V::VALIDATES_READERS || slot.options.strict)
+            && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
+        if slot.sets.writes.is_empty() && !reads_count {
+            return self.finish_at_once(txn, Ok(snapshot), cx);
+        }
+        let only = self.only_repository(txn, &here, cx);
+        if let Some(participant) = only.and_then(|only| here.repository(only)) {
+            let role = Role::Repository(only.expect("there is one"));
+            let reader = V::reader(self.id, self.incarnation, txn);
+            let on_the_node = self.runs_alone(cx);
+            let slot = self.slot(txn).expect("an open transaction");
+            let standing = Standing::new(snapshot, slot.options.strict);
+            let alone = Alone { since: slot.undisturbed_since, on_the_node };
+            let at = &mut cx.at(role);
+            let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
+            if let Some(result) = done {
+                if cx.settings.logging {
+                    slot.gate = cx.effects.gate;
+                }
+                return self.finish_at_once(txn, result, cx);
+            }
+        }
+        Step::Wait(self.start_commit(txn, snapshot, cx))
+    }
+
+    /// The repository on this node that is all of the transaction's footprint, if there is one.
+    #[inline(always)]
+    fn only_repository(
+        &mut self,
+        txn: Txn,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Option<RepositoryId> {
+        let catalog = cx.catalog;
+        if catalog.repositories() == 1 {
+            return Some(RepositoryId(0)).filter(|&only| here.holds(only));
+        }
+        let sets = &self.slot(txn)?.sets;
+        if catalog.replicas > 1 || V::EVERYBODY_TAKES_PART || !sets.scans.is_empty() {
+            return None;
+        }
+        let written = |at: usize| catalog.partition(sets.writes[at].space, &sets.writes[at].key);
+        let first = match sets.writes.first() {
+            Some(_) => RepositoryId(written(0)),
+            None => sets.reads.first()?.repository,
+        };
+        let reads = sets.reads.iter().all(|read| read.repository == first);
+        let writes = (1..sets.writes.len()).all(|at| RepositoryId(written(at)) == first);
+        (reads && writes && here.holds(first)).then_some(first)
+    }
+
+    /// Ends a transaction without a second phase. Where what it read or wrote here is not stable
+    /// yet, its client hears of it only when it is.
+    #[inline(always)]
+    fn finish_at_once(
+        &mut self,
+        txn: Txn,
+        result: Result<Timestamp, Abort>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Committed> {
+        let gate = self.slot(txn).map(|slot| slot.gate).unwrap_or_default();
+        let answer = match result {
+            Ok(at) => {
+                self.end(txn, None, Status::Committed, Some(at), cx);
+                Ok(Committed { at })
+            }
+            Err(reason) => {
+                self.end(txn, None, Status::Aborted, None, cx);
+                Err(Failure::Aborted(reason))
+            }
+        };
+        if !cx.settings.logging {
+            return Step::Done(answer);
+        }
+        let op = self.next_op();
+        cx.complete_after(op, answer.map_or_else(OpResult::Failed, OpResult::Committed), gate);
+        Step::Wait(op)
+    }
+
+    /// Sends each participant its part of the transaction.
+    fn start_commit(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_, V>) -> OpId {
+        let settled_below = self.settled_below();
+        let id = self.next_txn_id();
+        let (op, now) = (self.next_op(), cx.now());
+        let (node, incarnation) = (self.id, self.incarnation);
+        let slot = self.slot(txn).expect("an open transaction");
+        slot.committing = Some(id.sequence);
+        let whole = Prepare {
+            txn: id,
+            settled_below,
+            participants: Arc::new([]),
+            snapshot,
+            reader: V::reader(node, incarnation, txn),
+            strict: slot.options.strict,
+            reads: vec![],
+            writes: vec![],
+            scans: vec![],
+        };
+        let parts = divide(&slot.sets, &whole, cx.catalog);
+        let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();
+        let prepares: Vec<_> = parts
+            .into_iter()
+            .map(|(repository, mut part)| {
+                part.participants = participants.clone();
+                (repository, Arc::new(part))
+            })
+            .collect();
+        for (repository, prepare) in &prepares {
+            cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
+        }
+        let phase = Phase::Preparing(Votes::from_voters(participants.iter().copied()));
+        let commit = Committing { txn, id, op: Some(op), prepares, phase, sent: now, since: now };
+        self.committing.insert(id.sequence, commit);
+        self.set_sweep_timer(cx);
+        op
+    }
+
+    pub(super) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        repository: RepositoryId,
+        vote: Vote<V>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
+        let Phase::Preparing(votes) = &mut commit.phase else { return };
+        let decision = match vote {
+            Vote::No(reason) => Decision::Abort(reason),
+            Vote::Decided(decision) => decision,
+            Vote::Yes(at) => match votes.count(repository, at) {
+                Counted::Complete => V::decide(votes),
+                Counted::Waiting | Counted::Ignored => return,
+            },
+        };
+        self.decide(txn.sequence, decision, cx);
+    }
+
+    /// The votes force a decision: the client hears it, and every participant.
+    fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
+        let commit = self.committing.get_mut(&sequence).expect("a known commit");
+        let unacknowledged: Vec<_> = commit.prepares.iter().map(|(id, _)| *id).collect();
+        for &repository in &unacknowledged {
+            cx.send_to_repository(repository, Message::Decide { txn: commit.id, decision });
+        }
+        commit.phase = Phase::Deciding { decision, unacknowledged };
+        commit.prepares.clear();
+        commit.sent = cx.now();
+        let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
+        let (status, at, result) = match decision {
+            Decision::Commit(place) => {
+                self.heard = self.heard.max(place.into());
+                let at = V::version(place);
+                (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
+            }
+            Decision::Abort(reason) => {
+                self.learn_from(reason);
+                (Status::Aborted, None, OpResult::Failed(Failure::Aborted(reason)))
+            }
+        };
+        if let Some(op) = op {
+            self.end(txn, Some(id), status, at, cx);
+            cx.complete(op, result);
+        }
+    }
+
+    pub(super) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {
+        let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
+        if commit.id != txn {
+            return; // Of an earlier life.
+        }
+        let Phase::Deciding { unacknowledged, .. } = &mut commit.phase else { return };
+        unacknowledged.retain(|&other| other != repository);
+        if unacknowledged.is_empty() {
+            self.committing.remove(&txn.sequence);
+        }
+    }
+
+    /// Prepares and decisions that were not answered go out again. A client does not wait for
+    /// ever: in the end it is told that the outcome is unknown, and the commit goes on.
+    pub(super) fn retry_commits(&mut self, cx: &mut Context<'_, V>) {
+        let (now, settings) = (cx.now(), cx.settings);
+        let mut given_up = Vec::new();
+        for commit in self.committing.values_mut() {
+            if commit.since + settings.give_up_after <= now
+                && let Some(op) = commit.op.take()
+            {
+                given_up.push((commit.txn, commit.id, op));
+            }
+            if commit.sent + settings.retry_after > now {
+                continue;
+            }
+            commit.sent = now;
+            match &commit.phase {
+                Phase::Preparing(votes) => {
+                    let missing: Vec<_> = votes.missing().collect();
+                    let late = commit.prepares.iter().filter(|(id, _)| missing.contains(id));
+                    for (repository, prepare) in late {
+                        cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
+                    }
+                }
+                Phase::Deciding { decision, unacknowledged } => {
+                    for &repository in unacknowledged {
+                        let (txn, decision) = (commit.id, *decision);
+                        cx.send_to_repository(repository, Message::Decide { txn, decision });
+                    }
+                }
+            }
+        }
+        let after_ms = settings.give_up_after.as_millis();
+        for (txn, id, op) in given_up {
+            self.end(txn, Some(id), Status::Unknown, None, cx);
+            cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms }));
+        }
+    }
+}
+
+/// A transaction's part for each repository that holds a key it read, wrote, or could have seen
+/// in a scan.
+fn divide<V: Variant>(
+    sets: &TransactionSets,
+    empty: &Prepare<V>,
+    catalog: &Catalog,
+) -> BTreeMap<RepositoryId, Prepare<V>> {
+    let mut parts: BTreeMap<RepositoryId, Prepare<V>> = BTreeMap::new();
+    if V::EVERYBODY_TAKES_PART {
+        let all = (0..catalog.repositories() as u16).map(RepositoryId);
+        parts.extend(all.map(|repository| (repository, empty.clone())));
+    }
+    for read in &sets.reads {
+        for replica in catalog.replicas_of(catalog.partition(read.space, &read.key)) {
+            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            part.reads.push((read.space, read.key.clone(), read.version));
+        }
+    }
+    for write in &sets.writes {
+        for replica in catalog.replicas_of(catalog.partition(write.space, &write.key)) {
+            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            part.writes.push((write.space, write.key.clone(), write.value.clone()));
+        }
+    }
+    for range in &sets.scans {
+        let partitions = catalog.partitions_of_range(range.space, &range.lo, range.hi.as_ref());
+        let mut holders: Vec<_> = partitions.flat_map(|p| catalog.replicas_of(p)).collect();
+        holders.sort();
+        holders.dedup();
+        for holder in holders {
+            parts.entry(holder).or_insert_with(|| empty.clone()).scans.push(range.clone());
+        }
+    }
+    parts
+}

@@ -1,0 +1,434 @@
+//! The coordinator: runs transactions for the clients of its node.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::parts::watermark::Watermark;
+use muesli_core::recorder::{Status, TxnRecord};
+use muesli_core::{
+    Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Recorder,
+    Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+};
+
+use super::commit::Committing;
+use super::message::{Found, Message};
+use super::requests::{Operation, Request};
+use super::{TwoPhase, Variant};
+
+pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
+
+/// Tells the bound of this node's snapshots.
+pub(super) const GOSSIP_TIMER: u32 = 0;
+/// Looks after requests and commits that were not answered.
+const SWEEP_TIMER: u32 = 1;
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Coordinator<V: Variant> {
+    pub(super) id: NodeId,
+    pub(super) incarnation: u32,
+    pub(super) tolerates_stale_reads: bool,
+    sequence: u64,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    next_op: u64,
+    /// Operations that wait for answers.
+    pub(super) operations: BTreeMap<OpId, Operation>,
+    /// Requests that wait for answers, or for the snapshot to be known.
+    pub(super) requests: BTreeMap<u64, Request>,
+    pub(super) next_request: u64,
+    /// Commits under way, by sequence number; they stay until everybody has acknowledged.
+    pub(super) committing: BTreeMap<u64, Committing<V>>,
+    sweep_timer_set: bool,
+    /// The largest timestamp heard of.
+    pub(super) heard: Timestamp,
+    /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
+    /// a node that is told of nothing new would read the same stale versions for ever.
+    pub(super) fresh: Timestamp,
+    /// No transaction of this node reads below it: told to others, so it never falls.
+    pub(super) bound: Timestamp,
+    pub(super) watermark: Watermark,
+    /// When this life began.
+    pub(super) started: Option<Nanos>,
+    pub(super) told_all: Nanos,
+    pub(super) ended_since_told: u32,
+    pub(super) begun_since_gossip: bool,
+    pub(super) idle_factor: u64,
+}
+
+/// A transaction's place; reused, with its memory, by the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    generation: u32,
+    pub running: bool,
+    /// Its commit is under way: no further operations.
+    pub committing: Option<u64>,
+    pub options: TxnOptions,
+    /// The least snapshot it may get.
+    pub base: Timestamp,
+    /// Fixed by the first read.
+    pub snapshot: Option<Timestamp>,
+    /// See [`Alone::since`](super::one_step::Alone::since).
+    pub undisturbed_since: Option<u64>,
+    /// A first read is under way elsewhere; other requests wait for it.
+    pub fixing: bool,
+    /// Requests that wait for the snapshot.
+    pub held: Vec<u64>,
+    /// What must be stable before the client may hear of what it read here.
+    pub gate: LogPosition,
+    begun: Nanos,
+    pub sets: TransactionSets,
+    /// What was read, where reads are made at no snapshot: it is what is read again.
+    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+}
+
+impl Slot {
+    fn record(
+        &self,
+        id: TxnId,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let TxnOptions { session, read_only, .. } = self.options;
+        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// Whether no transaction but one runs in the whole database.
+    #[inline]
+    pub(super) fn runs_alone(&self, cx: &Context<'_, V>) -> bool {
+        self.slots.len() == self.free.len() + 1 && cx.catalog.is_only_coordinator(self.id)
+    }
+
+    /// The running transactions.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.running)
+    }
+
+    /// The slot of a transaction that takes operations.
+    #[inline]
+    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot, Failure> {
+        match self.slots.get_mut(txn.slot as usize) {
+            Some(slot)
+                if slot.running
+                    && slot.generation == txn.generation
+                    && slot.committing.is_none() =>
+            {
+                Ok(slot)
+            }
+            _ => Err(Failure::Ended),
+        }
+    }
+
+    /// The slot of a transaction that has not ended, its commit perhaps under way.
+    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(txn.slot as usize)?;
+        (slot.running && slot.generation == txn.generation).then_some(slot)
+    }
+
+    pub(super) fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    #[inline]
+    pub(super) fn next_txn_id(&mut self) -> TxnId {
+        self.sequence += 1;
+        TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+    }
+
+    /// All commits with smaller numbers are settled everywhere.
+    pub(super) fn settled_below(&self) -> u64 {
+        self.committing.keys().next().copied().unwrap_or(self.sequence)
+    }
+
+    /// Ends a transaction: into the history, and its slot is free.
+    #[inline]
+    pub(super) fn end(
+        &mut self,
+        txn: Txn,
+        id: Option<TxnId>,
+        status: Status,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if let Some(recorder) = &mut cx.effects.recorder {
+            let id = id.unwrap_or_else(|| {
+                self.sequence += 1;
+                TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+            });
+            let slot = &self.slots[txn.slot as usize];
+            let end = (status != Status::Unknown).then_some(cx.effects.now);
+            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+        }
+        let slot = &mut self.slots[txn.slot as usize];
+        slot.running = false;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.sets.clear();
+        if !V::SNAPSHOTS {
+            slot.seen.clear();
+        }
+        self.free.push(txn.slot);
+    }
+
+    /// Ends a transaction that failed before its commit, and everything that waits for it.
+    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
+        if self.slot(txn).is_none() {
+            return;
+        }
+        if let Failure::Aborted(reason) = failure {
+            self.learn_from(*reason);
+        }
+        self.end(txn, None, Status::Aborted, None, cx);
+        if !self.operations.is_empty() {
+            self.fail_operations(txn, failure, cx);
+        }
+    }
+
+    /// Whatever the transaction still waits for has failed.
+    #[cold]
+    pub(super) fn fail_operations(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
+        let waiting: Vec<_> = self
+            .operations
+            .iter()
+            .filter(|(_, operation)| operation.txn == txn)
+            .map(|(op, _)| *op)
+            .collect();
+        for op in waiting {
+            self.operations.remove(&op);
+            self.requests.retain(|_, request| request.op != op);
+            cx.complete(op, OpResult::Failed(failure.clone()));
+        }
+    }
+
+    /// What a stale read teaches: later snapshots are to be at least what was heard of since.
+    pub(super) fn learn_from(&mut self, reason: Abort) {
+        match reason {
+            Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => self.fresh = self.heard,
+            Abort::Locked | Abort::Abandoned | Abort::Overloaded | Abort::Rollback => {}
+        }
+    }
+
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
+        self.sweep_timer_set = false;
+        self.retry_requests(cx);
+        self.retry_commits(cx);
+        if !self.requests.is_empty() || !self.committing.is_empty() {
+            self.set_sweep_timer(cx);
+        }
+    }
+}
+
+impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
+    fn new(node: NodeId, incarnation: u32, rules: &V::Rules) -> Coordinator<V> {
+        Coordinator {
+            id: node,
+            incarnation,
+            tolerates_stale_reads: V::tolerates_stale_reads(rules),
+            sequence: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            next_op: 0,
+            operations: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            // An answer to an earlier life's request must not be taken for one of this life's.
+            next_request: u64::from(incarnation) << 40,
+            committing: BTreeMap::new(),
+            sweep_timer_set: false,
+            heard: Timestamp::ZERO,
+            fresh: Timestamp::ZERO,
+            bound: Timestamp::ZERO,
+            watermark: Watermark::default(),
+            started: None,
+            told_all: Nanos(0),
+            ended_since_told: 0,
+            begun_since_gossip: false,
+            idle_factor: 1,
+        }
+    }
+
+    #[inline]
+    fn begin(
+        &mut self,
+        options: TxnOptions,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Txn, Failure> {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                self.slots.push(Slot::default());
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let base = options.floor.max(self.bound).max(self.fresh);
+        let slot = &mut self.slots[place as usize];
+        slot.running = true;
+        slot.committing = None;
+        slot.options = options;
+        slot.base = base;
+        slot.snapshot = None;
+        slot.undisturbed_since = None;
+        slot.fixing = false;
+        slot.held.clear();
+        slot.gate = LogPosition(0);
+        slot.begun = cx.effects.now;
+        self.begun_since_gossip = true;
+        Ok(Txn { slot: place, generation: slot.generation })
+    }
+
+    #[inline]
+    fn get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Option<SmallBytes>> {
+        self.on_get(txn, space, key, here, cx)
+    }
+
+    #[inline]
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.on_peek(txn, space, keys, here, cx, out)
+    }
+
+    fn get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        self.on_get_many(txn, space, keys, here, cx)
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), Failure> {
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        if cx.effects.recorder.is_some() {
+            check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
+            let mark = slot.sets.operations.mark();
+            slot.sets.operations.write(space, &key, value.as_ref());
+            let written = slot.sets.write(space, key, value, &cx.settings.limits);
+            if written.is_err() {
+                slot.sets.operations.rewind(mark);
+            }
+            return written;
+        }
+        slot.sets.write(space, key, value, &cx.settings.limits)
+    }
+
+    fn scan(
+        &mut self,
+        txn: Txn,
+        scan: Scan,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Vec<Row>> {
+        self.on_client_scan(txn, scan, here, cx)
+    }
+
+    #[inline]
+    fn commit(
+        &mut self,
+        txn: Txn,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Committed> {
+        let step = self.on_commit(txn, here.reborrow(), cx);
+        self.count_ended(&mut here, cx);
+        step
+    }
+
+    fn rollback(&mut self, txn: Txn, _here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
+        }
+    }
+
+    fn receive(
+        &mut self,
+        from: Address,
+        message: Message<V>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        match message {
+            Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
+            Message::ScanReply(reply) => self.on_scan_reply(reply, here, cx),
+            Message::Vote { txn, repository, vote, committed } => {
+                self.heard = self.heard.max(committed);
+                if txn.incarnation == self.incarnation {
+                    self.on_vote(txn, repository, vote, cx);
+                }
+            }
+            Message::Acknowledge { repository, txns } => {
+                for txn in txns {
+                    self.on_acknowledge(txn, repository);
+                }
+            }
+            Message::Bound { bound, newest } => {
+                self.on_bound(from.node, bound, newest, &mut here, cx);
+            }
+            Message::Watermark { low, newest } => self.on_watermark(low, newest, &mut here, cx),
+            Message::Read(_)
+            | Message::Scan(_)
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
+        }
+    }
+
+    fn timer(&mut self, timer: u32, mut here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+        match timer {
+            GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
+            let (sequence, status) = match slot.committing {
+                Some(sequence) => (sequence, Status::Unknown),
+                None => (u64::MAX - place as u64, Status::Running),
+            };
+            let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        self.running().count() + self.committing.len()
+    }
+}

@@ -1,0 +1,119 @@
+//! Finishing transactions whose coordinator died.
+//!
+//! The outcome of a transaction is a function of its stable votes: everyone's yes commits it, at
+//! the largest proposal; anyone's no aborts it. So a participant that has waited too long asks the
+//! others how they voted, and whoever has not voted votes no, stably, before answering. Then all
+//! the votes are known, and they are the same for everyone who asks, the coordinator included if
+//! it was merely slow.
+
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
+
+use super::Variant;
+use super::message::{Message, Record, Vote};
+use super::participant::{Context, Participant};
+
+/// The pause between two rounds of asking doubles this often at most.
+const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
+
+/// The votes that a participant in doubt has gathered.
+#[derive(Clone, Debug)]
+pub(super) struct Finishing<V: Variant> {
+    votes: Votes<RepositoryId, V::Yes>,
+    /// How often the others were asked; each time it is longer to the next.
+    asked: u32,
+    next: Nanos,
+}
+
+impl<V: Variant> Participant<V> {
+    /// Asks about every transaction that has been in doubt for too long.
+    pub(super) fn ask_about_doubtful(&mut self, cx: &mut Context<'_, V>) {
+        let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
+        let doubtful: Vec<TxnId> = self
+            .table
+            .in_doubt()
+            .filter(|(_, prepared)| prepared.since + patience <= now)
+            .filter(|(_, prepared)| self.may_ask_about(prepared.prepare.txn, now))
+            .map(|(_, prepared)| prepared.prepare.txn)
+            .collect();
+        for txn in doubtful {
+            self.ask_about(txn, cx);
+        }
+    }
+
+    fn may_ask_about(&self, txn: TxnId, now: Nanos) -> bool {
+        self.finishing.get(&txn).is_none_or(|finishing| finishing.next <= now)
+    }
+
+    fn ask_about(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
+        let Some(owner) = self.table.owner(txn) else { return };
+        let prepared = self.table.get(owner);
+        let (participants, own) = (prepared.prepare.participants.clone(), prepared.yes);
+        let id = self.id;
+        let finishing = self.finishing.entry(txn).or_insert_with(|| {
+            let mut votes = Votes::from_voters(participants.iter().copied());
+            votes.count(id, own);
+            Finishing { votes, asked: 0, next: cx.now() }
+        });
+        let pause = cx.settings.retry_after.0 << finishing.asked.min(BACK_OFF_DOUBLINGS_MAX);
+        finishing.next = cx.now() + Nanos(pause);
+        finishing.asked += 1;
+        if finishing.votes.is_complete() {
+            let decision = V::decide(&finishing.votes);
+            self.finish_as(txn, decision, cx);
+            return;
+        }
+        for repository in finishing.votes.missing() {
+            cx.send_to_repository(repository, Message::Ask { txn });
+        }
+    }
+
+    /// Another participant wants to finish `txn`: whatever was not voted yet becomes a no.
+    pub(super) fn on_ask(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
+        if let Some(vote) = self.table.standing(txn) {
+            self.vote(from, txn, vote, cx);
+            return;
+        }
+        if self.table.is_settled(txn) {
+            return; // Whoever asked has been told since.
+        }
+        self.forget_waiting(txn);
+        if self.table.is_of_earlier_life(txn) {
+            // It will never be prepared here: nothing to remember, unless the log is all that is.
+            cx.log(|| Record::Refused { txn, reason: Abort::Abandoned });
+        } else {
+            self.refuse(txn, Abort::Abandoned, cx);
+        }
+        self.vote(from, txn, Vote::No(Abort::Abandoned), cx);
+    }
+
+    /// The answer to an [`Ask`](Message::Ask).
+    pub(super) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        repository: RepositoryId,
+        vote: Vote<V>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let Some(finishing) = self.finishing.get_mut(&txn) else { return };
+        let decision = match vote {
+            Vote::Decided(decision) => decision,
+            Vote::No(_) => Decision::Abort(Abort::Abandoned),
+            Vote::Yes(at) => match finishing.votes.count(repository, at) {
+                Counted::Complete => V::decide(&finishing.votes),
+                Counted::Waiting | Counted::Ignored => return,
+            },
+        };
+        self.finish_as(txn, decision, cx);
+    }
+
+    /// Applies a decision reached from the votes, and tells the others.
+    fn finish_as(&mut self, txn: TxnId, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
+        let Some(owner) = self.table.owner(txn) else { return };
+        let participants = self.table.get(owner).prepare.participants.clone();
+        self.on_decide(txn, decision, cx);
+        for &repository in participants.iter().filter(|&&other| other != self.id) {
+            cx.send_to_repository(repository, Message::Decide { txn, decision });
+        }
+    }
+}

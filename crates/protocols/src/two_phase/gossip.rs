@@ -1,0 +1,132 @@
+//! The watermark: how far garbage may be collected.
+//!
+//! A coordinator's *bound* is the least snapshot of its running transactions, or where there are
+//! none what its next transaction would read at; transactions begin at or above the bound last
+//! told, so bounds only grow. The coordinator beside repository 0 gathers them and tells the
+//! minimum; a database of one node needs no messages for it. Clients that coordinate their own
+//! transactions come and go: while they are heard of they count like the others, and each is
+//! answered alone.
+
+use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Timestamp};
+
+use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
+use super::message::Message;
+use super::{TwoPhase, Variant};
+
+/// After so many transactions the bound is told without waiting for the timer.
+const TELL_EVERY: u32 = 256;
+/// While nothing happens, bounds are told this much more seldom at most.
+const IDLE_FACTOR_MAX: u64 = 32;
+
+impl<V: Variant> Coordinator<V> {
+    /// What a transaction that begins now may read at, at least.
+    pub(super) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> Timestamp {
+        here.all().map(|participant| participant.committed()).max().unwrap_or(self.heard)
+    }
+
+    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> Timestamp {
+        let running = self.running().map(|slot| slot.snapshot.unwrap_or(slot.base)).min();
+        self.bound = self.bound.max(running.unwrap_or_else(|| self.newest_here(here)));
+        self.bound
+    }
+
+    /// A transaction ended: once in a while its node's bound is worth telling.
+    #[inline]
+    pub(super) fn count_ended(
+        &mut self,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.ended_since_told += 1;
+        if self.ended_since_told >= TELL_EVERY {
+            self.tell_bound(here, cx);
+        }
+    }
+
+    fn tell_bound(&mut self, here: &mut Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+        self.ended_since_told = 0;
+        let bound = self.raise_bound(here);
+        if cx.catalog.is_only_coordinator(self.id) {
+            Self::raise_low(bound, Timestamp::ZERO, here, cx);
+            return;
+        }
+        let newest = here.all().map(|participant| participant.newest()).max();
+        let newest = newest.unwrap_or(self.heard);
+        let gatherer = cx.catalog.home(RepositoryId(0));
+        if gatherer == self.id {
+            self.on_bound(self.id, bound, newest, here, cx);
+        } else {
+            let to = Address::coordinator(gatherer);
+            cx.send(to, Message::Bound { bound, newest });
+        }
+    }
+
+    pub(super) fn on_bound(
+        &mut self,
+        from: NodeId,
+        bound: Timestamp,
+        newest: Timestamp,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.heard = self.heard.max(newest);
+        let now = cx.now();
+        self.watermark.hear(from, bound, now);
+        let (since, started) = (now - cx.settings.snapshot_lease, self.started.unwrap_or(now));
+        if cx.catalog.visiting_coordinators {
+            self.watermark.forget_silent(&cx.catalog.coordinators, since);
+        }
+        let low = self.watermark.advance(&cx.catalog.coordinators, since, started);
+        let newest = self.heard;
+        Self::raise_low(low, newest, here, cx);
+        if !cx.catalog.coordinators.contains(&from) {
+            cx.send(Address::coordinator(from), Message::Watermark { low, newest });
+        }
+        if now - self.told_all < Nanos(cx.settings.gossip_every.0 / 4) {
+            return;
+        }
+        self.told_all = now;
+        for &node in cx.catalog.coordinators.iter().filter(|&&node| node != self.id) {
+            cx.send(Address::coordinator(node), Message::Watermark { low, newest });
+        }
+    }
+
+    pub(super) fn on_watermark(
+        &mut self,
+        low: Timestamp,
+        newest: Timestamp,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.heard = self.heard.max(newest);
+        Self::raise_low(low, newest, here, cx);
+    }
+
+    fn raise_low(
+        low: Timestamp,
+        newest: Timestamp,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        for (repository, participant) in here.all_mut() {
+            participant.hear(newest, &mut cx.at(Role::Repository(repository)));
+            participant.raise_low(low);
+        }
+    }
+
+    pub(super) fn on_gossip_timeout(
+        &mut self,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.started.get_or_insert(cx.now());
+        if cx.catalog.is_only_coordinator(self.id) {
+            return; // Nobody to tell: commits do it.
+        }
+        let active = self.begun_since_gossip || self.running().next().is_some();
+        self.begun_since_gossip = false;
+        self.idle_factor = if active { 1 } else { (self.idle_factor * 2).min(IDLE_FACTOR_MAX) };
+        self.tell_bound(here, cx);
+        cx.set_timer(GOSSIP_TIMER, Nanos(cx.settings.gossip_every.0 * self.idle_factor));
+    }
+}

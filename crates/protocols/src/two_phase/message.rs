@@ -1,0 +1,302 @@
+//! What the roles say to each other, and what they keep.
+//!
+//! | message | from | to | answered by |
+//! | --- | --- | --- | --- |
+//! | `Read`, `Scan` | coordinator | one replica of the keys | `ReadReply`, `ScanReply` |
+//! | `Prepare` | coordinator | every replica of every key read or written | `Vote` |
+//! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
+//! | `Ask` | participant in doubt | the other participants | `Vote` |
+//! | `Bound` | coordinator | the coordinator beside repository 0 | |
+//! | `Watermark` | that one | all coordinators | |
+
+use std::sync::Arc;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::{Abort, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::Variant;
+
+/// Everything that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message<V: Variant> {
+    /// Coordinator to a replica: read these keys.
+    Read(ReadRequest<V>),
+    /// Replica to coordinator: what was read. The clock passed the snapshot before.
+    ReadReply(ReadReply),
+    /// Coordinator to a replica: scan these partitions.
+    Scan(ScanRequest<V>),
+    /// Replica to coordinator: what the scan saw.
+    ScanReply(ScanReply),
+    /// Coordinator to participant: lock, validate, propose.
+    Prepare(Arc<Prepare<V>>),
+    /// Participant to whoever asked: stable before it is said, and never taken back.
+    Vote {
+        /// The transaction.
+        txn: TxnId,
+        /// Who votes.
+        repository: RepositoryId,
+        /// How.
+        vote: Vote<V>,
+        /// The last transaction applied there: what is refused as stale now is not stale at a
+        /// snapshot of at least this.
+        committed: Timestamp,
+    },
+    /// To a participant: final. May be repeated, is never contradicted.
+    Decide {
+        /// The transaction.
+        txn: TxnId,
+        /// Its end.
+        decision: Decision<V::Place>,
+    },
+    /// Participant to coordinator: these decisions are stable here.
+    Acknowledge {
+        /// Who acknowledges.
+        repository: RepositoryId,
+        /// The transactions.
+        txns: Vec<TxnId>,
+    },
+    /// Participant to participant: how did you vote? Whoever has not voted votes no.
+    Ask {
+        /// The transaction.
+        txn: TxnId,
+    },
+    /// To the gatherer of bounds: nothing here reads below this.
+    Bound {
+        /// No transaction of the sender reads below it, now or later.
+        bound: Timestamp,
+        /// The largest timestamp the sender knows of.
+        newest: Timestamp,
+    },
+    /// From the gatherer of bounds: nobody reads below this.
+    Watermark {
+        /// No transaction anywhere reads below it.
+        low: Timestamp,
+        /// The largest timestamp heard of.
+        newest: Timestamp,
+    },
+}
+
+/// A request to read keys of one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// The snapshot, or for a first read the least it may be.
+    pub snapshot: Timestamp,
+    /// Whether this read fixes the snapshot.
+    pub first: bool,
+    /// Who reads.
+    pub reader: V::Reader,
+    /// The keys.
+    pub keys: Vec<(SpaceId, SmallBytes)>,
+}
+
+/// A version of a key as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The version.
+    pub version: Timestamp,
+    /// Its value.
+    pub value: Option<SmallBytes>,
+    /// Whether it is the newest one.
+    pub newest: bool,
+}
+
+/// The answer to a [`ReadRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadReply {
+    /// The number of the request.
+    pub request: u64,
+    /// The snapshot read at; `None`: it is older than the versions still kept.
+    pub snapshot: Option<Timestamp>,
+    /// The last transaction applied there.
+    pub committed: Timestamp,
+    /// What was found, in the order asked.
+    pub found: Vec<Found>,
+}
+
+/// A request to scan the part of a range that some partitions of one replica hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// As in [`ReadRequest`].
+    pub snapshot: Timestamp,
+    /// As in [`ReadRequest`].
+    pub first: bool,
+    /// As in [`ReadRequest`].
+    pub reader: V::Reader,
+    /// The range.
+    pub range: KeyRange,
+    /// The partitions whose keys are wanted.
+    pub partitions: Vec<u16>,
+    /// From the end backwards.
+    pub reverse: bool,
+    /// Most rows wanted; deleted keys do not count.
+    pub limit: usize,
+}
+
+/// The answer to a [`ScanRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanReply {
+    /// The number of the request.
+    pub request: u64,
+    /// As in [`ReadReply`].
+    pub snapshot: Option<Timestamp>,
+    /// As in [`ReadReply`].
+    pub committed: Timestamp,
+    /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
+    pub rows: Vec<(SmallBytes, Found)>,
+    /// Whether the range was seen to its end.
+    pub complete: bool,
+}
+
+/// A transaction that asks to commit, as one participant needs to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepare<V: Variant> {
+    /// The transaction.
+    pub txn: TxnId,
+    /// All transactions of this coordinator's life with a smaller sequence number are settled
+    /// everywhere.
+    pub settled_below: u64,
+    /// Everyone who votes.
+    pub participants: Arc<[RepositoryId]>,
+    /// The transaction's snapshot: it is proposed a later timestamp.
+    pub snapshot: Timestamp,
+    /// Who it was as it read.
+    pub reader: V::Reader,
+    /// Whether it must take effect while it is under way.
+    pub strict: bool,
+    /// Keys read that this participant holds, with the versions read.
+    pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    /// Keys written that this participant holds.
+    pub writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    /// Ranges scanned.
+    pub scans: Vec<KeyRange>,
+}
+
+/// How a participant stands to a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vote<V: Variant> {
+    /// Prepared, and proposes this.
+    Yes(V::Yes),
+    /// Refused.
+    No(Abort),
+    /// It is over already.
+    Decided(Decision<V::Place>),
+}
+
+/// What a repository's log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record<V: Variant> {
+    /// Voted yes with this proposal.
+    Prepared {
+        /// What was asked.
+        prepare: Arc<Prepare<V>>,
+        /// What was proposed.
+        at: V::Yes,
+    },
+    /// Voted no, or was asked before the prepare came.
+    Refused {
+        /// The transaction.
+        txn: TxnId,
+        /// Why.
+        reason: Abort,
+    },
+    /// Learned the end of a transaction voted yes on.
+    Decided {
+        /// The transaction.
+        txn: TxnId,
+        /// Its end.
+        decision: Decision<V::Place>,
+    },
+    /// Committed in one step: no other repository took part.
+    Committed {
+        /// Where it lies.
+        at: V::Place,
+        /// What was written.
+        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    },
+    /// No snapshot above this was served before the next such record.
+    Ceiling {
+        /// The bound.
+        at: Timestamp,
+    },
+}
+
+/// Bytes of a key with its space and a timestamp, beside the key's own.
+const KEY_BYTES: usize = 12;
+/// Bytes of a message's addresses, kind and transaction.
+const HEADER_BYTES: usize = 40;
+
+fn value_bytes(value: Option<&SmallBytes>) -> usize {
+    4 + value.map_or(0, SmallBytes::len)
+}
+
+fn range_bytes(range: &KeyRange) -> usize {
+    KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
+}
+
+impl<V: Variant> Prepare<V> {
+    fn bytes(&self) -> usize {
+        let reads: usize = self.reads.iter().map(|(_, key, _)| KEY_BYTES + key.len()).sum();
+        let scans: usize = self.scans.iter().map(range_bytes).sum();
+        24 + 2 * self.participants.len() + reads + scans + writes_bytes(&self.writes)
+    }
+}
+
+fn writes_bytes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> usize {
+    writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
+}
+
+impl<V: Variant> Message<V> {
+    /// Its size on a wire, in bytes: headers of fixed size, keys and values as they are.
+    pub fn wire_bytes(&self) -> usize {
+        let found = |found: &Found| 9 + value_bytes(found.value.as_ref());
+        let body = match self {
+            Message::Read(read) => read.keys.iter().map(|(_, key)| KEY_BYTES + key.len()).sum(),
+            Message::ReadReply(reply) => reply.found.iter().map(found).sum(),
+            Message::Scan(scan) => range_bytes(&scan.range) + 2 * scan.partitions.len(),
+            Message::ScanReply(reply) => {
+                reply.rows.iter().map(|(key, row)| KEY_BYTES + key.len() + found(row)).sum()
+            }
+            Message::Prepare(prepare) => prepare.bytes(),
+            Message::Acknowledge { txns, .. } => 16 * txns.len(),
+            Message::Vote { .. }
+            | Message::Decide { .. }
+            | Message::Ask { .. }
+            | Message::Bound { .. }
+            | Message::Watermark { .. } => 8,
+        };
+        HEADER_BYTES + body
+    }
+
+    /// Its kind, for traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Message::Read(_) => "Read",
+            Message::ReadReply(_) => "ReadReply",
+            Message::Scan(_) => "Scan",
+            Message::ScanReply(_) => "ScanReply",
+            Message::Prepare(_) => "Prepare",
+            Message::Vote { .. } => "Vote",
+            Message::Decide { .. } => "Decide",
+            Message::Acknowledge { .. } => "Acknowledge",
+            Message::Ask { .. } => "Ask",
+            Message::Bound { .. } => "Bound",
+            Message::Watermark { .. } => "Watermark",
+        }
+    }
+}
+
+impl<V: Variant> Record<V> {
+    /// Its size on disk, in bytes.
+    pub fn bytes(&self) -> usize {
+        let body = match self {
+            Record::Prepared { prepare, .. } => prepare.bytes(),
+            Record::Committed { writes, .. } => writes_bytes(writes),
+            Record::Refused { .. } | Record::Decided { .. } | Record::Ceiling { .. } => 8,
+        };
+        HEADER_BYTES + body
+    }
+}

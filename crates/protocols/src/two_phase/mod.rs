@@ -1,0 +1,87 @@
+//! The family of protocols that commit in two phases, with a coordinator and scalar timestamps.
+//!
+//! # What is shared
+//! A coordinator runs transactions for the clients of its node: it reads keys here by a call and
+//! elsewhere by requests that are repeated, to another replica each time, until they are answered;
+//! buffers writes; and at the commit divides the transaction among the repositories that hold its
+//! keys, gathers their votes, and tells all of them the decision until each has acknowledged it. A
+//! participant keeps the versions and locks of a repository, the queue of what it has voted yes
+//! on, and what it voted for as long as anybody may ask. Where a coordinator dies, the others find
+//! the outcome by themselves ([`finish`]): it is a function of the votes, which are stable.
+//!
+//! # What differs
+//! A [`Variant`] says what a read leaves behind, when it waits, what a vote tells, what the votes
+//! decide, and which versions are then installed. It is a type parameter: what a protocol does not
+//! need is not in its code.
+//!
+//! # Rooms
+//! [`coordinator`] runs transactions, with [`operations`] (what its clients ask for), [`requests`]
+//! (what is asked elsewhere), [`scans`] (ranges put together) and [`commit`]; [`participant`] keeps
+//! a repository, with [`reads`], [`prepare`] (locks and validation), [`one_step`] (both phases in
+//! one), [`finish`] and [`checkpoint`]; [`gossip`] moves the watermark; [`message`] has all that is said.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use muesli_core::Catalog;
+use muesli_core::contract::{Isolation, Protocol};
+
+pub mod checkpoint;
+pub mod commit;
+pub mod coordinator;
+pub mod finish;
+pub mod gossip;
+pub mod message;
+pub mod one_step;
+pub mod operations;
+pub mod participant;
+pub mod prepare;
+pub mod reads;
+pub mod requests;
+mod rules;
+pub mod scans;
+mod table;
+mod variant;
+mod wire;
+
+pub use coordinator::Coordinator;
+pub use message::{Message, Record};
+pub use participant::Participant;
+pub use rules::Rules;
+pub use variant::{Key, Standing, Variant, Word};
+
+/// The protocol of a variant.
+#[derive(Clone, Copy)]
+pub struct TwoPhase<V>(PhantomData<V>);
+
+impl<V: Variant> fmt::Debug for TwoPhase<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(V::NAME)
+    }
+}
+
+impl<V: Variant> Protocol for TwoPhase<V> {
+    const NAME: &'static str = V::NAME;
+    const ISOLATION: Isolation = V::ISOLATION;
+    type Message = Message<V>;
+    type Record = Record<V>;
+    type Rules = V::Rules;
+    type Coordinator = Coordinator<V>;
+    type Participant = Participant<V>;
+
+    fn wire_bytes(message: &Message<V>) -> usize {
+        message.wire_bytes()
+    }
+
+    fn record_bytes(record: &Record<V>) -> usize {
+        record.bytes()
+    }
+
+    fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
+        wire::is_about(message, catalog)
+    }
+
+    fn message_name(message: &Message<V>) -> &'static str {
+        message.name()
+    }
+}

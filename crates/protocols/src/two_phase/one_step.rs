@@ -1,0 +1,131 @@
+//! Both phases in one step, where one repository on the coordinator's node is all of a
+//! transaction's footprint.
+
+use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
+use muesli_core::{Abort, Decision, SmallBytes, Timestamp};
+
+use super::message::Record;
+use super::participant::{Context, Participant};
+use super::prepare::{Hindrance, NO_HANDLE};
+use super::{Standing, Variant};
+
+/// What spares a transaction work because no other one can be in its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alone {
+    /// Everything it read was newest and free of writers' locks when the repository had counted
+    /// so many [changes](Participant::changes). If there was none since, that is so still.
+    pub since: Option<u64>,
+    /// No other transaction runs anywhere: what is replaced is read by nobody any more.
+    pub on_the_node: bool,
+}
+
+impl<V: Variant> Participant<V> {
+    /// Both phases in one step, for a transaction that this repository alone takes part in.
+    /// `None`: it must take the long way, to wait for locks.
+    ///
+    /// It goes below whatever is queued if there is room, and past it if not: what is queued
+    /// shares no key with it, and may come to lie before it, because whoever reads a queued
+    /// transaction's key at a later snapshot waits for that transaction, whatever was applied
+    /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
+    #[inline(always)]
+    pub(super) fn commit_here(
+        &mut self,
+        sets: &mut TransactionSets,
+        mut standing: Standing,
+        alone: Alone,
+        reader: V::Reader,
+        cx: &mut Context<'_, V>,
+    ) -> Option<Result<Timestamp, Abort>> {
+        let snapshot = standing.snapshot;
+        cx.effects.work.validated += (sets.reads.len() + sets.writes.len()) as u64;
+        if snapshot < self.low && !(sets.reads.is_empty() && sets.scans.is_empty()) {
+            return Some(Err(Abort::SnapshotTooOld));
+        }
+        let unchanged = alone.since == Some(self.changes);
+        for read in sets.reads.iter().take(if unchanged { 0 } else { usize::MAX }) {
+            let (space, key) = (read.space, &read.key);
+            let entry = (space, read.handle, key, read.version);
+            match self.check_read(entry, &mut standing, || sets.own(space, key).is_some(), cx) {
+                Ok(()) => {}
+                Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
+                Err(Hindrance::Blocked) => return None,
+            }
+        }
+        for range in &sets.scans {
+            let is_written = |space, key: &SmallBytes| sets.own(space, key).is_some();
+            match self.check_scan(range, &mut standing, is_written, cx) {
+                Ok(()) => {}
+                Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
+                Err(Hindrance::Blocked) => return None,
+            }
+        }
+        for write in &mut sets.writes {
+            if !self.ranges.is_empty() && self.ranges.blocks(None, write.space, &write.key) {
+                return None;
+            }
+            let versions = self.space(write.space, cx);
+            let mut newest = Timestamp::ZERO;
+            match versions.look(write.handle, &write.key) {
+                Some((_, _, lock)) if !lock.is_free() => return None,
+                Some((handle, head, _)) => (write.handle, newest) = (handle, head),
+                None => write.handle = NO_HANDLE,
+            }
+            V::note_write(&self.keeper, (write.space, &write.key), newest, reader, &mut standing);
+        }
+        self.clock.serve(snapshot);
+        let at = match self.clock.room_below(self.queue.first()) {
+            Some(at) => at,
+            None if self.rules.waits_by_proposal => self.clock.step_past(),
+            None => return None,
+        };
+        match V::decide_alone(V::yes(at, standing)) {
+            Decision::Commit(place) => {
+                self.install_here(sets, place, alone.on_the_node, cx);
+                Some(Ok(V::version(place)))
+            }
+            Decision::Abort(reason) => Some(Err(reason)),
+        }
+    }
+
+    #[inline(always)]
+    fn install_here(
+        &mut self,
+        sets: &mut TransactionSets,
+        place: V::Place,
+        alone: bool,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.changes += 1;
+        cx.log(|| {
+            let write = |w: &WriteEntry| (w.space, w.key.clone(), w.value.clone());
+            Record::Committed { at: place, writes: sets.writes.iter().map(write).collect() }
+        });
+        cx.effects.work.installed += sets.writes.len() as u64;
+        for write in &mut sets.writes {
+            let versions = self.space(write.space, cx);
+            let handle = match write.handle {
+                NO_HANDLE => versions.find_or_create(NO_HANDLE, &write.key),
+                handle => handle,
+            };
+            match write.value.take() {
+                Some(value) if alone => versions.overwrite(handle, value, V::version(place)),
+                value => versions.install(handle, value, V::version(place)),
+            }
+            V::note_written(&mut self.keeper, (write.space, &write.key), place);
+        }
+        for read in &sets.reads {
+            V::note_read_by(&mut self.keeper, (read.space, &read.key), place);
+        }
+        for range in &sets.scans {
+            V::note_scanned_by(&mut self.keeper, range, place);
+        }
+        if alone {
+            self.low = self.low.max(V::version(place));
+        }
+        self.clock.apply(place.into());
+        if self.queue.is_empty() {
+            self.clock.catch_up();
+        }
+        self.count_step();
+    }
+}

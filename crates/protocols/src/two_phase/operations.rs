@@ -1,0 +1,246 @@
+//! The coordinator's reads as clients ask for them: directly where a replica lives on the same
+//! node, else by [`requests`](super::requests).
+
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
+use muesli_core::{Abort, Failure, Here, Role, SmallBytes, SpaceId, Step, Txn};
+
+use super::coordinator::{Context, Coordinator, Slot};
+use super::message::Found;
+use super::reads::{NotServed, Reading};
+use super::requests::Kind;
+use super::{TwoPhase, Variant};
+
+impl Slot {
+    /// Whether what is read is kept, to be validated at the commit.
+    #[inline]
+    pub fn keeps_reads<V: Variant>(&self) -> bool {
+        V::VALIDATES_READS
+            && (!self.options.read_only || self.options.strict || V::VALIDATES_READERS)
+    }
+
+    /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
+    /// stale reads are suffered.
+    #[inline]
+    pub fn note<V: Variant>(
+        &mut self,
+        read: ReadEntry,
+        newest: bool,
+        suffered: bool,
+    ) -> Result<(), Abort> {
+        let lost = !suffered || self.options.strict;
+        if !newest && !self.sets.writes.is_empty() && lost {
+            return Err(Abort::StaleRead);
+        }
+        if self.keeps_reads::<V>() {
+            self.sets.reads.push(read);
+        }
+        Ok(())
+    }
+
+    /// What is read of a key, now that `found` was found: where reads are made at no snapshot,
+    /// that is what was read of it before.
+    #[inline]
+    pub fn repeated<V: Variant>(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+        found: Found,
+    ) -> Found {
+        if V::SNAPSHOTS {
+            return found;
+        }
+        self.seen.entry((space, key.clone())).or_insert(found).clone()
+    }
+
+    /// How it reads now.
+    #[inline]
+    fn reading<V: Variant>(&self, reader: V::Reader) -> Reading<V> {
+        let (snapshot, first) = (self.snapshot.unwrap_or(self.base), self.snapshot.is_none());
+        Reading { snapshot, first, reader }
+    }
+
+    pub fn may_read_now(&self) -> bool {
+        self.snapshot.is_some() || !self.fixing
+    }
+}
+
+/// How a key was read on the coordinator's own node.
+enum Local {
+    Value(Option<SmallBytes>),
+    /// It lives elsewhere, or must wait: ask by a request.
+    Ask,
+    Failed(Abort),
+}
+
+impl<V: Variant> Coordinator<V> {
+    #[inline(always)]
+    pub(super) fn on_get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Option<SmallBytes>> {
+        match self.read_locally(txn, space, key, &mut here, cx) {
+            Ok(Local::Value(value)) => Step::Done(Ok(value)),
+            Ok(Local::Failed(reason)) => {
+                self.abort(txn, &Failure::Aborted(reason), cx);
+                Step::Done(Err(Failure::Aborted(reason)))
+            }
+            Ok(Local::Ask) => {
+                let keys = vec![(0, space, key.clone())];
+                Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
+            }
+            Err(failure) => Step::Done(Err(failure)),
+        }
+    }
+
+    /// Reads a replica on this node, where nothing is in the way.
+    #[inline]
+    pub(super) fn on_peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let reader = V::reader(self.id, self.incarnation, txn);
+        let Ok(slot) = self.open(txn) else { return false };
+        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty();
+        let recording = cx.effects.recorder.is_some();
+        let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
+        if !plain || !one_repository || !slot.may_read_now() {
+            return false;
+        }
+        let Some(key) = keys.first() else { return true };
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+            return false;
+        };
+        let reading = slot.reading(reader);
+        let mut at = cx.at(Role::Repository(replica));
+        let noting = slot.keeps_reads::<V>();
+        let TransactionSets { reads, operations, .. } = &mut slot.sets;
+        let (before, mark) = (reads.len(), operations.mark());
+        let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
+        let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
+            out[place] = read.version.value.cloned();
+            undisturbed &= read.version.newest && !read.locked;
+            if recording {
+                operations.read(space, &keys[place], read.version.at, read.version.value);
+            }
+            if noting {
+                let (handle, version) = (read.handle, read.version.at);
+                let key = keys[place].clone();
+                reads.push(ReadEntry { space, repository: replica, handle, key, version });
+            }
+        });
+        let changes = participant.changes;
+        let Ok(snapshot) = read else {
+            slot.sets.reads.truncate(before);
+            slot.sets.operations.rewind(mark);
+            return false;
+        };
+        slot.snapshot = Some(snapshot);
+        slot.undisturbed_since = undisturbed.then_some(changes);
+        if cx.settings.logging {
+            slot.gate = cx.effects.gate;
+        }
+        true
+    }
+
+    /// Reads the transaction's own write, or a replica on this node.
+    #[inline(always)]
+    fn read_locally(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Local, Failure> {
+        check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
+        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let reader = V::reader(self.id, self.incarnation, txn);
+        let slot = self.open(txn)?;
+        if let Some(own) = slot.sets.own(space, key) {
+            let own = own.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read_own(space, key, own.as_ref());
+            }
+            return Ok(Local::Value(own));
+        }
+        if !V::SNAPSHOTS
+            && let Some(found) = slot.seen.get(&(space, key.clone()))
+        {
+            let found = found.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read(space, key, found.version, found.value.as_ref());
+            }
+            return Ok(Local::Value(found.value));
+        }
+        if !slot.may_read_now() {
+            return Ok(Local::Ask);
+        }
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+            return Ok(Local::Ask);
+        };
+        let reading = slot.reading(reader);
+        let mut at = cx.at(Role::Repository(replica));
+        match participant.read_here(space, key, reading, &mut at) {
+            Ok(read) => {
+                slot.snapshot = Some(read.snapshot);
+                slot.undisturbed_since = None; // So much is kept for the simplest way only.
+                let (version, value) = (read.version, read.version.value.cloned());
+                if !V::SNAPSHOTS {
+                    slot.seen.insert((space, key.clone()), Found::from(version));
+                }
+                if cx.settings.logging {
+                    slot.gate = cx.effects.gate;
+                }
+                if cx.effects.recorder.is_some() {
+                    slot.sets.operations.read(space, key, version.at, value.as_ref());
+                }
+                let (handle, key, newest) = (read.handle, key.clone(), version.newest);
+                let entry =
+                    ReadEntry { space, repository: replica, handle, key, version: version.at };
+                let noted = slot.note::<V>(entry, newest, suffered);
+                Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
+            }
+            Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
+            Err(NotServed::TooOld) => Ok(Local::Failed(Abort::SnapshotTooOld)),
+        }
+    }
+
+    pub(super) fn on_get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        let mut values = vec![None; keys.len()];
+        let mut asked = Vec::new();
+        if let Err(failure) = self.open(txn) {
+            return Step::Done(Err(failure));
+        }
+        for (place, key) in keys.into_iter().enumerate() {
+            match self.read_locally(txn, space, &key, &mut here, cx) {
+                Ok(Local::Value(value)) => values[place] = value,
+                Ok(Local::Ask) => asked.push((place, space, key)),
+                Ok(Local::Failed(reason)) => {
+                    self.abort(txn, &Failure::Aborted(reason), cx);
+                    return Step::Done(Err(Failure::Aborted(reason)));
+                }
+                Err(failure) => return Step::Done(Err(failure)),
+            }
+        }
+        if asked.is_empty() {
+            return Step::Done(Ok(values));
+        }
+        Step::Wait(self.ask_keys(txn, Kind::Many(values), asked, &here, cx))
+    }
+}

@@ -1,0 +1,448 @@
+//! A repository under SCORe: its versions, its clock, its commit queue, and its answers.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::clock::ScalarClock;
+use muesli_core::parts::commit_queue::CommitQueue;
+use muesli_core::parts::locks::{Owner, RangeLocks};
+use muesli_core::parts::versions::Versions;
+use muesli_core::wire::WireError;
+use muesli_core::{
+    Abort, Address, Cursor, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId,
+};
+
+use super::finish::Finishing;
+use super::message::{Message, Prepare, Record, Vote};
+use super::prepare::WaitingPrepare;
+use super::reads::WaitingRead;
+use super::table::{Prepared, Table};
+use super::{Rules, TwoPhase, Variant};
+
+pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
+
+/// Looks after prepares that wait for locks.
+pub(super) const LOCK_TIMER: u32 = 1;
+/// Looks after transactions in doubt and sends acknowledgements that wait for company.
+pub(super) const SWEEP_TIMER: u32 = 2;
+
+/// So many acknowledgements to one coordinator leave without waiting for more.
+const ACKNOWLEDGE_AT: usize = 32;
+/// Garbage is collected after every so many commits in one step.
+const COLLECT_EVERY: u32 = 64;
+/// At most so many replaced versions are looked at in one go.
+pub(super) const COLLECT_BUDGET: usize = 1024;
+
+/// The participant.
+#[derive(Clone, Debug)]
+pub struct Participant<V: Variant> {
+    pub(super) id: RepositoryId,
+    pub(super) rules: Rules,
+    pub(super) keeper: V::Keeper,
+    hash_seed: u64,
+    keep_tombstones: bool,
+    pub(super) spaces: Vec<Option<Versions>>,
+    pub(super) clock: ScalarClock,
+    /// No snapshot above this may be served before a higher ceiling is stable.
+    pub(super) ceiling: Timestamp,
+    /// No snapshot below this is served.
+    pub(super) low: Timestamp,
+    pub(super) table: Table<V>,
+    pub(super) queue: CommitQueue<Owner>,
+    pub(super) ranges: RangeLocks,
+    /// By coordinator and request number.
+    pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead<V>>,
+    /// In the order they came.
+    pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
+    pub(super) arrivals: u64,
+    pub(super) lock_timer_set: bool,
+    pub(super) finishing: BTreeMap<TxnId, Finishing<V>>,
+    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    sweep_timer_set: bool,
+    steps_since_collect: u32,
+    /// Counts what may have changed a version or a lock.
+    pub(super) changes: u64,
+}
+
+impl<V: Variant> Participant<V> {
+    /// The versions of `space`, made at its first use.
+    #[inline]
+    pub(super) fn space(&mut self, space: SpaceId, cx: &Context<'_, V>) -> &mut Versions {
+        let at = usize::from(space.0);
+        if !matches!(self.spaces.get(at), Some(Some(_))) {
+            self.make_space(space, cx);
+        }
+        self.spaces[at].as_mut().expect("made above")
+    }
+
+    #[cold]
+    fn make_space(&mut self, space: SpaceId, cx: &Context<'_, V>) {
+        let at = usize::from(space.0);
+        if self.spaces.len() <= at {
+            self.spaces.resize_with(at + 1, || None);
+        }
+        let ordered = cx.catalog.space(space).is_none_or(|s| s.options.index == Index::Ordered);
+        self.spaces[at] = Some(Versions::new(ordered, self.hash_seed));
+    }
+
+    /// The timestamp of the last transaction applied here.
+    pub fn committed(&self) -> Timestamp {
+        self.clock.committed()
+    }
+
+    /// The largest timestamp this repository served, proposed or decided.
+    pub fn newest(&self) -> Timestamp {
+        self.clock.promised()
+    }
+
+    /// The keys of a space with their versions.
+    pub fn versions(&self, space: SpaceId) -> Option<&Versions> {
+        self.spaces.get(usize::from(space.0))?.as_ref()
+    }
+
+    /// How many votes and decisions are kept for those who may ask.
+    pub fn remembered(&self) -> usize {
+        self.table.remembered()
+    }
+
+    /// A timestamp was heard of that may be larger than any known here. An idle repository must
+    /// follow, or what it tells of itself would hold back everybody's garbage collection. It goes
+    /// by what it committed: after a restart it has promised more than others may ever tell.
+    pub(super) fn hear(&mut self, newest: Timestamp, cx: &mut Context<'_, V>) {
+        if newest > self.clock.committed() && self.queue.is_empty() {
+            // Whoever fails to serve what it then has committed needs a ceiling first.
+            let _ = self.serve_at(newest, true, cx);
+        }
+    }
+
+    /// Snapshots below `low` are not read any more.
+    pub(super) fn raise_low(&mut self, low: Timestamp) {
+        self.low = self.low.max(low);
+        V::collect(&mut self.keeper, self.low);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        let (low, keep) = (self.low, self.keep_tombstones);
+        for versions in self.spaces.iter_mut().flatten() {
+            versions.collect(low, keep, COLLECT_BUDGET);
+        }
+    }
+
+    /// Collects garbage once in a while, as commits in one step go by.
+    #[inline]
+    pub(super) fn count_step(&mut self) {
+        self.steps_since_collect += 1;
+        if self.steps_since_collect >= COLLECT_EVERY {
+            self.steps_since_collect = 0;
+            self.collect();
+        }
+    }
+
+    /// The end of a transaction, from its coordinator or from whoever finished it.
+    pub(super) fn on_decide(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.decide(txn, decision, cx);
+        self.acknowledge(txn, cx);
+    }
+
+    pub(super) fn decide(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.finishing.remove(&txn);
+        self.forget_waiting(txn);
+        let Some(owner) = self.table.owner(txn) else {
+            if self.table.standing(txn).is_none() && matches!(decision, Decision::Abort(_)) {
+                cx.log(|| Record::Decided { txn, decision });
+                self.table.remember(txn, Vote::Decided(decision));
+            }
+            return;
+        };
+        if self.table.get(owner).decided.is_some() {
+            return;
+        }
+        cx.log_lazily(|| Record::Decided { txn, decision });
+        self.settle(owner, decision, cx);
+    }
+
+    /// Gives a prepared transaction its end: into its final place in the queue, or out of it.
+    pub(super) fn settle(
+        &mut self,
+        owner: Owner,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let prepared = self.table.get_mut(owner);
+        let proposed = prepared.yes.into();
+        match decision {
+            Decision::Commit(place) => {
+                prepared.decided = Some(place);
+                let at = place.into();
+                self.clock.promise(at);
+                self.queue.decide(proposed, owner, at);
+            }
+            Decision::Abort(_) => {
+                self.queue.remove(proposed, owner);
+                let prepared = self.table.finish(owner, decision);
+                self.release(owner, &prepared, cx);
+            }
+        }
+        self.apply_ready(cx);
+        self.after_release(cx);
+    }
+
+    /// Applies the transactions whose turn has come: versions, clock, locks, in this order.
+    fn apply_ready(&mut self, cx: &mut Context<'_, V>) {
+        loop {
+            let next = if self.rules.ordered_queue {
+                self.queue.pop_ready()
+            } else {
+                self.queue.pop_any_ready()
+            };
+            let Some((turn, owner)) = next else { break };
+            let place = self.table.get(owner).decided.expect("only what was decided is ready");
+            let mut prepared = self.table.finish(owner, Decision::Commit(place));
+            let at = V::version(place);
+            for write in &mut prepared.writes {
+                let value = write.value.take();
+                let versions = self.space(write.space, cx);
+                // After a checkpoint this version or a later one may be there already; otherwise
+                // only where transactions are applied out of order, on purpose.
+                if versions.newest(write.handle).at < at {
+                    versions.install(write.handle, value, at);
+                }
+            }
+            self.note_applied(&prepared.prepare, place);
+            cx.effects.work.installed += prepared.writes.len() as u64;
+            self.clock.apply(turn);
+            if let Some(recorder) = &mut cx.effects.recorder {
+                recorder.applied(prepared.prepare.txn, at);
+            }
+            self.release(owner, &prepared, cx);
+        }
+        if self.queue.is_empty() || !self.rules.catch_up_when_idle {
+            self.clock.catch_up();
+        }
+        self.count_step();
+    }
+
+    /// What the keeper must know of a transaction that was applied: its writes first, so that what
+    /// it read and wrote itself is forgotten, and then what it read.
+    #[inline]
+    fn note_applied(&mut self, prepare: &Prepare<V>, place: V::Place) {
+        for (space, key, _) in &prepare.writes {
+            V::note_written(&mut self.keeper, (*space, key), place);
+        }
+        for (space, key, _) in &prepare.reads {
+            V::note_read_by(&mut self.keeper, (*space, key), place);
+        }
+        for range in &prepare.scans {
+            V::note_scanned_by(&mut self.keeper, range, place);
+        }
+    }
+
+    fn release(&mut self, owner: Owner, prepared: &Prepared<V>, cx: &Context<'_, V>) {
+        for write in &prepared.writes {
+            let versions = self.space(write.space, cx);
+            versions.lock_mut(write.handle).release_exclusive(owner);
+            versions.remove_if_unused(write.handle);
+        }
+        for &(space, handle) in &prepared.shared {
+            let versions = self.space(space, cx);
+            versions.lock_mut(handle).release_shared();
+            versions.remove_if_unused(handle);
+        }
+        if !self.ranges.is_empty() {
+            self.ranges.release(owner);
+        }
+    }
+
+    /// Locks were released and the clock may have moved: whoever waits looks again.
+    fn after_release(&mut self, cx: &mut Context<'_, V>) {
+        if !self.waiting_prepares.is_empty() {
+            self.retry_waiting_prepares(cx);
+        }
+        if !self.waiting_reads.is_empty() {
+            self.retry_waiting_reads(cx);
+        }
+    }
+
+    fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
+        let waiting = self.acknowledgements.entry(txn.node).or_default();
+        waiting.push(txn);
+        if waiting.len() >= ACKNOWLEDGE_AT {
+            let txns = std::mem::take(waiting);
+            self.send_acknowledgement(txn.node, txns, cx);
+        } else {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
+        let message = Message::Acknowledge { repository: self.id, txns };
+        cx.send_when_logged(Address::coordinator(node), message);
+    }
+
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
+        self.sweep_timer_set = false;
+        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
+            if !txns.is_empty() {
+                self.send_acknowledgement(node, txns, cx);
+            }
+        }
+        self.ask_about_doubtful(cx);
+        if self.table.in_doubt().next().is_some() {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
+        let (repository, committed) = (self.id, self.clock.committed());
+        cx.send(to, Message::Vote { txn, repository, vote, committed });
+    }
+
+    /// Votes no, for good.
+    pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
+        cx.log(|| Record::Refused { txn, reason });
+        self.table.remember(txn, Vote::No(reason));
+    }
+
+    fn replay_committed(
+        &mut self,
+        place: V::Place,
+        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let at = V::version(place);
+        for (space, key, value) in writes {
+            let versions = self.space(space, cx);
+            // A checkpoint may have this version or a later one already.
+            versions.add_chain(&key, vec![(at, value)]);
+        }
+        self.clock.apply(place.into());
+    }
+}
+
+impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
+    fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
+        Participant {
+            id,
+            rules: V::rules(rules),
+            keeper: V::keeper(rules, settings.hash_seed),
+            hash_seed: settings.hash_seed,
+            keep_tombstones: settings.keep_tombstones,
+            spaces: Vec::new(),
+            clock: ScalarClock::new(id),
+            ceiling: Timestamp::ZERO,
+            low: Timestamp::ZERO,
+            table: Table::default(),
+            queue: CommitQueue::default(),
+            ranges: RangeLocks::default(),
+            waiting_reads: BTreeMap::new(),
+            waiting_prepares: BTreeMap::new(),
+            arrivals: 0,
+            lock_timer_set: false,
+            finishing: BTreeMap::new(),
+            acknowledgements: BTreeMap::new(),
+            sweep_timer_set: false,
+            steps_since_collect: 0,
+            changes: 0,
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_, V>) {
+        V::restarted(&mut self.keeper, self.clock.promised());
+        if self.table.in_doubt().next().is_some() {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
+        self.changes += 1;
+        match message {
+            Message::Read(request) => self.on_read(from, request, cx),
+            Message::Scan(request) => self.on_scan(from, request, cx),
+            Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
+            Message::Decide { txn, decision } => self.on_decide(txn, decision, cx),
+            Message::Ask { txn } => self.on_ask(from, txn, cx),
+            Message::Vote { txn, repository, vote, .. } => {
+                self.on_vote(txn, repository, vote, cx);
+            }
+            Message::ReadReply(_)
+            | Message::ScanReply(_)
+            | Message::Acknowledge { .. }
+            | Message::Bound { .. }
+            | Message::Watermark { .. } => {} // For coordinators: whoever sent it here is mistaken.
+        }
+    }
+
+    fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
+        self.changes += 1;
+        match timer {
+            LOCK_TIMER => self.on_lock_timeout(cx),
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {
+        match record {
+            Record::Prepared { prepare, at } => {
+                self.table.is_current(prepare.txn, prepare.settled_below);
+                self.enter_prepared(prepare, at, Nanos(0), cx);
+            }
+            Record::Refused { txn, reason } => self.table.remember(txn, Vote::No(reason)),
+            Record::Decided { txn, decision } => match self.table.owner(txn) {
+                Some(owner) => self.settle(owner, decision, cx),
+                None => self.table.remember(txn, Vote::Decided(decision)),
+            },
+            Record::Committed { at, writes } => self.replay_committed(at, writes, cx),
+            Record::Ceiling { at } => {
+                self.ceiling = self.ceiling.max(at);
+                self.clock.serve(at);
+            }
+        }
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        Some(self.checkpoint_of_now())
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
+    }
+
+    fn in_doubt(&self) -> usize {
+        self.table.in_doubt().count()
+    }
+
+    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        let mut chains = Vec::new();
+        for (space, versions) in self.spaces.iter().enumerate() {
+            let Some(versions) = versions else { continue };
+            for (key, chain) in versions.chains() {
+                chains.push((SpaceId(space as u16), key.clone(), chain));
+            }
+        }
+        chains.sort();
+        chains
+    }
+}

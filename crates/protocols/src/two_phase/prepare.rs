@@ -1,0 +1,327 @@
+//! The first phase at a participant: locks, validation, proposal; and the one step that does all
+//! of it where a transaction has no other participant.
+
+use std::sync::Arc;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::message::{Prepare, Record, Vote};
+use super::participant::{Context, LOCK_TIMER, Participant};
+use super::table::{LockedWrite, Prepared};
+use super::{Standing, Variant};
+
+pub(super) const NO_HANDLE: Handle = Handle::NONE;
+
+/// A prepare that waits for locks, until its deadline.
+#[derive(Clone, Debug)]
+pub(super) struct WaitingPrepare<V: Variant> {
+    pub from: Address,
+    pub prepare: Arc<Prepare<V>>,
+    pub deadline: Nanos,
+}
+
+/// Whether a transaction may prepare now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    /// Nothing is in its way.
+    Free(Standing),
+    /// A lock is, and may go.
+    Blocked,
+    /// It cannot commit.
+    Refused(Abort),
+}
+
+/// Why something that was read stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// Whoever writes it is prepared, and the transaction may wait for the end of that.
+    Blocked,
+    Refused(Abort),
+}
+
+impl From<Abort> for Hindrance {
+    fn from(reason: Abort) -> Hindrance {
+        Hindrance::Refused(reason)
+    }
+}
+
+impl<V: Variant> Participant<V> {
+    pub(super) fn on_prepare(
+        &mut self,
+        from: Address,
+        prepare: Arc<Prepare<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let txn = prepare.txn;
+        if !self.table.is_current(txn, prepare.settled_below) {
+            return; // Late: everybody knows how it ended.
+        }
+        if let Some(vote) = self.table.standing(txn) {
+            self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
+            return;
+        }
+        if self.waiting_prepares.values().any(|waiting| waiting.prepare.txn == txn) {
+            return;
+        }
+        match self.check(&prepare, cx) {
+            Check::Blocked => self.wait_for_locks(from, prepare, cx),
+            Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
+            Check::Free(standing) => self.vote_yes(from, prepare, standing, cx),
+        }
+    }
+
+    fn vote_yes(
+        &mut self,
+        from: Address,
+        prepare: Arc<Prepare<V>>,
+        standing: Standing,
+        cx: &mut Context<'_, V>,
+    ) {
+        // Reads raised the clock when they were served; a blind write was never here before.
+        if self.rules.reads_raise {
+            self.clock.promise(prepare.snapshot);
+        }
+        let (txn, yes) = (prepare.txn, V::yes(self.clock.propose(), standing));
+        cx.log(|| Record::Prepared { prepare: prepare.clone(), at: yes });
+        self.enter_prepared(prepare, yes, cx.now(), cx);
+        self.set_sweep_timer(cx);
+        self.vote(from, txn, Vote::Yes(yes), cx);
+    }
+
+    fn vote_no(&mut self, from: Address, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
+        self.refuse(txn, reason, cx);
+        self.vote(from, txn, Vote::No(reason), cx);
+    }
+
+    /// Looks, and changes nothing.
+    fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check {
+        cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
+        if prepare.snapshot < self.low && !(prepare.reads.is_empty() && prepare.scans.is_empty()) {
+            return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
+        }
+        let mut standing = Standing::new(prepare.snapshot, prepare.strict);
+        let mut blocked = false;
+        let writes = |space, key: &SmallBytes| {
+            prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
+        };
+        for (space, key, version) in &prepare.reads {
+            let read = (*space, NO_HANDLE, key, *version);
+            match self.check_read(read, &mut standing, || writes(*space, key), cx) {
+                Ok(()) => {}
+                Err(Hindrance::Blocked) => blocked = true,
+                Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
+            }
+        }
+        for range in &prepare.scans {
+            match self.check_scan(range, &mut standing, writes, cx) {
+                Ok(()) => {}
+                Err(Hindrance::Blocked) => blocked = true,
+                Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
+            }
+        }
+        for (space, key, _) in &prepare.writes {
+            let versions = self.space(*space, cx);
+            let found = versions.find(key);
+            let locked = found.is_some_and(|handle| !versions.lock(handle).is_free());
+            let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
+            blocked |= locked || self.ranges.blocks(None, *space, key);
+            V::note_write(&self.keeper, (*space, key), head, prepare.reader, &mut standing);
+        }
+        match blocked {
+            true if V::WAITS_FOR_LOCKS => Check::Blocked,
+            true => Check::Refused(Abort::Locked),
+            false => Check::Free(standing),
+        }
+    }
+
+    /// Whether a read version is still the newest, and nobody is about to replace it. Where the
+    /// protocol suffers stale reads of keys that are not written, they go into the standing.
+    #[inline(always)]
+    pub(super) fn check_read(
+        &mut self,
+        (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
+        standing: &mut Standing,
+        is_written: impl FnOnce() -> bool,
+        cx: &Context<'_, V>,
+    ) -> Result<(), Hindrance> {
+        let rules = self.rules;
+        let tolerant = self.tolerates(standing);
+        let versions = self.space(space, cx);
+        let Some((_, newest, lock)) = versions.look(handle, key) else {
+            let stale = rules.validate && version != Timestamp::ZERO;
+            return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
+        };
+        if rules.lock_reads && lock.is_exclusive() && tolerant {
+            return Err(Hindrance::Blocked); // What it writes may be missed: then it is known what.
+        }
+        if rules.validate && newest != version {
+            if !tolerant || is_written() {
+                return Err(Abort::StaleRead.into());
+            }
+            return self.note_missed((space, key), version, standing);
+        }
+        if rules.lock_reads && lock.is_exclusive() {
+            return Err(Abort::Locked.into());
+        }
+        Ok(())
+    }
+
+    /// Whether stale reads go into the standing of an update.
+    #[inline]
+    fn tolerates(&self, standing: &Standing) -> bool {
+        V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
+    }
+
+    /// Takes the versions of a key above `seen` into the standing.
+    fn note_missed(
+        &mut self,
+        (space, key): (SpaceId, &SmallBytes),
+        seen: Timestamp,
+        standing: &mut Standing,
+    ) -> Result<(), Hindrance> {
+        let versions = self.versions(space).expect("its key was just found");
+        let Some(handle) = versions.find(key) else { return Ok(()) };
+        for at in versions.above(handle, seen) {
+            V::note_missed(&self.keeper, (space, key), at, standing)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a scanned range is still as it was at `snapshot`, and nobody is about to change it.
+    pub(super) fn check_scan(
+        &mut self,
+        range: &KeyRange,
+        standing: &mut Standing,
+        is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), Hindrance> {
+        if !self.rules.validate_scans {
+            return Ok(());
+        }
+        let tolerant = self.tolerates(standing);
+        let (space, snapshot) = (range.space, standing.snapshot);
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
+            cx.effects.work.validated += 1;
+            let locked = versions.lock(handle).is_exclusive();
+            let stale = versions.newest(handle).at > snapshot;
+            match (tolerant, stale, locked) {
+                (_, false, false) => {}
+                (true, _, true) => return Err(Hindrance::Blocked),
+                (true, true, false) if !is_written(space, key) => {
+                    for at in versions.above(handle, snapshot) {
+                        V::note_missed(&self.keeper, (space, key), at, standing)?;
+                    }
+                }
+                (_, true, _) => return Err(Abort::Phantom.into()),
+                (false, false, true) => return Err(Abort::Locked.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the locks and the place in the queue of a transaction that nothing stands against.
+    pub(super) fn enter_prepared(
+        &mut self,
+        prepare: Arc<Prepare<V>>,
+        yes: V::Yes,
+        since: Nanos,
+        cx: &Context<'_, V>,
+    ) {
+        let owner = self.table.next_owner();
+        let mut writes = Vec::with_capacity(prepare.writes.len());
+        for (space, key, value) in &prepare.writes {
+            let versions = self.space(*space, cx);
+            let handle = versions.find_or_create(NO_HANDLE, key);
+            let taken = versions.lock_mut(handle).try_exclusive(owner);
+            assert!(taken, "prepared over a lock");
+            writes.push(LockedWrite { space: *space, handle, value: value.clone() });
+        }
+        let mut shared = Vec::new();
+        if self.rules.lock_reads {
+            shared.reserve(prepare.reads.len());
+            for (space, key, _) in &prepare.reads {
+                let versions = self.space(*space, cx);
+                let handle = versions.find_or_create(NO_HANDLE, key);
+                if versions.lock_mut(handle).try_shared() {
+                    shared.push((*space, handle)); // Otherwise it is locked for our own write.
+                }
+            }
+        }
+        if self.rules.validate_scans {
+            for range in &prepare.scans {
+                self.ranges.lock(owner, range.clone());
+            }
+        }
+        self.clock.promise(yes.into());
+        self.queue.propose(yes.into(), owner);
+        let prepared = Prepared { prepare, yes, decided: None, since, writes, shared };
+        assert_eq!(self.table.insert(prepared), owner);
+    }
+
+    fn wait_for_locks(&mut self, from: Address, prepare: Arc<Prepare<V>>, cx: &mut Context<'_, V>) {
+        if self.waiting_prepares.len() >= cx.settings.lock_waiters_max {
+            self.vote_no(from, prepare.txn, Abort::Overloaded, cx);
+            return;
+        }
+        let deadline = cx.now() + cx.settings.lock_wait;
+        self.arrivals += 1;
+        self.waiting_prepares.insert(self.arrivals, WaitingPrepare { from, prepare, deadline });
+        self.set_lock_timer(cx);
+    }
+
+    fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
+        let deadlines = self.waiting_prepares.values().map(|waiting| waiting.deadline);
+        if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
+            self.lock_timer_set = true;
+            cx.set_timer(LOCK_TIMER, next - cx.now());
+        }
+    }
+
+    pub(super) fn retry_waiting_prepares(&mut self, cx: &mut Context<'_, V>) {
+        let arrivals: Vec<_> = self.waiting_prepares.keys().copied().collect();
+        for arrival in arrivals {
+            let Some(waiting) = self.waiting_prepares.remove(&arrival) else { continue };
+            match self.check(&waiting.prepare, cx) {
+                Check::Blocked => {
+                    self.waiting_prepares.insert(arrival, waiting);
+                }
+                Check::Refused(reason) => {
+                    self.vote_no(waiting.from, waiting.prepare.txn, reason, cx);
+                }
+                Check::Free(standing) => {
+                    self.vote_yes(waiting.from, waiting.prepare, standing, cx);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_lock_timeout(&mut self, cx: &mut Context<'_, V>) {
+        self.lock_timer_set = false;
+        let now = cx.now();
+        let expired: Vec<_> = self
+            .waiting_prepares
+            .iter()
+            .filter(|(_, waiting)| waiting.deadline <= now)
+            .map(|(arrival, _)| *arrival)
+            .collect();
+        for arrival in expired {
+            if let Some(waiting) = self.waiting_prepares.remove(&arrival) {
+                self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
+            }
+        }
+        self.set_lock_timer(cx);
+    }
+
+    /// A transaction that was decided need not wait for locks any more.
+    pub(super) fn forget_waiting(&mut self, txn: TxnId) -> bool {
+        let before = self.waiting_prepares.len();
+        if before > 0 {
+            self.waiting_prepares.retain(|_, waiting| waiting.prepare.txn != txn);
+        }
+        self.waiting_prepares.len() < before
+    }
+}

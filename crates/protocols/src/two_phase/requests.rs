@@ -1,0 +1,323 @@
+//! What a coordinator asks of replicas on other nodes, until it is answered.
+//!
+//! An operation is what the client waits for; it has one request per repository that is asked.
+//! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
+//! other requests of the transaction are held.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::transaction::ReadEntry;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{
+    Abort, Catalog, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId,
+    Timestamp, Txn,
+};
+
+use super::coordinator::{Context, Coordinator, Slot};
+use super::message::{Message, ReadReply, ReadRequest, ScanRequest};
+use super::scans::Gathered;
+use super::{TwoPhase, Variant};
+
+/// Something the client waits for.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    pub txn: Txn,
+    /// Requests not yet answered.
+    missing: usize,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Get(Option<SmallBytes>),
+    Many(Vec<Option<SmallBytes>>),
+    Scan(Gathered),
+}
+
+/// A key asked for, with its place among those of its operation.
+type AskedKey = (usize, SpaceId, SmallBytes);
+
+/// Something asked of one repository.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub op: OpId,
+    pub to: RepositoryId,
+    pub asked: Asked,
+    /// Held until the snapshot is known.
+    held: bool,
+    sent: Nanos,
+    since: Nanos,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    /// Keys, each with its place among those of the operation.
+    Keys(Vec<AskedKey>),
+    /// Partitions of the operation's scan, and most rows wanted.
+    Partitions(Vec<u16>, usize),
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// Asks for keys: one request per repository. The first key of a transaction without a
+    /// snapshot goes alone, so that the others follow as soon as the snapshot is known.
+    pub(super) fn ask_keys(
+        &mut self,
+        txn: Txn,
+        kind: Kind,
+        keys: Vec<AskedKey>,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> OpId {
+        let alone = self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+        let mut groups: Vec<(RepositoryId, Vec<AskedKey>)> = Vec::new();
+        for (count, key) in keys.into_iter().enumerate() {
+            let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
+            let group = groups.iter_mut().skip(usize::from(alone)).find(|(known, _)| *known == to);
+            match group {
+                Some((_, group)) if count > 0 => group.push(key),
+                _ => groups.push((to, vec![key])),
+            }
+        }
+        let groups = groups.into_iter().map(|(to, keys)| (to, Asked::Keys(keys))).collect();
+        self.ask(txn, kind, groups, cx)
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        txn: Txn,
+        kind: Kind,
+        groups: Vec<(RepositoryId, Asked)>,
+        cx: &mut Context<'_, V>,
+    ) -> OpId {
+        let op = self.next_op();
+        self.operations.insert(op, Operation { txn, missing: groups.len(), kind });
+        let now = cx.now();
+        for (to, asked) in groups {
+            self.next_request += 1;
+            let request = Request { op, to, asked, held: true, sent: now, since: now };
+            self.issue(txn, self.next_request, request, cx);
+        }
+        self.set_sweep_timer(cx);
+        op
+    }
+
+    /// Sends a request, or holds it while the snapshot is being fixed.
+    fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
+        self.requests.insert(id, request);
+        let slot = self.slot(txn).expect("a transaction that has not ended");
+        if slot.may_read_now() {
+            slot.fixing = slot.snapshot.is_none();
+            self.send_request(id, cx);
+        } else {
+            slot.held.push(id);
+        }
+    }
+
+    /// The replica of a partition to ask: one on this node, else in turn.
+    pub(super) fn choose(
+        &self,
+        partition: u16,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> RepositoryId {
+        let nth = (self.next_request % u64::from(cx.catalog.replicas)) as usize;
+        let local = cx.catalog.replicas_of(partition).find(|&replica| here.holds(replica));
+        let chosen = local.or_else(|| cx.catalog.replicas_of(partition).nth(nth));
+        chosen.expect("every partition has its replicas")
+    }
+
+    fn send_request(&mut self, id: u64, cx: &mut Context<'_, V>) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        request.held = false;
+        request.sent = cx.now();
+        let (to, operation) = (request.to, &self.operations[&request.op]);
+        let txn = operation.txn;
+        let reader = V::reader(self.id, self.incarnation, txn);
+        let asked = match (&request.asked, &operation.kind) {
+            (Asked::Keys(keys), _) => {
+                let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
+                let (snapshot, first) = (Timestamp::ZERO, false);
+                Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
+            }
+            (Asked::Partitions(partitions, limit), Kind::Scan(gathered)) => {
+                let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
+                Message::Scan(ScanRequest {
+                    request: id,
+                    snapshot: Timestamp::ZERO,
+                    first: false,
+                    reader,
+                    range: KeyRange { space, lo, hi },
+                    partitions: partitions.clone(),
+                    reverse,
+                    limit: *limit,
+                })
+            }
+            (Asked::Partitions(..), Kind::Get(_) | Kind::Many(_)) => {
+                unreachable!("partitions are asked by scans only")
+            }
+        };
+        let Some(slot) = self.slot(txn) else { return };
+        let message = at_snapshot(asked, slot);
+        cx.send_to_repository(to, message);
+    }
+
+    /// A request was answered at `snapshot`: the transaction reads there from now on.
+    pub(super) fn fix_snapshot(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_, V>) {
+        self.heard = self.heard.max(snapshot);
+        let Some(slot) = self.slot(txn) else { return };
+        if slot.snapshot.is_some() {
+            return;
+        }
+        slot.snapshot = Some(snapshot);
+        slot.fixing = false;
+        for id in std::mem::take(&mut slot.held) {
+            self.send_request(id, cx);
+        }
+    }
+
+    pub(super) fn on_read_reply(
+        &mut self,
+        reply: ReadReply,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let Some(request) = self.requests.remove(&reply.request) else { return };
+        let Some(operation) = self.operations.get(&request.op) else { return };
+        let txn = operation.txn;
+        self.heard = self.heard.max(reply.committed);
+        let Some(snapshot) = reply.snapshot else {
+            self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
+            return;
+        };
+        self.fix_snapshot(txn, snapshot, cx);
+        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let Asked::Keys(keys) = request.asked else { return };
+        for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
+            let recording = cx.effects.recorder.is_some();
+            let Some(slot) = self.slot(txn) else { return };
+            let found = slot.repeated::<V>(space, &key, found);
+            if recording {
+                slot.sets.operations.read(space, &key, found.version, found.value.as_ref());
+            }
+            let (handle, version) = (Handle::NONE, found.version);
+            let read = ReadEntry { space, repository: request.to, handle, key, version };
+            if let Err(reason) = slot.note::<V>(read, found.newest, suffered) {
+                self.abort(txn, &Failure::Aborted(reason), cx);
+                return;
+            }
+            match self.operations.get_mut(&request.op).map(|operation| &mut operation.kind) {
+                Some(Kind::Get(value)) => *value = found.value,
+                Some(Kind::Many(values)) => values[place] = found.value,
+                Some(Kind::Scan(_)) | None => unreachable!("keys are asked by gets only"),
+            }
+        }
+        self.count_answer(request.op, cx);
+    }
+
+    pub(super) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
+        let Some(operation) = self.operations.get_mut(&op) else { return };
+        operation.missing -= 1;
+        if operation.missing > 0 {
+            return;
+        }
+        let operation = self.operations.remove(&op).expect("found above");
+        let result = match operation.kind {
+            Kind::Get(value) => OpResult::Value(value),
+            Kind::Many(values) => OpResult::Values(values),
+            Kind::Scan(gathered) => OpResult::Rows(self.finish_scan(operation.txn, gathered, cx)),
+        };
+        cx.complete(op, result);
+    }
+
+    /// Requests that were not answered go out again, to another replica; those that never are
+    /// end their transaction.
+    pub(super) fn retry_requests(&mut self, cx: &mut Context<'_, V>) {
+        let (now, settings) = (cx.now(), cx.settings);
+        let late: Vec<u64> = self
+            .requests
+            .iter()
+            .filter(|(_, request)| !request.held && request.sent + settings.retry_after <= now)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in late {
+            let Some(request) = self.requests.get(&id) else { continue };
+            let Some(operation) = self.operations.get(&request.op) else { continue };
+            if request.since + settings.give_up_after <= now {
+                let (txn, after_ms) = (operation.txn, settings.give_up_after.as_millis());
+                self.abort(txn, &Failure::Timeout { after_ms }, cx);
+            } else {
+                self.ask_others(id, cx);
+            }
+        }
+    }
+
+    /// Asks for everything in a request once more, each part of it at the replica after the one
+    /// that was asked. Where these are several, each gets a request of its own; an answer to the
+    /// old one that still comes is then nobody's.
+    fn ask_others(&mut self, id: u64, cx: &mut Context<'_, V>) {
+        let Some(mut request) = self.requests.remove(&id) else { return };
+        let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
+        let operation = self.operations.get_mut(&request.op).expect("requests have operations");
+        let txn = operation.txn;
+        operation.missing += groups.len() - 1;
+        let Some(slot) = self.slot(txn) else { return };
+        if slot.snapshot.is_none() {
+            slot.fixing = false; // It was this one: no other is sent before the snapshot is known.
+        }
+        if groups.len() == 1 {
+            (request.to, request.asked) = groups.remove(0);
+            return self.issue(txn, id, request, cx);
+        }
+        for (to, asked) in groups {
+            self.next_request += 1;
+            let part = Request { to, asked, held: true, ..request };
+            self.issue(txn, self.next_request, part, cx);
+        }
+    }
+}
+
+impl Asked {
+    /// Its parts by the replicas that follow `asked`, the one asked before.
+    fn by_next_replica(self, asked: RepositoryId, catalog: &Catalog) -> Vec<(RepositoryId, Asked)> {
+        let next = |partition: u16| {
+            let replicas: Vec<_> = catalog.replicas_of(partition).collect();
+            let place = replicas.iter().position(|&replica| replica == asked);
+            replicas[place.map_or(0, |place| place + 1) % replicas.len()]
+        };
+        match self {
+            Asked::Keys(keys) => {
+                let to = |key: &AskedKey| next(catalog.partition(key.1, &key.2));
+                grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
+            }
+            Asked::Partitions(partitions, limit) => {
+                grouped(partitions, |&partition| next(partition))
+                    .map(|(to, some)| (to, Asked::Partitions(some, limit)))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// What goes to each repository, in order.
+fn grouped<T>(
+    all: Vec<T>,
+    to: impl Fn(&T) -> RepositoryId,
+) -> impl Iterator<Item = (RepositoryId, Vec<T>)> {
+    let mut groups: BTreeMap<RepositoryId, Vec<T>> = BTreeMap::new();
+    for one in all {
+        groups.entry(to(&one)).or_default().push(one);
+    }
+    groups.into_iter()
+}
+
+/// Fills in where a request reads.
+fn at_snapshot<V: Variant>(mut message: Message<V>, slot: &Slot) -> Message<V> {
+    let (at, is_first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
+    if let Message::Read(ReadRequest { snapshot, first, .. })
+    | Message::Scan(ScanRequest { snapshot, first, .. }) = &mut message
+    {
+        (*snapshot, *first) = (at, is_first);
+    }
+    message
+}

@@ -1,0 +1,44 @@
+//! The switches of the family.
+
+/// Switches that break the protocol, one rule each, to see the checker notice. All are true in
+/// the protocol as it should be. Two rules back each other up: without `ordered_queue` or
+/// `catch_up_when_idle` nothing breaks as long as reads go by proposals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A prepare is refused if a version read is no longer the newest.
+    pub validate: bool,
+    /// A read waits for a lock whose holder may come to lie inside the snapshot.
+    pub reads_wait: bool,
+    /// It tells so by the holder's proposal. Off, it goes by the paper's rule, and waits while the
+    /// repository's clock is below the snapshot; that too is right, but only with `ordered_queue`
+    /// and `catch_up_when_idle`, neither of which the proposals need.
+    pub waits_by_proposal: bool,
+    /// A prepare locks what was read, and is refused where a read key is locked by a writer.
+    pub lock_reads: bool,
+    /// Transactions leave the commit queue in timestamp order.
+    pub ordered_queue: bool,
+    /// A prepare checks scanned ranges, and locks them.
+    pub validate_scans: bool,
+    /// A read pushes the repository's clock to its snapshot.
+    pub reads_raise: bool,
+    /// With nothing queued and only then, the clock catches up with what was heard of.
+    pub catch_up_when_idle: bool,
+    /// A checkpoint has the transactions that are prepared.
+    pub checkpoint_prepared: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            validate: true,
+            reads_wait: true,
+            waits_by_proposal: true,
+            lock_reads: true,
+            ordered_queue: true,
+            validate_scans: true,
+            reads_raise: true,
+            catch_up_when_idle: true,
+            checkpoint_prepared: true,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Ranges, put together from what the repositories that hold parts of them answer.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::transaction::check_size;
+use muesli_core::recorder::value_hash;
+use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
+
+use super::coordinator::{Context, Coordinator, Slot};
+use super::message::{Found, ScanReply};
+use super::requests::{Asked, Kind};
+use super::{TwoPhase, Variant};
+
+/// The rows of a scan as they come in from the repositories.
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    pub scan: Scan,
+    rows: BTreeMap<SmallBytes, Found>,
+    /// The nearest place at which some repository stopped: what lies beyond was not seen.
+    edge: Option<SmallBytes>,
+}
+
+impl<V: Variant> Coordinator<V> {
+    pub(super) fn on_client_scan(
+        &mut self,
+        txn: Txn,
+        scan: Scan,
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Vec<Row>> {
+        if let Err(failure) = self.check_scan(txn, &scan, cx) {
+            return Step::Done(Err(failure));
+        }
+        let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
+        let empty = scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo);
+        if empty {
+            return Step::Done(Ok(Vec::new()));
+        }
+        let deletes = self.open(txn).map_or(0, |slot| slot.sets.deletes_in(&range));
+        let limit = scan.limit.saturating_add(deletes);
+        let mut groups: BTreeMap<RepositoryId, Vec<u16>> = BTreeMap::new();
+        for partition in cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref()) {
+            groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
+        }
+        let groups =
+            groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit))).collect();
+        let gathered = Gathered { scan, rows: BTreeMap::new(), edge: None };
+        Step::Wait(self.ask(txn, Kind::Scan(gathered), groups, cx))
+    }
+
+    fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_, V>) -> Result<(), Failure> {
+        self.open(txn)?;
+        let limit = cx.settings.limits.key_bytes;
+        check_size("a key", scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)), limit)?;
+        match cx.catalog.space(scan.space) {
+            Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
+                "space `{}` has a hash index and cannot be scanned; an ordered index can",
+                space.name
+            ))),
+            Some(_) => Ok(()),
+            None => Err(Failure::Space(format!("there is no space {}", scan.space.0))),
+        }
+    }
+
+    pub(super) fn on_scan_reply(
+        &mut self,
+        reply: ScanReply,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let Some(request) = self.requests.remove(&reply.request) else { return };
+        let Some(operation) = self.operations.get(&request.op) else { return };
+        let txn = operation.txn;
+        self.heard = self.heard.max(reply.committed);
+        let Some(snapshot) = reply.snapshot else {
+            self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
+            return;
+        };
+        self.fix_snapshot(txn, snapshot, cx);
+        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
+        if updates && reply.rows.iter().any(|(_, found)| !found.newest) {
+            self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
+            return;
+        }
+        let operation = self.operations.get_mut(&request.op).expect("found above");
+        let Kind::Scan(gathered) = &mut operation.kind else { return };
+        if !reply.complete {
+            let last = reply.rows.last().map(|(key, _)| key.clone());
+            gathered.limit_to(last);
+        }
+        gathered.rows.extend(reply.rows);
+        self.count_answer(request.op, cx);
+    }
+
+    /// All repositories answered: what was seen for sure, with the transaction's own writes.
+    pub(super) fn finish_scan(
+        &mut self,
+        txn: Txn,
+        gathered: Gathered,
+        cx: &mut Context<'_, V>,
+    ) -> Vec<Row> {
+        let Some(slot) = self.slot(txn) else { return Vec::new() };
+        let Gathered { scan, mut rows, edge } = gathered;
+        let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
+        let mut seen = range.clone();
+        if let Some(edge) = &edge {
+            if scan.reverse {
+                seen.lo = edge.clone();
+            } else {
+                seen.hi = Some(edge.successor());
+            }
+        }
+        rows.retain(|key, _| seen.contains(scan.space, key));
+        if !V::SNAPSHOTS {
+            slot.repeat_rows(&seen, &mut rows);
+        }
+        let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
+        let live: Vec<Row> = live.collect();
+        let complete = edge.is_none();
+        let answer = slot.sets.overlay(&range, live, scan.reverse, scan.limit, complete);
+        if let Some((last, _)) = answer.last().filter(|_| answer.len() == scan.limit) {
+            if scan.reverse {
+                seen.lo = last.clone().max(seen.lo);
+            } else {
+                seen.hi = Some(last.successor());
+            }
+        }
+        if cx.effects.recorder.is_some() {
+            let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));
+            let row = |(key, found): (_, Found)| {
+                (key, found.version, found.value.as_ref().map(value_hash))
+            };
+            let rows: Vec<_> = inside.map(row).collect();
+            let (lo, hi) = (&seen.lo, seen.hi.as_ref());
+            slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
+        }
+        if slot.keeps_reads::<V>() {
+            slot.sets.scans.push(seen);
+        }
+        answer
+    }
+}
+
+impl Slot {
+    /// Where reads are made at no snapshot: the rows of a range with what was read of it before.
+    fn repeat_rows(&mut self, range: &KeyRange, rows: &mut BTreeMap<SmallBytes, Found>) {
+        let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
+        let before: Vec<_> = before.map(|((_, key), found)| (key.clone(), found.clone())).collect();
+        for (key, found) in rows.iter() {
+            self.seen.entry((range.space, key.clone())).or_insert_with(|| found.clone());
+        }
+        rows.extend(before);
+    }
+}
+
+impl Gathered {
+    /// Some repository saw nothing beyond `last`.
+    fn limit_to(&mut self, last: Option<SmallBytes>) {
+        let Some(last) = last else { return };
+        self.edge = Some(match self.edge.take() {
+            Some(edge) if self.scan.reverse => edge.max(last),
+            Some(edge) => edge.min(last),
+            None => last,
+        });
+    }
+}

@@ -1,0 +1,206 @@
+//! The transactions that a repository has prepared and not yet applied, and how it stands to
+//! those that are over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muesli_core::parts::locks::Owner;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
+
+use super::Variant;
+use super::message::{Prepare, Vote};
+
+/// A key that a prepared transaction will write, exclusively locked.
+#[derive(Clone, Debug)]
+pub(super) struct LockedWrite {
+    pub space: SpaceId,
+    pub handle: Handle,
+    pub value: Option<SmallBytes>,
+}
+
+/// A prepared transaction: it voted yes, its locks are held, it stands in the queue.
+#[derive(Clone, Debug)]
+pub(super) struct Prepared<V: Variant> {
+    /// What was asked; says who else takes part.
+    pub prepare: Arc<Prepare<V>>,
+    /// What the vote said.
+    pub yes: V::Yes,
+    /// Where it lies once it was decided to commit, and waits for its turn in the queue.
+    pub decided: Option<V::Place>,
+    /// Since when it waits for a decision.
+    pub since: Nanos,
+    pub writes: Vec<LockedWrite>,
+    /// Keys locked for reading.
+    pub shared: Vec<(SpaceId, Handle)>,
+}
+
+/// The votes and decisions remembered; and per coordinator its newest life and the number below
+/// which everything is settled.
+pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>)>, Vec<(NodeId, u32, u64)>);
+
+/// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
+#[derive(Clone, Debug)]
+pub(super) struct Table<V: Variant> {
+    slots: Vec<Option<Prepared<V>>>,
+    free: Vec<u32>,
+    by_txn: BTreeMap<TxnId, Owner>,
+    /// No, or decided: remembered until the coordinator says that it is settled everywhere.
+    over: BTreeMap<TxnId, Vote<V>>,
+    /// Per coordinator, its newest life and the number below which everything is settled.
+    settled: BTreeMap<NodeId, (u32, u64)>,
+}
+
+impl<V: Variant> Default for Table<V> {
+    fn default() -> Table<V> {
+        Table {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_txn: BTreeMap::new(),
+            over: BTreeMap::new(),
+            settled: BTreeMap::new(),
+        }
+    }
+}
+
+impl<V: Variant> Table<V> {
+    /// Takes note of a coordinator's life and of what it has settled; false if `txn` is of an
+    /// earlier life or settled already, so that whatever was said of it comes too late.
+    pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
+        let known = self.settled.entry(txn.node).or_insert((txn.incarnation, 0));
+        let is_new_life = txn.incarnation > known.0;
+        if is_new_life {
+            *known = (txn.incarnation, 0);
+        }
+        if txn.incarnation < known.0 || txn.sequence < known.1 {
+            return false;
+        }
+        if settled_below > known.1 {
+            known.1 = settled_below;
+            self.forget_settled(txn.node, txn.incarnation, settled_below);
+        }
+        if is_new_life {
+            self.forget_refusals_before(txn.node, txn.incarnation);
+        }
+        true
+    }
+
+    /// Nothing of a coordinator's earlier lives is prepared any more, so whoever asks about a
+    /// transaction that was refused or aborted is told no, remembered or not. What was committed
+    /// stays: those in doubt must hear of it, and there are only as many as were under way when
+    /// the coordinator died.
+    fn forget_refusals_before(&mut self, node: NodeId, incarnation: u32) {
+        let first = TxnId { node, incarnation: 0, sequence: 0 };
+        let end = TxnId { node, incarnation, sequence: 0 };
+        let refused = |vote: &Vote<V>| !matches!(vote, Vote::Decided(Decision::Commit(_)));
+        let earlier = self.over.range(first..end).filter(|(_, vote)| refused(vote));
+        let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
+        for txn in forgotten {
+            self.over.remove(&txn);
+        }
+    }
+
+    /// Whether the coordinator has begun another life since.
+    pub fn is_of_earlier_life(&self, txn: TxnId) -> bool {
+        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.0)
+    }
+
+    fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
+        let first = TxnId { node, incarnation, sequence: 0 };
+        let end = TxnId { node, incarnation, sequence: below };
+        while let Some((&txn, _)) = self.over.range(first..end).next() {
+            self.over.remove(&txn);
+        }
+    }
+
+    /// Whether the coordinator said that `txn` is settled everywhere.
+    pub fn is_settled(&self, txn: TxnId) -> bool {
+        let known = self.settled.get(&txn.node);
+        known.is_some_and(|known| txn.incarnation == known.0 && txn.sequence < known.1)
+    }
+
+    /// How this repository stands to `txn`, if it has voted.
+    pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
+        match self.owner(txn) {
+            Some(owner) => Some(Vote::Yes(self.get(owner).yes)),
+            None => self.over.get(&txn).copied(),
+        }
+    }
+
+    /// The owner that the next insertion will have.
+    pub fn next_owner(&self) -> Owner {
+        Owner(self.free.last().copied().unwrap_or(self.slots.len() as u32))
+    }
+
+    pub fn insert(&mut self, prepared: Prepared<V>) -> Owner {
+        let owner = self.next_owner();
+        self.by_txn.insert(prepared.prepare.txn, owner);
+        match self.free.pop() {
+            Some(slot) => self.slots[slot as usize] = Some(prepared),
+            None => self.slots.push(Some(prepared)),
+        }
+        owner
+    }
+
+    /// # Panics
+    /// If there is no such owner.
+    pub fn get(&self, owner: Owner) -> &Prepared<V> {
+        self.slots[owner.0 as usize].as_ref().expect("a known owner")
+    }
+
+    /// # Panics
+    /// If there is no such owner.
+    pub fn get_mut(&mut self, owner: Owner) -> &mut Prepared<V> {
+        self.slots[owner.0 as usize].as_mut().expect("a known owner")
+    }
+
+    pub fn owner(&self, txn: TxnId) -> Option<Owner> {
+        self.by_txn.get(&txn).copied()
+    }
+
+    /// Takes out a transaction that is over here and remembers how it ended.
+    pub fn finish(&mut self, owner: Owner, decision: Decision<V::Place>) -> Prepared<V> {
+        let prepared = self.slots[owner.0 as usize].take().expect("a known owner");
+        self.free.push(owner.0);
+        let txn = prepared.prepare.txn;
+        self.by_txn.remove(&txn);
+        self.remember(txn, Vote::Decided(decision));
+        prepared
+    }
+
+    /// Remembers a vote of no or a decision, unless nobody can ask for it any more.
+    pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) {
+        if !self.is_settled(txn) {
+            self.over.insert(txn, vote);
+        }
+    }
+
+    /// The transactions that voted yes and do not know their end, oldest id first.
+    pub fn in_doubt(&self) -> impl Iterator<Item = (Owner, &Prepared<V>)> {
+        let all = self.by_txn.values().map(|&owner| (owner, self.get(owner)));
+        all.filter(|(_, prepared)| prepared.decided.is_none())
+    }
+
+    /// All that are prepared, in the order of their ids.
+    pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
+        self.by_txn.values().map(|&owner| self.get(owner))
+    }
+
+    /// What is remembered.
+    pub fn memory(&self) -> Memory<V> {
+        let over = self.over.iter().map(|(&txn, &vote)| (txn, vote)).collect();
+        let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);
+        (over, self.settled.iter().map(each).collect())
+    }
+
+    /// Takes over what another table [remembered](Self::memory).
+    pub fn recall(&mut self, (over, settled): Memory<V>) {
+        self.over.extend(over);
+        self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
+    }
+
+    /// How many votes and decisions are remembered.
+    pub fn remembered(&self) -> usize {
+        self.over.len()
+    }
+}

@@ -1,0 +1,205 @@
+//! What one protocol of the family does its own way.
+
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::votes::Votes;
+use muesli_core::wire::Wire;
+use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, SmallBytes, SpaceId};
+use muesli_core::{Timestamp, Txn};
+
+use super::Rules;
+
+/// What a protocol tells of: its votes, its places, its readers.
+pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
+impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
+
+/// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
+///
+/// The associated functions are called where the family's machines have come to a point at which
+/// protocols differ; each is a rule and sees nothing but what it judges.
+pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
+    /// As `--protocol` names it.
+    const NAME: &'static str;
+    /// What it promises.
+    const ISOLATION: Isolation;
+    /// Its switches.
+    type Rules: Clone + Debug + Default + Send + Sync + 'static;
+    /// What a repository keeps beside versions, locks and queue.
+    type Keeper: Clone + Debug;
+    /// Who reads, where a protocol must tell readers apart.
+    type Reader: Word + Default;
+    /// What a vote of yes says: at least the timestamp that it proposes.
+    type Yes: Word + Display + From<Timestamp> + Into<Timestamp>;
+    /// Where a committed transaction lies: at least its turn in the commit queues.
+    type Place: Word + Display + From<Timestamp> + Into<Timestamp>;
+
+    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
+    /// and once more what they saw before.
+    const SNAPSHOTS: bool = true;
+    /// Whether what was read is validated when an update commits.
+    const VALIDATES_READS: bool = true;
+    /// Whether a transaction that wrote nothing is validated like an update.
+    const VALIDATES_READERS: bool = false;
+    /// Whether a prepare may wait for locks.
+    const WAITS_FOR_LOCKS: bool = true;
+    /// Whether every repository takes part in every update.
+    const EVERYBODY_TAKES_PART: bool = false;
+    /// Whether the protocol has stale reads of updates that need not abort them.
+    const MAY_COMMIT_IN_THE_PAST: bool = false;
+
+    /// The family's switches among the protocol's.
+    fn rules(rules: &Self::Rules) -> Rules;
+    /// What an empty repository keeps; `hash_seed` is that of its hashes.
+    fn keeper(rules: &Self::Rules, hash_seed: u64) -> Self::Keeper;
+
+    /// Whether an update may commit although a version that it read is not the newest, as long as
+    /// it does not write that key.
+    #[inline]
+    fn tolerates_stale_reads(_rules: &Self::Rules) -> bool {
+        false
+    }
+
+    /// Who is reading.
+    #[inline]
+    fn reader(_node: NodeId, _incarnation: u32, _txn: Txn) -> Self::Reader {
+        Self::Reader::default()
+    }
+
+    /// A key is about to be read at `snapshot`, in one step with looking at its lock.
+    #[inline]
+    fn note_read(
+        _keeper: &mut Self::Keeper,
+        _key: Key<'_>,
+        _snapshot: Timestamp,
+        _committed: Timestamp,
+        _reader: Self::Reader,
+    ) {
+    }
+
+    /// A range is about to be read at `snapshot`.
+    #[inline]
+    fn note_scan(
+        _keeper: &mut Self::Keeper,
+        _range: &KeyRange,
+        _snapshot: Timestamp,
+        _committed: Timestamp,
+        _reader: Self::Reader,
+    ) {
+    }
+
+    /// Whether a read at `snapshot` must wait for the end of a transaction that read at `held` and
+    /// voted `yes`: it may come to lie inside the snapshot.
+    #[inline]
+    fn blocks(
+        _keeper: &Self::Keeper,
+        _held: Timestamp,
+        yes: Self::Yes,
+        snapshot: Timestamp,
+    ) -> bool {
+        yes.into() <= snapshot
+    }
+
+    /// Whether stale reads of keys that are not written go into the standing of an update, instead
+    /// of having it refused.
+    #[inline]
+    fn suffers_stale_reads(_keeper: &Self::Keeper) -> bool {
+        false
+    }
+
+    /// An update that asks to commit did not see the version at `at` of a key that it read.
+    ///
+    /// # Errors
+    /// It cannot commit because of this.
+    #[inline]
+    fn note_missed(
+        _keeper: &Self::Keeper,
+        _key: Key<'_>,
+        at: Timestamp,
+        standing: &mut Standing,
+    ) -> Result<(), Abort> {
+        standing.missed = Some(standing.missed.map_or(at, |missed| missed.min(at)));
+        Ok(())
+    }
+
+    /// An update that asks to commit would replace the version at `head` of a key.
+    #[inline]
+    fn note_write(
+        _keeper: &Self::Keeper,
+        _key: Key<'_>,
+        _head: Timestamp,
+        _reader: Self::Reader,
+        _standing: &mut Standing,
+    ) {
+    }
+
+    /// The vote of a transaction that nothing stands against, proposed at `proposal`.
+    #[inline]
+    fn yes(proposal: Timestamp, _standing: Standing) -> Self::Yes {
+        proposal.into()
+    }
+
+    /// What the votes of all decide: the largest proposal is final.
+    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
+        let proposals = votes.so_far().map(|yes| (*yes).into());
+        Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
+    }
+
+    /// What the vote of a repository decides that nobody else takes part with.
+    #[inline]
+    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place> {
+        let proposal: Timestamp = yes.into();
+        Decision::Commit(proposal.into())
+    }
+
+    /// The version that the writes of a transaction install.
+    #[inline]
+    fn version(place: Self::Place) -> Timestamp {
+        place.into()
+    }
+
+    /// A transaction that wrote a key was applied.
+    #[inline]
+    fn note_written(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: Self::Place) {}
+
+    /// An update that read a key was applied.
+    #[inline]
+    fn note_read_by(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: Self::Place) {}
+
+    /// An update that read a range was applied.
+    #[inline]
+    fn note_scanned_by(_keeper: &mut Self::Keeper, _range: &KeyRange, _place: Self::Place) {}
+
+    /// The repository begins, perhaps from its log: nothing above `ceiling` was served before.
+    #[inline]
+    fn restarted(_keeper: &mut Self::Keeper, _ceiling: Timestamp) {}
+
+    /// Nobody reads below `low` any more.
+    #[inline]
+    fn collect(_keeper: &mut Self::Keeper, _low: Timestamp) {}
+}
+
+/// A key, with its space.
+pub type Key<'a> = (SpaceId, &'a SmallBytes);
+
+/// How an update that asks to commit stands at a repository, as far as no lock is in its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What it read at.
+    pub snapshot: Timestamp,
+    /// Whether it must take effect while it is under way, and not in the past.
+    pub strict: bool,
+    /// The oldest version that it should have seen and did not.
+    pub missed: Option<Timestamp>,
+    /// It must not lie at or below this: there are versions that it replaces, or whoever read them.
+    pub floor: Timestamp,
+}
+
+impl Standing {
+    /// Nothing is known yet of an update that read at `snapshot`.
+    #[inline]
+    pub fn new(snapshot: Timestamp, strict: bool) -> Standing {
+        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO }
+    }
+}

@@ -1,0 +1,274 @@
+//! The bytes of the family's messages and records.
+//!
+//! Layouts are fixed: a byte for the kind, then the fields in the order in which they are
+//! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
+//! repository or a space that is not there, and inside nobody asks again.
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{
+    Abort, Catalog, Decision, Index, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    wire_struct,
+};
+
+use super::Variant;
+use super::message::{
+    Found, Message, Prepare, ReadReply, ReadRequest, Record, ScanReply, ScanRequest, Vote,
+};
+
+wire_struct!(ReadRequest<V: Variant> {
+    request: u64,
+    snapshot: Timestamp,
+    first: bool,
+    reader: V::Reader,
+    keys: Vec<(SpaceId, SmallBytes)>,
+});
+
+wire_struct!(Found { version: Timestamp, value: Option<SmallBytes>, newest: bool });
+
+wire_struct!(ReadReply {
+    request: u64,
+    snapshot: Option<Timestamp>,
+    committed: Timestamp,
+    found: Vec<Found>,
+});
+
+wire_struct!(ScanReply {
+    request: u64,
+    snapshot: Option<Timestamp>,
+    committed: Timestamp,
+    rows: Vec<(SmallBytes, Found)>,
+    complete: bool,
+});
+
+wire_struct!(Prepare<V: Variant> {
+    txn: TxnId,
+    settled_below: u64,
+    participants: std::sync::Arc<[RepositoryId]>,
+    snapshot: Timestamp,
+    reader: V::Reader,
+    strict: bool,
+    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    scans: Vec<KeyRange>,
+});
+
+/// By hand for the limit, which is as wide as the machine's words.
+impl<V: Variant> Wire for ScanRequest<V> {
+    const LEAST_BYTES: usize = 40;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.request.encode(out);
+        self.snapshot.encode(out);
+        self.first.encode(out);
+        self.reader.encode(out);
+        self.range.encode(out);
+        self.partitions.encode(out);
+        self.reverse.encode(out);
+        (self.limit as u64).encode(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<ScanRequest<V>, WireError> {
+        Ok(ScanRequest {
+            request: u64::decode(input)?,
+            snapshot: Timestamp::decode(input)?,
+            first: bool::decode(input)?,
+            reader: Wire::decode(input)?,
+            range: KeyRange::decode(input)?,
+            partitions: Vec::decode(input)?,
+            reverse: bool::decode(input)?,
+            limit: usize::try_from(u64::decode(input)?).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+impl<V: Variant> Wire for Vote<V> {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Vote::Yes(yes) => {
+                out.push(0);
+                yes.encode(out);
+            }
+            Vote::No(reason) => {
+                out.push(1);
+                reason.encode(out);
+            }
+            Vote::Decided(decision) => {
+                out.push(2);
+                decision.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Vote<V>, WireError> {
+        let at = input.position();
+        match u8::decode(input)? {
+            0 => Wire::decode(input).map(Vote::Yes),
+            1 => Abort::decode(input).map(Vote::No),
+            2 => Decision::decode(input).map(Vote::Decided),
+            other => Err(WireError::no_variant("vote", at, other)),
+        }
+    }
+}
+
+mod kind {
+    pub const READ: u8 = 0;
+    pub const READ_REPLY: u8 = 1;
+    pub const SCAN: u8 = 2;
+    pub const SCAN_REPLY: u8 = 3;
+    pub const PREPARE: u8 = 4;
+    pub const VOTE: u8 = 5;
+    pub const DECIDE: u8 = 6;
+    pub const ACKNOWLEDGE: u8 = 7;
+    pub const ASK: u8 = 8;
+    pub const BOUND: u8 = 9;
+    pub const WATERMARK: u8 = 10;
+}
+
+/// Appends a kind and what belongs to it.
+fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
+    out.push(kind);
+    body.encode(out);
+}
+
+impl<V: Variant> Wire for Message<V> {
+    const LEAST_BYTES: usize = 7;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Message::Read(read) => put(kind::READ, read, out),
+            Message::ReadReply(reply) => put(kind::READ_REPLY, reply, out),
+            Message::Scan(scan) => put(kind::SCAN, scan, out),
+            Message::ScanReply(reply) => put(kind::SCAN_REPLY, reply, out),
+            Message::Prepare(prepare) => put(kind::PREPARE, prepare, out),
+            Message::Vote { txn, repository, vote, committed } => {
+                put(kind::VOTE, txn, out);
+                repository.encode(out);
+                vote.encode(out);
+                committed.encode(out);
+            }
+            Message::Decide { txn, decision } => {
+                put(kind::DECIDE, txn, out);
+                decision.encode(out);
+            }
+            Message::Acknowledge { repository, txns } => {
+                put(kind::ACKNOWLEDGE, repository, out);
+                txns.encode(out);
+            }
+            Message::Ask { txn } => put(kind::ASK, txn, out),
+            Message::Bound { bound, newest } => {
+                put(kind::BOUND, bound, out);
+                newest.encode(out);
+            }
+            Message::Watermark { low, newest } => {
+                put(kind::WATERMARK, low, out);
+                newest.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Message<V>, WireError> {
+        let at = input.position();
+        Ok(match u8::decode(input)? {
+            kind::READ => Message::Read(Wire::decode(input)?),
+            kind::READ_REPLY => Message::ReadReply(Wire::decode(input)?),
+            kind::SCAN => Message::Scan(Wire::decode(input)?),
+            kind::SCAN_REPLY => Message::ScanReply(Wire::decode(input)?),
+            kind::PREPARE => Message::Prepare(Wire::decode(input)?),
+            kind::VOTE => Message::Vote {
+                txn: Wire::decode(input)?,
+                repository: Wire::decode(input)?,
+                vote: Wire::decode(input)?,
+                committed: Wire::decode(input)?,
+            },
+            kind::DECIDE => {
+                Message::Decide { txn: Wire::decode(input)?, decision: Wire::decode(input)? }
+            }
+            kind::ACKNOWLEDGE => Message::Acknowledge {
+                repository: Wire::decode(input)?,
+                txns: Wire::decode(input)?,
+            },
+            kind::ASK => Message::Ask { txn: Wire::decode(input)? },
+            kind::BOUND => {
+                Message::Bound { bound: Wire::decode(input)?, newest: Wire::decode(input)? }
+            }
+            kind::WATERMARK => {
+                Message::Watermark { low: Wire::decode(input)?, newest: Wire::decode(input)? }
+            }
+            other => return Err(WireError::no_variant("message", at, other)),
+        })
+    }
+}
+
+impl<V: Variant> Wire for Record<V> {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::Prepared { prepare, at } => {
+                put(0, prepare, out);
+                at.encode(out);
+            }
+            Record::Refused { txn, reason } => {
+                put(1, txn, out);
+                reason.encode(out);
+            }
+            Record::Decided { txn, decision } => {
+                put(2, txn, out);
+                decision.encode(out);
+            }
+            Record::Committed { at, writes } => {
+                put(3, at, out);
+                writes.encode(out);
+            }
+            Record::Ceiling { at } => put(4, at, out),
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Record<V>, WireError> {
+        let start = input.position();
+        Ok(match u8::decode(input)? {
+            0 => Record::Prepared { prepare: Wire::decode(input)?, at: Wire::decode(input)? },
+            1 => Record::Refused { txn: Wire::decode(input)?, reason: Wire::decode(input)? },
+            2 => Record::Decided { txn: Wire::decode(input)?, decision: Wire::decode(input)? },
+            3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
+            4 => Record::Ceiling { at: Wire::decode(input)? },
+            other => return Err(WireError::no_variant("record", start, other)),
+        })
+    }
+}
+
+/// Whether the repositories, spaces and partitions that `message` names are there.
+pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
+    let space = |space: &SpaceId| catalog.space(*space).is_some();
+    let place = |number: &u16| usize::from(*number) < catalog.repositories();
+    let ordered = |range: &KeyRange| {
+        catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
+    };
+    match message {
+        Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
+        Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(place),
+        Message::Prepare(prepare) => {
+            prepare.participants.iter().all(|repository| place(&repository.0))
+                && prepare.reads.iter().all(|(id, ..)| space(id))
+                && prepare.writes.iter().all(|(id, ..)| space(id))
+                && prepare.scans.iter().all(ordered)
+                && !prepare.participants.is_empty()
+        }
+        Message::Vote { repository, .. } | Message::Acknowledge { repository, .. } => {
+            place(&repository.0)
+        }
+        Message::ReadReply(_)
+        | Message::ScanReply(_)
+        | Message::Decide { .. }
+        | Message::Ask { .. }
+        | Message::Bound { .. }
+        | Message::Watermark { .. } => true,
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+//! The baselines in small scopes: every interleaving, at the level that each promises.
+
+mod exploration;
+mod judge;
+
+use std::io::Write;
+
+use Do::{Get, Put, ReadOnly, Scan};
+use exploration::{Do, Fault, Found, Program, Scope, explore};
+use muesli_check::Level;
+use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::locking::TryLocks;
+use muesli_protocols::repeatable_read::NewestVersions;
+use muesli_protocols::two_phase::Variant;
+
+/// Key a… lives at node 0, b… at node 1, c… at node 2.
+const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
+const CHANGE_BC_AT_1: Program = (1, &[Get("b"), Get("c"), Put("b"), Put("c")]);
+const SKEW_A_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a")]);
+const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
+const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
+const READ_AGAIN_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b"), Get("a"), Scan("a", "b")]);
+const WRITE_A_AT_1: Program = (1, &[Put("a")]);
+
+const LIMIT: usize = 300_000;
+
+fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<V>]) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
+    let mut golden = goldenfile::Mint::new(folder);
+    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
+    for scope in scopes {
+        let scope = Scope { level, ..scope.clone() };
+        let Found { states, outcomes, violation } = explore(&scope, LIMIT);
+        assert_eq!(violation, None);
+        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
+        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
+        for (outcome, ends) in outcomes {
+            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
+        }
+    }
+}
+
+#[test]
+fn two_phase_locking_is_strict_for_readers_too() {
+    let skew = || Scope::<TryLocks>::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
+    let with_reader = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_AB_AT_2]);
+    let mut scopes = vec![with_reader, Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])];
+    for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
+        scopes.push(Scope { fault: Some(fault), ..skew() });
+    }
+    hold("2pc", Level::StrictSerializable, &scopes);
+}
+
+#[test]
+fn repeatable_read_repeats() {
+    let scopes: [Scope<NewestVersions>; 2] = [
+        Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
+        Scope::of(&[WRITE_A_AT_1, SKEW_B_AT_1, READ_AGAIN_AT_2]),
+    ];
+    hold("rr", Level::Rr, &scopes);
+}
+
+#[test]
+fn repeatable_read_lets_write_skew_pass() {
+    let scope: Scope<NewestVersions> = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
+    assert!(explore(&scope, LIMIT).violation.is_some());
+}
+
+#[test]
+fn with_everybody_taking_part() {
+    let scopes: [Scope<Everybody>; 2] =
+        [Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1]), Scope::of(&[WRITE_A_AT_1, READ_AB_AT_2])];
+    hold("ngm", Level::Serializable, &scopes);
+}

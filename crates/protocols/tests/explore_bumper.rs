@@ -1,0 +1,144 @@
+//! Bumper in small scopes: every interleaving, as for SCORe, with its own rules and without them.
+
+mod exploration;
+mod judge;
+
+use std::io::Write;
+
+use Do::{Get, Put, ReadOnly, Scan};
+use exploration::{Do, Fault, Found, Program, Scope, explore};
+use muesli_protocols::bumper::{Rules, TimeWarp};
+
+type BumperScope = Scope<TimeWarp>;
+
+/// Key a… lives at node 0, b… at node 1, c… at node 2.
+const WRITE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);
+const WRITE_AC_AT_0: Program = (0, &[Put("a"), Put("c1")]);
+const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
+const CHANGE_BC_AT_1: Program = (1, &[Get("b"), Get("c"), Put("b"), Put("c")]);
+/// Reads what the writers above replace, and writes something else.
+const READ_A_WRITE_B_AT_0: Program = (0, &[Get("a"), Put("b")]);
+const READ_A_CHANGE_C_AT_0: Program = (0, &[Get("a"), Get("c"), Put("c")]);
+const READ_B_WRITE_A_AT_1: Program = (1, &[Get("b"), Put("a")]);
+const READ_AC_AT_0: Program = (0, &[ReadOnly, Get("a"), Get("c")]);
+const READ_AB_AT_0: Program = (0, &[ReadOnly, Get("a"), Get("b")]);
+const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
+/// Three in a ring, each missing the next.
+const READ_A_WRITE_B_AT_1: Program = (1, &[Get("a"), Put("b")]);
+const READ_B_WRITE_C_AT_2: Program = (2, &[Get("b"), Put("c")]);
+const READ_C_WRITE_A_AT_0: Program = (0, &[Get("c"), Put("a")]);
+const SCAN_B_WRITE_A_AT_0: Program = (0, &[Scan("b", "c"), Put("a")]);
+const READ_A_INSERT_B_AT_1: Program = (1, &[Get("a"), Put("b1")]);
+
+const LIMIT: usize = 300_000;
+
+fn hold(name: &str, scopes: &[BumperScope]) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
+    let mut golden = goldenfile::Mint::new(folder);
+    let mut file = golden.new_goldenfile(format!("bumper_{name}.txt")).expect("a writable folder");
+    for scope in scopes {
+        let Found { states, outcomes, violation } = explore(scope, LIMIT);
+        assert_eq!(violation, None);
+        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
+        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
+        for (outcome, ends) in outcomes {
+            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
+        }
+    }
+}
+
+fn breaks(change: impl Fn(&mut Rules), scope: &BumperScope) {
+    let mut scope = scope.clone();
+    change(&mut scope.rules);
+    let found = explore(&scope, LIMIT);
+    assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
+}
+
+/// One that can go before the writer of what it read, and a reader of both.
+fn past_and_reader() -> BumperScope {
+    Scope::of(&[READ_A_WRITE_B_AT_0, WRITE_A_AT_0, READ_AB_AT_2])
+}
+
+/// The same, with a reader that has seen the writer before it asks for the rest.
+fn past_and_reader_beside() -> BumperScope {
+    Scope::of(&[READ_A_WRITE_B_AT_0, WRITE_A_AT_0, READ_AB_AT_0])
+}
+
+/// Three that could each go before the next, in a ring.
+fn ring() -> BumperScope {
+    Scope::of(&[READ_A_WRITE_B_AT_1, READ_B_WRITE_C_AT_2, READ_C_WRITE_A_AT_0])
+}
+
+fn skew() -> BumperScope {
+    let before = vec![WRITE_A_AT_0];
+    Scope { before, ..Scope::of(&[READ_A_WRITE_B_AT_0, READ_B_WRITE_A_AT_1]) }
+}
+
+/// The paper's triad with a repository whose clock is behind.
+fn triad() -> BumperScope {
+    let before = vec![WRITE_A_AT_0];
+    Scope { before, ..Scope::of(&[READ_A_CHANGE_C_AT_0, WRITE_AC_AT_0, READ_AC_AT_0]) }
+}
+
+#[test]
+fn updates_go_before_whom_they_missed() {
+    hold("past", &[past_and_reader(), past_and_reader_beside()]);
+}
+
+#[test]
+fn whoever_missed_each_other_do_not_both_commit() {
+    let two = Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1]);
+    hold("skew", &[skew(), two]);
+}
+
+#[test]
+fn three_in_a_ring() {
+    hold("ring", &[ring()]);
+}
+
+#[test]
+fn triads() {
+    hold("triad", &[triad()]);
+}
+
+#[test]
+fn scans() {
+    hold("scans", &[Scope::of(&[SCAN_B_WRITE_A_AT_0, READ_A_INSERT_B_AT_1])]);
+}
+
+#[test]
+fn two_replicas() {
+    hold("two_replicas", &[Scope { replicas: 2, ..skew() }]);
+}
+
+#[test]
+fn one_fault() {
+    let faults = [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat];
+    let with = |fault| Scope { fault: Some(fault), ..skew() };
+    hold("one_fault", &faults.map(with));
+}
+
+#[test]
+fn without_the_triad_rule_the_checker_notices() {
+    breaks(|rules| rules.triad_rule = false, &skew());
+}
+
+#[test]
+fn without_stamps_the_checker_notices() {
+    breaks(|rules| rules.read_stamps = false, &past_and_reader_beside());
+}
+
+#[test]
+fn without_waiting_for_the_past_the_checker_notices() {
+    breaks(|rules| rules.reads_wait_for_the_past = false, &past_and_reader_beside());
+}
+
+#[test]
+fn without_stamps_of_updates_the_checker_notices() {
+    breaks(|rules| rules.updates_stamp = false, &skew());
+}
+
+#[test]
+fn as_printed_the_checker_notices() {
+    breaks(|rules| *rules = Rules::printed(), &skew());
+}
