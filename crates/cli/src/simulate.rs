@@ -25,7 +25,8 @@ struct SimOptions {
     /// from 1 on with --minutes]
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     seeds: Option<Range<u64>>,
-    /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew
+    /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew,
+    /// loss (of a disk, where --group is above 1), sync
     #[arg(long, value_name = "KINDS", default_value = "all")]
     faults: FaultKinds,
     /// Stop after so many minutes, however many seeds are left
@@ -325,8 +326,8 @@ mod tests {
     fn the_command_that_repeats_a_seed_is_read_back() {
         for line in [
             "muesli sim bank --seeds 5",
-            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --group 3 --clients 3 \
-             --transactions 50 --param workload=t --param keys=40 \
+            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --group 3 \
+             --clients 3 --transactions 50 --param workload=t --param keys=40 \
              --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);

@@ -84,6 +84,8 @@ pub struct World<P: Protocol> {
     skips_a_record: bool,
     /// How many faults keep each host down.
     crashes: Vec<u32>,
+    /// Nodes whose next sync fails, and whether it has.
+    failing_syncs: BTreeMap<NodeId, bool>,
     /// How many faults keep a link broken.
     held_broken: BTreeMap<(NodeId, NodeId), u32>,
     trace: Trace,
@@ -156,6 +158,7 @@ impl<P: Protocol> World<P> {
             checkpoint_chances: Vec::new(),
             skips_a_record: setup.skips_a_record_at_replay,
             crashes: vec![0; hosts],
+            failing_syncs: BTreeMap::new(),
             held_broken: BTreeMap::new(),
             trace,
             messages: 0,
@@ -232,7 +235,7 @@ impl<P: Protocol> World<P> {
     }
 
     fn synced(&mut self, place: usize, incarnation: u32) {
-        if !self.is_alive(place, incarnation) {
+        if !self.is_alive(place, incarnation) || self.fail_sync(NodeId(place as u32)) {
             return;
         }
         let mut host = self.stations[place].host.borrow_mut();
@@ -307,7 +310,8 @@ impl<P: Protocol> World<P> {
 fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let mut disk = Disk::new(setup.disk, disk_seed.stream());
-    let crashes = |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::LoseDisk(_));
+    let crashes =
+        |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::LoseDisk(_) | Fault::FailSync(_));
     if !setup.plan.faults().iter().any(|timed| crashes(&timed.fault)) {
         disk.keep_nothing();
     }

@@ -61,6 +61,7 @@ impl PlanShape {
         Some(match kind {
             FaultKind::Crash => Fault::Crash(node),
             FaultKind::Loss => Fault::LoseDisk(node),
+            FaultKind::Sync => Fault::FailSync(node),
             FaultKind::Client if self.clients == 0 => return None,
             FaultKind::Client => Fault::Vanish(random.below(self.clients.into()) as u32),
             FaultKind::Partition => self.draw_partition(random)?,
@@ -116,6 +117,7 @@ fn clash(first: &TimedFault, second: &TimedFault) -> bool {
     !apart
         && match (&first.fault, &second.fault) {
             (Fault::Crash(a), Fault::Crash(b))
+            | (Fault::FailSync(a), Fault::FailSync(b))
             | (Fault::Pause(a), Fault::Pause(b))
             | (Fault::Slow(a, _), Fault::Slow(b, _))
             | (Fault::SlowDisk(a, _), Fault::SlowDisk(b, _))

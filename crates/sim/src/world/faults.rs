@@ -23,6 +23,7 @@ impl<P: Protocol> World<P> {
                 self.crash(node);
                 self.machine(node, |host, _| host.disk.lose());
             }
+            Fault::FailSync(node) => drop(self.failing_syncs.insert(node, false)),
             Fault::Vanish(client) => self.vanish(client),
             Fault::Partition(direction, nodes) => {
                 for (from, to) in self.lanes_cut(direction, &nodes) {
@@ -51,6 +52,11 @@ impl<P: Protocol> World<P> {
         self.trace_world("repair", [number as u64, 0, 0], &timed);
         match timed.fault {
             Fault::Crash(node) | Fault::LoseDisk(node) => self.recover(node),
+            Fault::FailSync(node) => {
+                if self.failing_syncs.remove(&node) == Some(true) {
+                    self.recover(node);
+                }
+            }
             Fault::Vanish(client) => self.begin_client(client as usize),
             Fault::Partition(direction, nodes) => {
                 for (from, to) in self.lanes_cut(direction, &nodes) {
@@ -79,6 +85,16 @@ impl<P: Protocol> World<P> {
         change: impl FnOnce(&mut super::host::Host<P>, VirtualTime),
     ) {
         change(&mut self.stations[node.0 as usize].host.borrow_mut(), self.now);
+    }
+
+    /// A sync is over, unless it is to fail: then nothing that it was to write is assumed to be
+    /// there, and the node stops. Returns whether it failed.
+    pub(super) fn fail_sync(&mut self, node: NodeId) -> bool {
+        let Some(happened @ false) = self.failing_syncs.get_mut(&node) else { return false };
+        *happened = true;
+        self.trace_node(node.0 as usize, "sync failed", [0; 3]);
+        self.crash(node);
+        true
     }
 
     /// The node stops, unless it is down already.

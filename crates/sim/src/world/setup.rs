@@ -114,7 +114,8 @@ impl<P: Protocol> Setup<P> {
             if loses && !self.replicated {
                 return Err(SetupError::Lost(timed.to_string()));
             }
-            if (loses || matches!(timed.fault, Fault::Crash(_))) && !self.settings.logging {
+            let restarts = matches!(timed.fault, Fault::Crash(_) | Fault::FailSync(_));
+            if (loses || restarts) && !self.settings.logging {
                 return Err(SetupError::Unlogged(timed.to_string()));
             }
         }
@@ -137,6 +138,7 @@ fn nodes_of(fault: &Fault) -> Vec<NodeId> {
         Fault::Break(first, second) => vec![*first, *second],
         Fault::Crash(node)
         | Fault::LoseDisk(node)
+        | Fault::FailSync(node)
         | Fault::Pause(node)
         | Fault::Slow(node, _)
         | Fault::SlowDisk(node, _)
