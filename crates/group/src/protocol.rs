@@ -28,6 +28,10 @@ pub struct Rules<R> {
     pub syncs_first: bool,
     /// Answers wait until it is sure that nobody else leads.
     pub confirms_answers: bool,
+    /// Answers wait until the group has decided all that they depend on.
+    pub decides_first: bool,
+    /// A follower replays every entry.
+    pub replays_all: bool,
     /// A member without memory asks the others before it votes.
     pub asks_before_voting: bool,
     /// After so many decided entries a member takes a checkpoint and drops them.
@@ -41,6 +45,8 @@ impl<R: Default> Default for Rules<R> {
             size: 3,
             syncs_first: true,
             confirms_answers: true,
+            decides_first: true,
+            replays_all: true,
             asks_before_voting: true,
             compact_every: 10_000,
         }
