@@ -44,6 +44,10 @@ enum Entry<V: Variant> {
     Over(Vote<V>),
 }
 
+/// The votes and decisions remembered; and per coordinator its newest life and the number below
+/// which everything is settled.
+pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>)>, Vec<(NodeId, u32, u64)>);
+
 /// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
 #[derive(Clone, Debug)]
 pub(super) struct Table<V: Variant> {
@@ -198,6 +202,24 @@ impl<V: Variant> Table<V> {
             Entry::Over(_) => None,
         });
         all.take(prepared).filter(|(_, prepared)| prepared.decided.is_none())
+    }
+
+    /// All that are prepared, in the order of their ids.
+    pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
+        self.by_txn.values().map(|&owner| self.get(owner))
+    }
+
+    /// What is remembered.
+    pub fn memory(&self) -> Memory<V> {
+        let over = self.over.iter().map(|(&txn, &vote)| (txn, vote)).collect();
+        let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);
+        (over, self.settled.iter().map(each).collect())
+    }
+
+    /// Takes over what another table [remembered](Self::memory).
+    pub fn recall(&mut self, (over, settled): Memory<V>) {
+        self.over.extend(over);
+        self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }
 
     /// How many votes and decisions are remembered.
