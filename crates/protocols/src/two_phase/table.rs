@@ -206,19 +206,26 @@ impl<V: Variant> Table<V> {
 
     /// All that are prepared, in the order of their ids.
     pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
-        self.by_txn.values().map(|&owner| self.get(owner))
+        self.standings.values().filter_map(|entry| match *entry {
+            Entry::Prepared(owner) => Some(self.get(owner)),
+            Entry::Over(_) => None,
+        })
     }
 
     /// What is remembered.
     pub fn memory(&self) -> Memory<V> {
-        let over = self.over.iter().map(|(&txn, &vote)| (txn, vote)).collect();
+        let over = self.standings.iter().filter_map(|(&txn, entry)| match *entry {
+            Entry::Prepared(_) => None,
+            Entry::Over(vote) => Some((txn, vote)),
+        });
+        let over = over.collect();
         let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);
         (over, self.settled.iter().map(each).collect())
     }
 
     /// Takes over what another table [remembered](Self::memory).
     pub fn recall(&mut self, (over, settled): Memory<V>) {
-        self.over.extend(over);
+        self.standings.extend(over.into_iter().map(|(txn, vote)| (txn, Entry::Over(vote))));
         self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }
 
