@@ -159,7 +159,8 @@ impl<V: Variant> Stage<V> {
             Happening::Read(number) => {
                 let (request, keys) = (self.sequence, vec![(SPACE, key(number))]);
                 let (snapshot, reader) = (Timestamp::ZERO, V::Reader::default());
-                let read = ReadRequest { request, snapshot, first: true, reader, keys };
+                let read =
+                    ReadRequest { request, snapshot, first: true, reader, keys: keys.into() };
                 self.tell(Message::Read(read));
             }
             Happening::Watermark => {
@@ -203,7 +204,7 @@ impl<V: Variant> Stage<V> {
         let prepare = Prepare {
             txn: self.txn(self.sequence),
             settled_below: self.sequence.saturating_sub(25),
-            participants: Arc::new([REPOSITORY, RepositoryId(1)]),
+            participants: [REPOSITORY, RepositoryId(1)].into_iter().collect(),
             snapshot,
             reader: V::Reader::default(),
             strict: false,
