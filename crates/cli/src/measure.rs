@@ -15,7 +15,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::registry::Description;
-use muesli_workloads::simulated::{self, Simulated};
+use muesli_workloads::simulated::{self, Simulated, Upkeep};
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
@@ -175,6 +175,7 @@ impl Benchmark {
             transactions_least: 0,
             pause_most: Span::ZERO,
             logging: false,
+            upkeep: Upkeep::default(),
             history: self.history && workload.history().is_none(),
             trace: false,
         };

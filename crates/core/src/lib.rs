@@ -7,6 +7,7 @@
 
 pub mod bytes;
 pub mod catalog;
+pub mod checkpoint;
 pub mod client;
 pub mod contract;
 pub mod effects;
@@ -20,6 +21,7 @@ pub mod wire;
 
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
+pub use checkpoint::{Checkpoint, Cursor};
 pub use contract::{Coordinator, Here, Isolation, Participant, Protocol, Scan, Step};
 pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, OpResult, Role, Row, Work,

@@ -5,30 +5,31 @@
 //! if it is ready: every other one will end up behind it.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 
 use crate::ids::Timestamp;
 
-/// Transactions `T` by unique timestamps.
+/// Transactions `T` by unique timestamps `K`.
 #[derive(Clone, Debug)]
-pub struct CommitQueue<T> {
-    entries: VecDeque<Entry<T>>,
+pub struct CommitQueue<T, K = Timestamp> {
+    entries: VecDeque<Entry<T, K>>,
     ready: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Entry<T> {
-    at: Timestamp,
+struct Entry<T, K> {
+    at: K,
     ready: bool,
     txn: T,
 }
 
-impl<T> Default for CommitQueue<T> {
-    fn default() -> CommitQueue<T> {
+impl<T, K> Default for CommitQueue<T, K> {
+    fn default() -> CommitQueue<T, K> {
         CommitQueue { entries: VecDeque::new(), ready: 0 }
     }
 }
 
-impl<T: Copy + PartialEq> CommitQueue<T> {
+impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
     /// Whether nothing is queued.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -42,15 +43,26 @@ impl<T: Copy + PartialEq> CommitQueue<T> {
 
     /// The smallest timestamp queued.
     #[inline]
-    pub fn first(&self) -> Option<Timestamp> {
+    pub fn first(&self) -> Option<K> {
         self.entries.front().map(|entry| entry.at)
+    }
+
+    /// The timestamp at which a transaction waits for its turn, if it does and is ready.
+    pub fn ready_at(&self, txn: T) -> Option<K> {
+        let found = self.entries.iter().find(|entry| entry.ready && entry.txn == txn);
+        found.map(|entry| entry.at)
+    }
+
+    /// Whether some transaction stands at `at`.
+    pub fn is_taken(&self, at: K) -> bool {
+        self.entries.iter().any(|entry| entry.at == at)
     }
 
     /// Enters a pending transaction at its proposed timestamp.
     ///
     /// # Panics
     /// If the timestamp is taken.
-    pub fn propose(&mut self, at: Timestamp, txn: T) {
+    pub fn propose(&mut self, at: K, txn: T) {
         self.insert(Entry { at, ready: false, txn });
     }
 
@@ -58,7 +70,7 @@ impl<T: Copy + PartialEq> CommitQueue<T> {
     ///
     /// # Panics
     /// If it is not pending at `proposed`, or `at` is below that or taken.
-    pub fn decide(&mut self, proposed: Timestamp, txn: T, at: Timestamp) {
+    pub fn decide(&mut self, proposed: K, txn: T, at: K) {
         assert!(at >= proposed, "a final timestamp below the proposal");
         let entry = self.take(proposed, txn);
         assert!(!entry.ready, "decided twice");
@@ -70,13 +82,13 @@ impl<T: Copy + PartialEq> CommitQueue<T> {
     ///
     /// # Panics
     /// If it is not pending at `proposed`.
-    pub fn remove(&mut self, proposed: Timestamp, txn: T) {
+    pub fn remove(&mut self, proposed: K, txn: T) {
         let entry = self.take(proposed, txn);
         assert!(!entry.ready, "a committed transaction was taken out");
     }
 
     /// The first transaction with its final timestamp, if it is ready.
-    pub fn pop_ready(&mut self) -> Option<(Timestamp, T)> {
+    pub fn pop_ready(&mut self) -> Option<(K, T)> {
         let entry = self.entries.pop_front_if(|entry| entry.ready)?;
         self.ready -= 1;
         Some((entry.at, entry.txn))
@@ -84,20 +96,20 @@ impl<T: Copy + PartialEq> CommitQueue<T> {
 
     /// Some ready transaction, whatever stands before it. Only a protocol that is broken on
     /// purpose asks for it.
-    pub fn pop_any_ready(&mut self) -> Option<(Timestamp, T)> {
+    pub fn pop_any_ready(&mut self) -> Option<(K, T)> {
         let at = self.entries.iter().rposition(|entry| entry.ready)?;
         self.ready -= 1;
         self.entries.remove(at).map(|entry| (entry.at, entry.txn))
     }
 
-    fn insert(&mut self, entry: Entry<T>) {
+    fn insert(&mut self, entry: Entry<T, K>) {
         let place = self.entries.partition_point(|other| other.at < entry.at);
         let taken = self.entries.get(place).is_some_and(|other| other.at == entry.at);
         assert!(!taken, "two transactions at {}", entry.at);
         self.entries.insert(place, entry);
     }
 
-    fn take(&mut self, at: Timestamp, txn: T) -> Entry<T> {
+    fn take(&mut self, at: K, txn: T) -> Entry<T, K> {
         let place = self.entries.partition_point(|other| other.at < at);
         let entry = self.entries.remove(place).expect("the transaction is queued");
         assert!(entry.at == at && entry.txn == txn, "another transaction stands at {at}");

@@ -4,16 +4,22 @@
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
+//! * [`vector_clock`]: a number for every repository: how far its commits are known.
+//! * [`commit_log`]: what was applied at a repository, and what of it a reader may see.
 //! * [`votes`]: votes gathered from a known set, merged, decided once.
 //! * [`stamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
+//! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
 pub mod clock;
+pub mod commit_log;
 pub mod commit_queue;
 pub mod locks;
 pub mod stamps;
 pub mod transaction;
+pub mod vector_clock;
 pub mod versions;
 pub mod votes;
 pub mod watermark;
+pub mod window;

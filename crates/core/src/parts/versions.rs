@@ -347,7 +347,7 @@ impl Versions {
         let entry = self.entry_mut(handle);
         entry.generation = entry.generation.wrapping_add(1);
         let key = std::mem::replace(&mut entry.key, SmallBytes::EMPTY);
-        entry.value = None;
+        (entry.value, entry.at) = (None, Timestamp::ZERO);
         assert_eq!(entry.older, NIL, "removed with versions left");
         let hash = self.hasher.hash_one(&key);
         let found = self.index.find_entry(hash, |&slot| slot == handle.slot);
@@ -426,6 +426,10 @@ impl Versions {
         entry
     }
 }
+
+mod chains;
+
+pub use chains::Chain;
 
 #[cfg(test)]
 #[path = "versions_tests.rs"]

@@ -10,31 +10,56 @@ use std::collections::BTreeMap;
 use crate::ids::{NodeId, Timestamp};
 use crate::options::Nanos;
 
-/// The bounds heard of, and their minimum.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watermark {
-    bounds: BTreeMap<NodeId, (Timestamp, Nanos)>,
-    low: Timestamp,
+/// What snapshots are bounded by: a timestamp, or a vector of them.
+pub trait Bound: Clone + Default {
+    /// Raises this one to the least that is at or above both.
+    fn join(&mut self, other: &Self);
+    /// Lowers this one to the greatest that is at or below both.
+    fn meet(&mut self, other: &Self);
 }
 
-impl Watermark {
+impl Bound for Timestamp {
+    #[inline]
+    fn join(&mut self, other: &Timestamp) {
+        *self = (*self).max(*other);
+    }
+
+    #[inline]
+    fn meet(&mut self, other: &Timestamp) {
+        *self = (*self).min(*other);
+    }
+}
+
+/// The bounds heard of, and their minimum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watermark<B = Timestamp> {
+    bounds: BTreeMap<NodeId, (B, Nanos)>,
+    low: B,
+}
+
+impl<B: Bound> Watermark<B> {
     /// `node` reads nothing below `bound`; heard at `now`.
-    pub fn hear(&mut self, node: NodeId, bound: Timestamp, now: Nanos) {
-        let entry = self.bounds.entry(node).or_insert((bound, now));
-        *entry = (entry.0.max(bound), now);
+    pub fn hear(&mut self, node: NodeId, bound: B, now: Nanos) {
+        let entry = self.bounds.entry(node).or_insert_with(|| (bound.clone(), now));
+        entry.0.join(&bound);
+        entry.1 = now;
     }
 
     /// The watermark over `nodes` and everybody else who was heard of, where those last heard of
     /// before `since` do not count; it never falls. One of `nodes` that was never heard of holds
     /// it where it is, until `since` passes `start`.
-    pub fn advance(&mut self, nodes: &[NodeId], since: Nanos, start: Nanos) -> Timestamp {
+    pub fn advance(&mut self, nodes: &[NodeId], since: Nanos, start: Nanos) -> B {
         let heard = self.bounds.values().filter(|(_, heard)| *heard >= since);
-        let bounds = heard.map(|(bound, _)| *bound);
+        let bounds = heard.map(|(bound, _)| bound.clone());
         let silent = nodes.iter().any(|node| start >= since && !self.bounds.contains_key(node));
-        if let Some(low) = bounds.chain(silent.then_some(Timestamp::ZERO)).min() {
-            self.low = self.low.max(low);
+        let least = bounds.chain(silent.then(B::default)).reduce(|mut least, bound| {
+            least.meet(&bound);
+            least
+        });
+        if let Some(low) = least {
+            self.low.join(&low);
         }
-        self.low
+        self.low.clone()
     }
 
     /// Forgets who is none of `nodes` and was last heard of before `since`.
@@ -44,13 +69,13 @@ impl Watermark {
 
     /// The watermark as last computed or told.
     #[inline]
-    pub fn low(&self) -> Timestamp {
-        self.low
+    pub fn low(&self) -> &B {
+        &self.low
     }
 
     /// Somebody who knows all bounds says that this is the watermark.
-    pub fn raise(&mut self, low: Timestamp) {
-        self.low = self.low.max(low);
+    pub fn raise(&mut self, low: &B) {
+        self.low.join(low);
     }
 }
 

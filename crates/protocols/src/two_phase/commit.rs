@@ -1,6 +1,5 @@
 //! The coordinator's commit: one step where one repository here is enough, else two phases.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::parts::transaction::TransactionSets;
@@ -10,14 +9,18 @@ use muesli_core::{
     Abort, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult, Outcome,
     RepositoryId, Role, Step, Timestamp, Txn, TxnId,
 };
+use smallvec::SmallVec;
 
 use super::coordinator::{Context, Coordinator};
-use super::message::{Message, Prepare, Vote};
+use super::message::{Few, Message, Prepare, Repositories, Vote};
 use super::one_step::Alone;
 use super::{Standing, TwoPhase, Variant};
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
 const UNANSWERED_MAX: usize = 10_000;
+
+/// Something for each of a transaction's participants, by ascending repository.
+type Parts<T> = SmallVec<[(RepositoryId, T); 2]>;
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
@@ -26,7 +29,7 @@ pub(super) struct Committing<V: Variant> {
     id: TxnId,
     /// Whom to tell; nobody once told.
     op: Option<OpId>,
-    prepares: Vec<(RepositoryId, Arc<Prepare<V>>)>,
+    prepares: Parts<Arc<Prepare<V>>>,
     phase: Phase<V>,
     sent: Nanos,
     since: Nanos,
@@ -37,7 +40,7 @@ enum Phase<V: Variant> {
     /// Votes come in.
     Preparing(Votes<RepositoryId, V::Yes>),
     /// The votes decided; these have not acknowledged.
-    Deciding { decision: Decision<V::Place>, unacknowledged: Vec<RepositoryId> },
+    Deciding { decision: Decision<V::Place>, unacknowledged: Repositories },
 }
 
 impl<V: Variant> Coordinator<V> {
@@ -151,17 +154,17 @@ impl<V: Variant> Coordinator<V> {
         let whole = Prepare {
             txn: id,
             settled_below,
-            participants: Arc::new([]),
+            participants: Repositories::new(),
             snapshot,
             reader: V::reader(node, incarnation, txn),
             strict: slot.options.strict,
-            reads: vec![],
-            writes: vec![],
+            reads: Few::new(),
+            writes: Few::new(),
             scans: vec![],
         };
         let parts = divide(&slot.sets, &whole, cx.catalog);
-        let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();
-        let prepares: Vec<_> = parts
+        let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
+        let prepares: Parts<_> = parts
             .into_iter()
             .map(|(repository, mut part)| {
                 part.participants = participants.clone();
@@ -185,7 +188,7 @@ impl<V: Variant> Coordinator<V> {
         vote: Vote<V>,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         let Phase::Preparing(votes) = &mut commit.phase else { return };
         let decision = match vote {
             Vote::No(reason) => Decision::Abort(reason),
@@ -200,8 +203,8 @@ impl<V: Variant> Coordinator<V> {
 
     /// The votes force a decision: the client hears it, and every participant.
     fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
-        let commit = self.committing.get_mut(&sequence).expect("a known commit");
-        let unacknowledged: Vec<_> = commit.prepares.iter().map(|(id, _)| *id).collect();
+        let commit = self.committing.get_mut(sequence).expect("a known commit");
+        let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
             cx.send_to_repository(repository, Message::Decide { txn: commit.id, decision });
         }
@@ -261,14 +264,14 @@ impl<V: Variant> Coordinator<V> {
     }
 
     pub(super) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {
-        let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         if commit.id != txn {
             return; // Of an earlier life.
         }
         let Phase::Deciding { unacknowledged, .. } = &mut commit.phase else { return };
-        unacknowledged.retain(|&other| other != repository);
+        unacknowledged.retain(|other| *other != repository);
         if unacknowledged.is_empty() {
-            self.committing.remove(&txn.sequence);
+            self.committing.remove(txn.sequence);
         }
     }
 
@@ -321,21 +324,21 @@ fn divide<V: Variant>(
     sets: &TransactionSets,
     empty: &Prepare<V>,
     catalog: &Catalog,
-) -> BTreeMap<RepositoryId, Prepare<V>> {
-    let mut parts: BTreeMap<RepositoryId, Prepare<V>> = BTreeMap::new();
+) -> Parts<Prepare<V>> {
+    let mut parts = Parts::new();
     if V::EVERYBODY_TAKES_PART {
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         parts.extend(all.map(|repository| (repository, empty.clone())));
     }
     for read in &sets.reads {
         for replica in catalog.replicas_of(catalog.partition(read.space, &read.key)) {
-            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            let part = part_of(&mut parts, replica, empty);
             part.reads.push((read.space, read.key.clone(), read.version));
         }
     }
     for write in &sets.writes {
         for replica in catalog.replicas_of(catalog.partition(write.space, &write.key)) {
-            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            let part = part_of(&mut parts, replica, empty);
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
         }
     }
@@ -345,8 +348,24 @@ fn divide<V: Variant>(
         holders.sort();
         holders.dedup();
         for holder in holders {
-            parts.entry(holder).or_insert_with(|| empty.clone()).scans.push(range.clone());
+            part_of(&mut parts, holder, empty).scans.push(range.clone());
         }
     }
     parts
+}
+
+/// The part of `repository`, made from `empty` if there is none.
+fn part_of<'a, V: Variant>(
+    parts: &'a mut Parts<Prepare<V>>,
+    repository: RepositoryId,
+    empty: &Prepare<V>,
+) -> &'a mut Prepare<V> {
+    let place = match parts.binary_search_by_key(&repository, |(id, _)| *id) {
+        Ok(place) => place,
+        Err(place) => {
+            parts.insert(place, (repository, empty.clone()));
+            place
+        }
+    };
+    &mut parts[place].1
 }

@@ -6,9 +6,10 @@ use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::versions::Versions;
+use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
-    Timestamp, TxnId,
+    Abort, Address, Cursor, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId,
 };
 
 use super::finish::Finishing;
@@ -212,7 +213,8 @@ impl<V: Variant> Participant<V> {
             for write in &mut prepared.writes {
                 let value = write.value.take();
                 let versions = self.space(write.space, cx);
-                // Only out of order, on purpose, can a newer version be there already.
+                // After a checkpoint this version or a later one may be there already; otherwise
+                // only where transactions are applied out of order, on purpose.
                 if versions.newest(write.handle).at < at {
                     versions.install(write.handle, value, at);
                 }
@@ -328,8 +330,8 @@ impl<V: Variant> Participant<V> {
         let at = V::version(place);
         for (space, key, value) in writes {
             let versions = self.space(space, cx);
-            let handle = versions.find_or_create(super::prepare::NO_HANDLE, &key);
-            versions.install(handle, value, at);
+            // A checkpoint may have this version or a later one already.
+            versions.add_chain(&key, vec![(at, value)]);
         }
         self.clock.apply(place.into());
     }
@@ -414,6 +416,18 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
                 self.clock.serve(at);
             }
         }
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        Some(self.checkpoint_of_now())
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
     }
 
     fn in_doubt(&self) -> usize {

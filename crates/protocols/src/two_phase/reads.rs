@@ -5,7 +5,9 @@ use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
-use super::message::{Found, Message, ReadReply, ReadRequest, Record, ScanReply, ScanRequest};
+use super::message::{
+    Found, Message, Mostly, ReadReply, ReadRequest, Record, ScanReply, ScanRequest,
+};
 use super::participant::{Context, Participant};
 
 /// A ceiling is raised by so many steps at once, so that it is seldom logged.
@@ -15,7 +17,7 @@ const CEILING_STEPS: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(super) enum WaitingRead<V: Variant> {
     Keys(ReadRequest<V>),
-    Range(ScanRequest<V>),
+    Range(Box<ScanRequest<V>>),
 }
 
 /// How a transaction reads.
@@ -176,7 +178,7 @@ impl<V: Variant> Participant<V> {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let (committed, found) = (self.clock.committed(), Vec::new());
+                let (committed, found) = (self.clock.committed(), Mostly::new());
                 let reply = ReadReply { request, snapshot: None, committed, found };
                 cx.send(from, Message::ReadReply(reply));
             }
@@ -193,7 +195,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) -> Result<ReadReply, NotServed> {
         let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
-        let mut found = Vec::with_capacity(request.keys.len());
+        let mut found = Mostly::with_capacity(request.keys.len());
         let reading = Reading { snapshot, first: false, reader: request.reader };
         for (space, key) in &request.keys {
             let read = self.read_here(*space, key, reading, cx)?;
@@ -206,16 +208,16 @@ impl<V: Variant> Participant<V> {
     pub(super) fn on_scan(
         &mut self,
         from: Address,
-        request: ScanRequest<V>,
+        request: Box<ScanRequest<V>>,
         cx: &mut Context<'_, V>,
     ) {
         match self.serve_range(&request, cx) {
-            Ok(reply) => cx.send(from, Message::ScanReply(reply)),
+            Ok(reply) => cx.send(from, Message::ScanReply(Box::new(reply))),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
                 let (committed, rows, complete) = (self.clock.committed(), Vec::new(), true);
                 let reply = ScanReply { request, snapshot: None, committed, rows, complete };
-                cx.send(from, Message::ScanReply(reply));
+                cx.send(from, Message::ScanReply(Box::new(reply)));
             }
             Err(NotServed::Blocked) => {
                 let key = (from, request.request);

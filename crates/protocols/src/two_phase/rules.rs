@@ -23,6 +23,8 @@ pub struct Rules {
     pub reads_raise: bool,
     /// With nothing queued and only then, the clock catches up with what was heard of.
     pub catch_up_when_idle: bool,
+    /// A checkpoint has the transactions that are prepared.
+    pub checkpoint_prepared: bool,
 }
 
 impl Default for Rules {
@@ -36,6 +38,7 @@ impl Default for Rules {
             validate_scans: true,
             reads_raise: true,
             catch_up_when_idle: true,
+            checkpoint_prepared: true,
         }
     }
 }

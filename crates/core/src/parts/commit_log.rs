@@ -1,0 +1,203 @@
+//! The commit log of a repository under vector clocks: every transaction applied there, in the
+//! order of the repository's own numbers, with its commit vector and the keys that it wrote.
+//!
+//! It answers what a reader may see. A reader that has read elsewhere must not see a commit that
+//! lies after what it saw there; [`CommitLog::visible_to`] gives the pointwise maximum of the
+//! commits that it may see, which bounds what it reads here from then on. Pointwise, because a log
+//! is in the order of one entry only: the last visible commit need not know of those before it.
+
+use std::collections::BTreeMap;
+
+use crate::bytes::SmallBytes;
+use crate::ids::{RepositoryId, SpaceId};
+use crate::parts::vector_clock::{Number, VectorClock};
+use crate::parts::watermark::Bound;
+
+/// A key, with its space.
+pub type LoggedKey = (SpaceId, SmallBytes);
+
+/// What was applied at a repository, by its numbers there.
+#[derive(Clone, Debug)]
+pub struct CommitLog {
+    me: RepositoryId,
+    entries: BTreeMap<Number, Entry>,
+    /// The pointwise maximum of all that was ever applied.
+    most_recent: VectorClock,
+    /// The same of what was collected: everybody sees it.
+    collected: VectorClock,
+    /// The largest number collected.
+    collected_to: Number,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    vector: VectorClock,
+    keys: Vec<LoggedKey>,
+}
+
+impl CommitLog {
+    /// The empty log of `me`.
+    pub fn new(me: RepositoryId) -> CommitLog {
+        CommitLog {
+            me,
+            entries: BTreeMap::new(),
+            most_recent: VectorClock::default(),
+            collected: VectorClock::default(),
+            collected_to: Number::ZERO,
+        }
+    }
+
+    /// A transaction was applied, at its commit vector.
+    pub fn add(&mut self, vector: VectorClock, keys: Vec<LoggedKey>) {
+        self.most_recent.join(&vector);
+        self.entries.insert(vector.get(self.me), Entry { vector, keys });
+    }
+
+    /// The pointwise maximum of everything applied here.
+    #[inline]
+    pub fn most_recent(&self) -> &VectorClock {
+        &self.most_recent
+    }
+
+    /// The commit vector of the transaction applied last.
+    pub fn last(&self) -> &VectorClock {
+        self.entries.last_key_value().map_or(&self.collected, |(_, entry)| &entry.vector)
+    }
+
+    /// The pointwise maximum of what a reader at `clock` may see that has read at `answered`.
+    pub fn visible_to(&self, clock: &VectorClock, answered: &[RepositoryId]) -> VectorClock {
+        let sees = |vector: &VectorClock| sees(clock, answered, vector);
+        if sees(&self.most_recent) {
+            return self.most_recent.clone();
+        }
+        let mut visible = self.collected.clone();
+        for entry in self.entries.values().filter(|entry| sees(&entry.vector)) {
+            visible.join(&entry.vector);
+        }
+        visible
+    }
+
+    /// The commit vector of whoever wrote the version of `key` whose number has this counter;
+    /// `None` if it was collected, and everybody sees it.
+    pub fn writer_of(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        counter: u64,
+    ) -> Option<&VectorClock> {
+        let from = Number { counter, ..Number::ZERO };
+        let to = Number { counter: counter + 1, ..Number::ZERO };
+        let wrote = |entry: &&Entry| entry.keys.iter().any(|(s, k)| *s == space && k == key);
+        self.entries.range(from..to).map(|(_, entry)| entry).find(wrote).map(|entry| &entry.vector)
+    }
+
+    /// Drops what every reader sees whose clock is at least `bound`, as far as the log holds
+    /// nothing else before it; the largest number of it.
+    pub fn collect(&mut self, bound: &VectorClock) -> Number {
+        while let Some(first) = self.entries.first_entry() {
+            if !first.get().vector.is_within(bound) {
+                break;
+            }
+            let (number, entry) = first.remove_entry();
+            self.collected.join(&entry.vector);
+            self.collected_to = number;
+        }
+        self.collected_to
+    }
+
+    /// How many commits are kept.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Whether a reader at `clock` that has read at `answered` may see a commit.
+#[inline]
+pub fn sees(clock: &VectorClock, answered: &[RepositoryId], commit: &VectorClock) -> bool {
+    answered.iter().all(|&there| commit.get(there) <= clock.get(there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{NodeId, TxnId};
+    use proptest::prelude::*;
+
+    const ME: RepositoryId = RepositoryId(0);
+    const SPACE: SpaceId = SpaceId(0);
+
+    fn vector(counters: &[u64]) -> VectorClock {
+        let mut vector = VectorClock::default();
+        for (place, &counter) in counters.iter().enumerate() {
+            let by = TxnId { node: NodeId(0), incarnation: 1, sequence: counter };
+            vector.set(RepositoryId(place as u16), Number { counter, by });
+        }
+        vector
+    }
+
+    fn key(name: &str) -> LoggedKey {
+        (SPACE, name.into())
+    }
+
+    #[test]
+    fn what_is_visible_is_a_pointwise_maximum() {
+        let mut log = CommitLog::new(ME);
+        log.add(vector(&[1, 5]), vec![key("a")]);
+        log.add(vector(&[2, 0, 7]), vec![key("b")]);
+        log.add(vector(&[3, 9]), vec![key("a")]);
+        assert_eq!(*log.most_recent(), vector(&[3, 9, 7]));
+        assert_eq!(log.visible_to(&vector(&[]), &[]), vector(&[3, 9, 7]));
+        let reader = vector(&[0, 6]);
+        assert_eq!(log.visible_to(&reader, &[RepositoryId(1)]), vector(&[2, 5, 7]));
+        assert_eq!(log.writer_of(SPACE, &"a".into(), 3), Some(&vector(&[3, 9])));
+        assert_eq!(log.writer_of(SPACE, &"b".into(), 3), None);
+    }
+
+    #[test]
+    fn only_what_everybody_sees_is_collected() {
+        let mut log = CommitLog::new(ME);
+        log.add(vector(&[1, 5]), vec![key("a")]);
+        log.add(vector(&[2, 8]), vec![key("a")]);
+        log.add(vector(&[3, 1]), vec![key("b")]);
+        assert_eq!(log.collect(&vector(&[9, 6])).counter, 1);
+        assert_eq!(log.len(), 2, "the third waits for the second");
+        assert_eq!(log.writer_of(SPACE, &"a".into(), 1), None);
+        assert_eq!(log.collect(&vector(&[9, 9])).counter, 3);
+        assert!(log.is_empty());
+        assert_eq!(log.visible_to(&vector(&[0, 8]), &[RepositoryId(1)]), vector(&[3, 8]));
+    }
+
+    proptest! {
+        /// Against the definition; and collecting below a bound changes nothing for whoever reads
+        /// at or above it.
+        #[test]
+        fn visible_is_as_defined_collected_or_not(
+            others in prop::collection::vec((0u64..6, 0u64..6), 1..12),
+            bound in (0u64..14, 0u64..6, 0u64..6),
+            above in (0u64..4, 0u64..4, 0u64..4),
+            answered in prop::sample::subsequence(vec![RepositoryId(1), RepositoryId(2)], 0..=2),
+        ) {
+            let commits = others.iter().enumerate();
+            let commits: Vec<_> =
+                commits.map(|(at, (b, c))| vector(&[at as u64 + 1, *b, *c])).collect();
+            let mut log = CommitLog::new(ME);
+            for commit in &commits {
+                log.add(commit.clone(), vec![]);
+            }
+            let low = vector(&[bound.0, bound.1, bound.2]);
+            let reader = vector(&[bound.0 + above.0, bound.1 + above.1, bound.2 + above.2]);
+            let mut wanted = VectorClock::default();
+            for commit in commits.iter().filter(|commit| sees(&reader, &answered, commit)) {
+                wanted.join(commit);
+            }
+            prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
+            log.collect(&low);
+            prop_assert_eq!(log.visible_to(&reader, &answered), wanted);
+        }
+    }
+}
