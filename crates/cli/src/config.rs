@@ -128,6 +128,7 @@ mod tests {
         );
         assert_eq!((said.repositories, said.replicas), (meant.repositories, meant.replicas));
         assert_eq!((said.settings, said.network), (meant.settings, meant.network));
+        assert_eq!(said.checkpoint_bytes, meant.checkpoint_bytes);
         assert_eq!((said.dial, said.trouble), (meant.dial, meant.trouble));
         assert_eq!(
             (said.log_segment_bytes, said.log_backlog_bytes),

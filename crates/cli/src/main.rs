@@ -40,7 +40,7 @@ Examples:
   muesli sim bank --seeds 1..100 --faults all            look for faults in simulated runs
   muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl
   muesli start                                           a lone durable server on this machine
-  muesli torture --minutes 5                             kill and stop real processes, lose nothing";
+  muesli torture --minutes 5                             kill real processes, lose nothing";
 
 fn command() -> Command {
     Command::new("muesli")

@@ -213,6 +213,28 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
 }
 
 #[test]
+fn checkpoints_are_taken_while_clients_run_and_started_from() {
+    let keys = ["checkpoint_bytes=40000", "log_segment_bytes=65536", "keep_tombstones=true"];
+    let set = keys.iter().flat_map(|key| ["--set", key]);
+    let up: Vec<_> = ["--nodes", "2", "--replicas", "2"].into_iter().chain(set).collect();
+    let cluster = Cluster::up(&up);
+    bank_holds(&cluster, 3_000);
+    for node in ["0", "1"] {
+        let number = node.parse().unwrap();
+        assert!(cluster.status(number, "checkpoints") > 2);
+        let log = cluster.node(number).join("data/log");
+        let files = std::fs::read_dir(log).unwrap().map(|file| file.unwrap().file_name());
+        let names: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
+        let checkpoints = names.iter().filter(|name| name.starts_with("checkpoint")).count();
+        assert!((1..=3).contains(&checkpoints), "{names:?}");
+        cluster.says(&["kill", node]);
+        cluster.says(&["restart", node]);
+        assert!(output_of(&cluster.node(number)).contains("a checkpoint held the first"));
+    }
+    every_account_is_there(&cluster, 200);
+}
+
+#[test]
 fn processes_of_several_loops_keep_their_promises_and_their_data() {
     let cluster = Cluster::up(&["--nodes", "2", "--loops", "2", "--replicas", "2"]);
     bank_holds(&cluster, 1_000);

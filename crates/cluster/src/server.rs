@@ -49,6 +49,8 @@ pub struct ServerOptions {
     pub durability: Durability,
     /// A file of the log that has grown to so many bytes is followed by another one.
     pub log_segment_bytes: u64,
+    /// When the log has grown by so many bytes of records, a checkpoint begins; 0: never.
+    pub checkpoint_bytes: u64,
     /// With more bytes than this waiting for the disk, nothing is read from clients.
     pub log_backlog_bytes: usize,
     /// A file that says how the log's disk is to misbehave, for tests; see [`crate::trouble`].
@@ -84,6 +86,7 @@ impl Default for ServerOptions {
             settings: Settings::default(),
             durability: Durability::Memory,
             log_segment_bytes: 64 << 20,
+            checkpoint_bytes: 256 << 20,
             log_backlog_bytes: 64 << 20,
             trouble: None,
             notice: |_| {},
@@ -272,6 +275,7 @@ fn prepare<P: Protocol>(
             backlog_bytes: options.log_backlog_bytes,
             ..muesli_log::Options::default()
         },
+        checkpoint_bytes: options.checkpoint_bytes,
         trouble: options.trouble.clone(),
     };
     let replayed = (&mut node, &mut effects);
@@ -290,7 +294,16 @@ fn tell(opened: &Opened, notice: fn(&str)) {
              anything about them, and they were cut at byte {offset}"
         ));
     }
-    notice(&format!("the log held {} records", opened.records));
+    for (file, why) in &opened.unusable {
+        notice(&format!("the checkpoint {file} could not be used, and an older one was: {why}"));
+    }
+    match opened.checkpoint {
+        Some(covers) => notice(&format!(
+            "a checkpoint held the first {} records, and the log the next {}",
+            covers.0, opened.records
+        )),
+        None => notice(&format!("the log held {} records", opened.records)),
+    }
 }
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {

@@ -34,6 +34,8 @@ const READ_BYTES: usize = 256 << 10;
 const JOBS_PER_TURN: usize = 256;
 /// How often timeouts are looked after.
 const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
+/// While a checkpoint is under way, an idle loop looks after it so often.
+const CHECKPOINT_PAUSE: Duration = Duration::from_micros(200);
 /// How long a stopping server waits for transactions to end and for its last words to leave.
 const STOPPING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
@@ -162,6 +164,7 @@ impl<P: Protocol> Loop<P> {
         }
         self.run_tasks();
         self.station.machine.borrow_mut().settle_log()?;
+        self.station.machine.borrow_mut().go_on_with_checkpoint()?;
         self.flush(now);
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -188,6 +191,9 @@ impl<P: Protocol> Loop<P> {
         });
         if readable || machine.outbox.is_dirty() {
             return Duration::ZERO;
+        }
+        if machine.is_checkpointing() {
+            return CHECKPOINT_PAUSE;
         }
         let next =
             machine.alarms.next().map_or(self.housekeeping_due, |at| at.min(self.housekeeping_due));

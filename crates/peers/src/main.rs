@@ -28,7 +28,8 @@ enum Peer {
     /// Transfers on a Redis that is started for it: two round trips with WATCH, and one Lua call
     Redis {
         /// Clients, each with one transaction in flight
-        #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        #[arg(long, default_value_t = 32,
+            value_parser = clap::value_parser!(u32).range(1..=10_000))]
         clients: u32,
         /// Accounts
         #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]

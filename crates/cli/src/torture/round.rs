@@ -120,7 +120,14 @@ impl Round {
     }
 
     fn start(&self, cluster: &LocalCluster, network: &Network) -> anyhow::Result<()> {
-        let keys = ["keep_tombstones = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
+        // Logs and checkpoints are small, so that there are many.
+        let keys = [
+            "keep_tombstones = true",
+            "alive_every_ms = 200",
+            "dead_after_ms = 1000",
+            "log_segment_bytes = 200000",
+            "checkpoint_bytes = 300000",
+        ];
         let plan = Plan {
             nodes: self.nodes,
             loops: 1,
