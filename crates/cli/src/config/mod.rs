@@ -140,7 +140,7 @@ mod tests {
     /// The page for operators has a row for each key, as the command's help says it.
     #[test]
     fn the_page_of_keys_is_complete() {
-        let page = include_str!("../../../docs/configuration.md");
+        let page = include_str!("../../../../docs/configuration.md");
         let rows = KEYS.iter().map(|key| {
             let default = if key.default.is_empty() { "none" } else { key.default };
             format!(
