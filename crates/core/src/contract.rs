@@ -14,9 +14,9 @@ use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::Cursor;
 use crate::effects::{Address, Context, Row};
-use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
-use crate::outcome::{Committed, Failure};
+use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::recorder::Recorder;
 use crate::wire::{Wire, WireError};
 
@@ -228,6 +228,12 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// What has become of a transaction whose client was told [`Failure::Unknown`]. A protocol
+    /// that never says so need not offer it.
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        let _ = txn;
+        Outcome::NotKnown(Doubt::Forgotten)
+    }
 }
 
 /// The state machine of a repository.
