@@ -22,12 +22,12 @@ use serde_json::Map;
 
 const CLIENTS: u32 = 8;
 
-/// Ten accounts on three nodes, and what goes wrong there.
+/// Four nodes with a repository each, and what goes wrong there.
 fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
     Simulated {
         protocol: "score".to_owned(),
-        nodes: 3,
-        repositories: 3,
+        nodes: 4,
+        repositories: 4,
         replicas: 1,
         seed,
         plan,
@@ -42,8 +42,8 @@ fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
 }
 
 /// Whether anybody notices that something is wrong with a run.
-fn is_noticed<P: Protocol>(simulated: &Simulated, rules: &P::Rules) -> bool {
-    let workload = registry::find("bank").unwrap().build(&["keys=10".to_owned()], CLIENTS);
+fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, rules: &P::Rules) -> bool {
+    let workload = registry::find(workload).unwrap().build(&["keys=10".to_owned()], CLIENTS);
     let (workload, tallies) = (workload.unwrap(), Arc::new(Tallies::new(CLIENTS)));
     // An assertion of the protocol may notice before the judge does.
     let run = catch_unwind(AssertUnwindSafe(|| {
@@ -59,9 +59,9 @@ fn is_noticed<P: Protocol>(simulated: &Simulated, rules: &P::Rules) -> bool {
 fn crashes_notice(rules: &Rules, upkeep: Upkeep) -> bool {
     (0..40).any(|seed| {
         let crash = |at, node| format!("{at}ms+5ms crash n{node}");
-        let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 3)).collect();
+        let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 4)).collect();
         let plan = format!("horizon 100ms; {}", crashes.join("; ")).parse().unwrap();
-        is_noticed::<Score>(&simulated(seed, plan, upkeep), rules)
+        is_noticed::<Score>("bank", &simulated(seed, plan, upkeep), rules)
     })
 }
 
@@ -74,54 +74,76 @@ fn mistakes_of_checkpoints_and_replays_are_noticed() {
     assert!(crashes_notice(&sound, Upkeep { skips_a_record_at_replay: true, ..often }));
 }
 
+type Groups = GroupRules<Rules>;
+
 /// The first seed with which groups of three that make a mistake are found out, if one does.
 fn groups_notice(
-    faults: &str,
+    workload: &str,
+    plan: impl Fn(u64) -> Plan,
     seeds: Range<u64>,
-    change: impl Fn(&mut GroupRules<Rules>),
+    change: impl Fn(&mut Groups),
 ) -> Option<u64> {
-    let kinds: FaultKinds = faults.parse().unwrap();
-    let mut rules = GroupRules::<Rules> { compact_every: 40, ..GroupRules::default() };
+    let mut rules = Groups { compact_every: 40, ..Groups::default() };
     change(&mut rules);
-    let horizon = VirtualTime::ZERO + Span::from_millis(300);
     seeds.into_iter().find(|&seed| {
-        let kinds = kinds.clone();
-        let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 8 };
         let checkpoint_every = Some(Span::from_millis(20));
         let upkeep = Upkeep { group: 3, checkpoint_every, ..Upkeep::default() };
-        let simulated = simulated(seed, shape.draw(Seed::new(seed)), upkeep);
-        is_noticed::<Grouped<Score>>(&simulated, &rules)
+        is_noticed::<Grouped<Score>>(workload, &simulated(seed, plan(seed), upkeep), &rules)
     })
+}
+
+/// Plans of faults of these kinds.
+fn drawn(kinds: &str) -> impl Fn(u64) -> Plan {
+    let kinds: FaultKinds = kinds.parse().unwrap();
+    let horizon = VirtualTime::ZERO + Span::from_millis(300);
+    let shape = PlanShape { nodes: 4, clients: CLIENTS + 1, horizon, kinds, faults_max: 8 };
+    move |seed| shape.draw(Seed::new(seed))
+}
+
+/// The power fails, for everyone at once, while disks are slow.
+fn power_failures(seed: u64) -> Plan {
+    let slow = (0..4).map(|node| format!("1ms+140ms disk n{node} x{}", 2 + 3 * (node + seed) % 11));
+    let at = |time: u64| (0..4).map(move |node| format!("{time}ms+2ms crash n{node}"));
+    let crashes = (1..4).flat_map(|time| at(35 * time + seed % 17));
+    let faults: Vec<_> = slow.chain(crashes).collect();
+    format!("horizon 200ms; {}", faults.join("; ")).parse().unwrap()
+}
+
+/// Two nodes and two others do not hear of each other for a while, time and again: each side goes
+/// on with half of the groups, and on each there may be leaders of the others.
+fn halves(seed: u64) -> Plan {
+    let cut = |time: u64| format!("{}ms+60ms partition n0,n{}", 80 * time, 1 + (time + seed) % 3);
+    let cuts: Vec<_> = (0..6).map(cut).collect();
+    format!("horizon 500ms; {}", cuts.join("; ")).parse().unwrap()
 }
 
 #[test]
 fn nobody_notices_anything_of_groups_without_a_mistake() {
-    assert_eq!(groups_notice("all", 0..20, |_| {}), None);
+    assert_eq!(groups_notice("bank", drawn("all"), 0..20, |_| {}), None);
+    assert_eq!(groups_notice("bank", power_failures, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("append", halves, 0..10, |_| {}), None);
 }
 
 #[test]
 fn speaking_before_what_was_written_is_stable_is_noticed() {
-    assert!(groups_notice("crash", 0..60, |rules| rules.syncs_first = false).is_some());
-}
-
-#[test]
-fn answers_of_deposed_leaders_are_noticed() {
-    let change = |rules: &mut GroupRules<Rules>| rules.confirms_answers = false;
-    assert!(groups_notice("partition", 0..60, change).is_some());
+    let change = |rules: &mut Groups| rules.syncs_first = false;
+    assert!(groups_notice("bank", power_failures, 0..40, change).is_some());
 }
 
 #[test]
 fn votes_lost_at_a_failover_are_noticed() {
-    let change = |rules: &mut GroupRules<Rules>| rules.decides_first = false;
-    assert!(groups_notice("crash,partition", 0..60, change).is_some());
+    let change = |rules: &mut Groups| rules.decides_first = false;
+    assert!(groups_notice("bank", drawn("crash,partition"), 0..60, change).is_some());
 }
 
 #[test]
 fn entries_left_out_by_followers_are_noticed() {
-    assert!(groups_notice("crash", 0..60, |rules| rules.replays_all = false).is_some());
+    let change = |rules: &mut Groups| rules.replays_all = false;
+    assert!(groups_notice("bank", drawn("crash"), 0..60, change).is_some());
 }
 
 #[test]
 fn members_that_forgot_their_votes_and_vote_are_noticed() {
-    assert!(groups_notice("loss", 0..200, |rules| rules.asks_before_voting = false).is_some());
+    let change = |rules: &mut Groups| rules.asks_before_voting = false;
+    assert!(groups_notice("bank", drawn("loss"), 0..200, change).is_some());
 }
