@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,9 @@ fn client_of(address: SocketAddr, network: Network) -> Client {
     Client::connect(ClientOptions { addresses, network, ..ClientOptions::default() }).unwrap()
 }
 
+/// Tests that look at the memory of the process take turns.
+static MEMORY: Mutex<()> = Mutex::new(());
+
 /// How much memory this process has, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -67,6 +71,7 @@ fn resident() -> u64 {
 
 #[test]
 fn thousands_of_idle_connections_cost_little_memory() {
+    let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
     // Both ends are in this process: two descriptors a connection.
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(1 << 20).min(1 << 20);
@@ -85,7 +90,7 @@ fn thousands_of_idle_connections_cost_little_memory() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let each = resident().saturating_sub(before) / many as u64;
-    assert!(each < 2_000, "{each} bytes for each of {many} connections");
+    assert!(each < 4_000, "{each} bytes for each of {many} connections");
     drop(idle);
     while server.status("connections") > 1 {
         std::thread::sleep(Duration::from_millis(10));
@@ -96,14 +101,14 @@ fn thousands_of_idle_connections_cost_little_memory() {
 #[test]
 fn signs_of_life_keep_idle_connections() {
     let network = Network {
-        alive_every: Duration::from_millis(40),
-        dead_after: Duration::from_millis(400),
+        alive_every: Duration::from_millis(100),
+        dead_after: Duration::from_millis(2_000),
         ..Network::default()
     };
     let server = serve(on_loopback(network.clone()));
     let client = client_of(server.address, network);
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(2) {
+    while begun.elapsed() < Duration::from_secs(5) {
         assert_eq!(client.servers_up(), [NodeId(0)]);
         assert_eq!(server.status("clients"), 1);
         std::thread::sleep(Duration::from_millis(20));
@@ -170,6 +175,7 @@ fn what_waits_for_a_server_that_does_not_read_is_bounded() {
     const MOST: usize = 32 << 20;
     const VALUE: usize = 64 << 10;
     const TRANSACTIONS: usize = 4_000;
+    let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
     let (address, server, end) = deaf_server("space");
     let network = Network {
         outgoing_bytes_high: 1 << 20,
