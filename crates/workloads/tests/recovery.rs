@@ -113,7 +113,7 @@ fn power_failures(seed: u64) -> Plan {
 /// on with half of the groups, and on each there may be leaders of the others.
 fn halves(seed: u64) -> Plan {
     let cut = |time: u64| format!("{}ms+60ms partition n0,n{}", 80 * time, 1 + (time + seed) % 3);
-    let cuts: Vec<_> = (0..6).map(|time| cut(time)).collect();
+    let cuts: Vec<_> = (0..6).map(cut).collect();
     format!("horizon 500ms; {}", cuts.join("; ")).parse().unwrap()
 }
 
