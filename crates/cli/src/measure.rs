@@ -89,11 +89,14 @@ impl Benchmark {
     ) -> anyhow::Result<(Measured, Option<History>)> {
         let plan = local::Plan {
             nodes: self.nodes,
+            loops: 1,
             repositories: self.repositories,
             replicas: self.replicas,
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: vec![format!("keep_tombstones = {}", self.history)],
+            reached: None,
+            troubled: false,
         };
         let started = match self.connect {
             Some(_) => None,

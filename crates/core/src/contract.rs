@@ -15,9 +15,9 @@ use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::Cursor;
 use crate::effects::{Address, Context, Row};
-use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
-use crate::outcome::{Committed, Failure};
+use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::recorder::Recorder;
 use crate::wire::{Wire, WireError};
 
@@ -232,6 +232,12 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// The placement has changed, as this coordinator was told: once, the catalog to go by.
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
         None
+    }
+    /// What has become of a transaction whose client was told [`Failure::Unknown`]. A protocol
+    /// that never says so need not offer it.
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        let _ = txn;
+        Outcome::NotKnown(Doubt::Forgotten)
     }
 }
 

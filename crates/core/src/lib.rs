@@ -29,6 +29,6 @@ pub use effects::{
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use node::Node;
 pub use options::{Limits, Nanos, Settings, TxnOptions};
-pub use outcome::{Abort, Committed, Decision, Failure};
+pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use recorder::Recorder;
 pub use wire::{Reader, Wire, WireError};

@@ -11,9 +11,9 @@ use crate::catalog::Catalog;
 use crate::checkpoint::Checkpoint;
 use crate::contract::{Coordinator, Here, Participant, Protocol, Scan, Step};
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
-use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
-use crate::outcome::{Committed, Failure};
+use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::recorder::Recorder;
 use crate::wire::{Reader, Wire, WireError};
 
@@ -328,6 +328,15 @@ impl<P: Protocol> Node<P> {
     /// Writes the transactions that have not ended into the history.
     pub fn record_running(&self, recorder: &mut Recorder) {
         self.coordinator.record_running(recorder);
+    }
+
+    /// What has become of a transaction that this node's client was told nothing of; see
+    /// [`Coordinator::outcome`].
+    pub fn outcome(&self, txn: TxnId) -> Outcome {
+        match txn.node == self.id {
+            true => self.coordinator.outcome(txn),
+            false => Outcome::NotKnown(Doubt::Elsewhere),
+        }
     }
 
     /// Transactions whose end is not yet known everywhere: at the coordinator, and in doubt at

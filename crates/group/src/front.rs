@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Committed, Coordinator, Effect, Failure, Here, LogPosition, NodeId, Protocol,
-    Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Address, Catalog, Committed, Coordinator, Effect, Failure, Here, LogPosition, NodeId, Outcome,
+    Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
@@ -169,6 +169,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn unfinished(&self) -> usize {
         self.inner.unfinished()
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.inner.outcome(txn)
     }
 
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::parts::versions::Versions;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{
     Abort, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId, RepositoryId,
@@ -188,11 +189,17 @@ impl<V: Variant> Stage<V> {
         self.sort();
     }
 
-    fn prepare(&mut self, reads: Vec<u8>, mut writes: Vec<(u8, bool)>) {
+    fn prepare(&mut self, mut reads: Vec<u8>, mut writes: Vec<(u8, bool)>) {
         self.sequence += 1;
+        // Whoever reads a key that is about to be written waits for its writer.
+        let versions = self.participant().versions(SPACE);
+        let locked = |number: u8| {
+            let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
+            versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
+        };
+        reads.retain(|&number| !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);
-        let versions = self.participant().versions(SPACE);
         let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
         let snapshot = if late { self.earlier } else { self.participant().committed() };
         let read_at = if late { snapshot } else { Timestamp::MAX };
@@ -288,13 +295,10 @@ impl<V: Variant> Stage<V> {
 /// the log must be what is there.
 fn restored_is_the_same<V: Variant>(script: Vec<Happening>) -> Result<(), TestCaseError> {
     let mut live = Stage::<V>::new(V::Rules::default());
-    let mut low = Timestamp::ZERO;
     for happening in script {
-        if matches!(happening, Happening::Watermark) {
-            low = live.participant().committed();
-        }
         live.happen(happening);
     }
+    let low = live.participant().low();
     let mut restored = live.restored();
     let mut replayed = Stage::<V>::new(V::Rules::default());
     replayed.replay(&live.log);

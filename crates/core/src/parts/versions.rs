@@ -315,7 +315,7 @@ impl Versions {
     /// Frees every version older than the one that a snapshot at `low` reads.
     fn cut_below(&mut self, handle: Handle, low: Timestamp) {
         let entry = &mut self.entries[handle.slot as usize];
-        let mut rest = if entry.at <= low {
+        let rest = if entry.at <= low {
             std::mem::replace(&mut entry.older, NIL)
         } else {
             let mut place = entry.older;
@@ -327,6 +327,11 @@ impl Versions {
                 None => NIL,
             }
         };
+        self.free_chain(rest);
+    }
+
+    /// Frees an older version and all that are older than it.
+    fn free_chain(&mut self, mut rest: u32) {
         while rest != NIL {
             let older = &mut self.older[rest as usize];
             older.value = None;

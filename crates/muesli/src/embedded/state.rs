@@ -9,8 +9,8 @@ use std::task::{Poll, Waker};
 use hashbrown::HashMap;
 use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::{
-    Committed, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, OpResult, Protocol, Role,
-    Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Committed, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol,
+    Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -333,6 +333,10 @@ impl<P: Protocol> Engine for State<P> {
         }
         run(machine);
         machine.perform();
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.machine.borrow().node.outcome(txn)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {

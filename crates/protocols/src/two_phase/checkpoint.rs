@@ -13,9 +13,11 @@
 //! holds exactly what was installed before its turn came, less what was collected. Installs of one
 //! key come in the order of their timestamps, because its lock lies between them. So a replayed
 //! install at or below the newest version of the chain was installed before the turn, and is left
-//! out; every other one came after it, and is made. That a chain may be ahead of the locks does no
-//! harm: nothing is served before the replay has reached the end, which lies behind every turn,
-//! because the checkpoint counts only once the log is stable up to there.
+//! out; every other one came after it, and is made. A key that is removed and written anew may
+//! come twice, by an old slot and by a new one; then the later chain counts alone, because the
+//! tombstone that let the key be removed lies below the watermark. That a chain may be ahead of
+//! the locks does no harm: nothing is served before the replay has reached the end, which lies
+//! behind every turn, because the checkpoint counts only once the log is stable up to there.
 //!
 //! What was collected before the tail was written cannot be read at or above the tail's watermark;
 //! below it nothing is read ([`Participant`] refuses, and first reads begin at it). Snapshots that

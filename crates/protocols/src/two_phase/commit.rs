@@ -6,8 +6,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Catalog, Committed, Decision, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Role,
-    Step, Timestamp, Txn, TxnId,
+    Abort, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult, Outcome,
+    RepositoryId, Role, Step, Timestamp, Txn, TxnId,
 };
 use smallvec::SmallVec;
 
@@ -15,6 +15,9 @@ use super::coordinator::{Context, Coordinator};
 use super::message::{Few, Message, Prepare, Repositories, Vote};
 use super::one_step::Alone;
 use super::{Standing, TwoPhase, Variant};
+
+/// So many transactions of unknown outcome are remembered, the newest ones.
+const UNANSWERED_MAX: usize = 10_000;
 
 /// Something for each of a transaction's participants, by ascending repository.
 type Parts<T> = SmallVec<[(RepositoryId, T); 2]>;
@@ -223,6 +226,40 @@ impl<V: Variant> Coordinator<V> {
         if let Some(op) = op {
             self.end(txn, Some(id), status, at, cx);
             cx.complete(op, result);
+        } else {
+            self.learn_late(id, result, at, cx);
+        }
+    }
+
+    /// The end of a transaction is known after its client was told that nobody knows.
+    fn learn_late(
+        &mut self,
+        id: TxnId,
+        result: OpResult,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if let (Some(recorder), Some(at)) = (&mut cx.effects.recorder, at) {
+            recorder.applied(id, at);
+        }
+        let outcome = match result {
+            OpResult::Committed(committed) => Outcome::Committed(committed),
+            OpResult::Failed(Failure::Aborted(reason)) => Outcome::Aborted(reason),
+            other => unreachable!("a decision answers a commit, not with {other:?}"),
+        };
+        let Some(known) = self.unanswered.get_mut(&id.sequence) else { return };
+        *known = Some(outcome);
+    }
+
+    /// What has become of a commit that was not answered in time.
+    pub(super) fn outcome_of(&self, txn: TxnId) -> Outcome {
+        if txn.incarnation != self.incarnation {
+            return Outcome::NotKnown(Doubt::Elsewhere);
+        }
+        match self.unanswered.get(&txn.sequence) {
+            Some(Some(outcome)) => *outcome,
+            Some(None) => Outcome::NotKnown(Doubt::UnderWay),
+            None => Outcome::NotKnown(Doubt::Forgotten),
         }
     }
 
@@ -272,7 +309,11 @@ impl<V: Variant> Coordinator<V> {
         let after_ms = settings.give_up_after.as_millis();
         for (txn, id, op) in given_up {
             self.end(txn, Some(id), Status::Unknown, None, cx);
-            cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms }));
+            self.unanswered.insert(id.sequence, None);
+            if self.unanswered.len() > UNANSWERED_MAX {
+                self.unanswered.pop_first();
+            }
+            cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms, txn: id }));
         }
     }
 }

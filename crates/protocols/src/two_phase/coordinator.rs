@@ -7,8 +7,8 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Recorder,
-    Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Outcome,
+    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::commit::Committing;
@@ -40,6 +40,9 @@ pub struct Coordinator<V: Variant> {
     pub(super) next_request: u64,
     /// Commits under way, by sequence number; they stay until everybody has acknowledged.
     pub(super) committing: Window<Committing<V>>,
+    /// Commits whose clients were told that nobody knows, by sequence number, and what came of
+    /// them since.
+    pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(super) heard: Timestamp,
@@ -244,6 +247,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             // An answer to an earlier life's request must not be taken for one of this life's.
             next_request: u64::from(incarnation) << 40,
             committing: Window::default(),
+            unanswered: BTreeMap::new(),
             sweep_timer_set: false,
             heard: Timestamp::ZERO,
             fresh: Timestamp::ZERO,
@@ -431,5 +435,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn unfinished(&self) -> usize {
         self.running().count() + self.committing.len()
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.outcome_of(txn)
     }
 }

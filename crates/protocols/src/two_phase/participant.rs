@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{Owner, RangeLocks};
-use muesli_core::parts::versions::Versions;
+use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
     Abort, Address, Cursor, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
@@ -88,6 +88,11 @@ impl<V: Variant> Participant<V> {
     /// The timestamp of the last transaction applied here.
     pub fn committed(&self) -> Timestamp {
         self.clock.committed()
+    }
+
+    /// No snapshot below this is served.
+    pub fn low(&self) -> Timestamp {
+        self.low
     }
 
     /// The largest timestamp this repository served, proposed or decided.
@@ -330,8 +335,11 @@ impl<V: Variant> Participant<V> {
         let at = V::version(place);
         for (space, key, value) in writes {
             let versions = self.space(space, cx);
-            // A checkpoint may have this version or a later one already.
-            versions.add_chain(&key, vec![(at, value)]);
+            let handle = versions.find_or_create(Handle::NONE, &key);
+            // What a checkpoint has already was installed before the key's turn in it came.
+            if at > versions.newest(handle).at {
+                versions.install(handle, value, at);
+            }
         }
         self.clock.apply(place.into());
     }

@@ -34,10 +34,19 @@ impl Versions {
         Some((&entry.key, chain))
     }
 
-    /// Adds the versions of a chain that are newer than what `key` has.
+    /// Adds the chain of a slot. Where `key` has versions already, from an earlier slot, it was
+    /// removed from there before it was written anew: then they are not part of its chain, and the
+    /// tombstone that came after them lies below the watermark.
     pub fn add_chain(&mut self, key: &SmallBytes, chain: Chain) {
         let handle = self.find_or_create(super::Handle::NONE, key);
+        if self.newest(handle).at != Timestamp::ZERO {
+            let entry = self.entry_mut(handle);
+            (entry.value, entry.at) = (None, Timestamp::ZERO);
+            let older = std::mem::replace(&mut entry.older, NIL);
+            self.free_chain(older);
+        }
         for (at, value) in chain {
+            // Bytes from outside may say anything; a chain of ours ascends.
             if at > self.newest(handle).at {
                 self.install(handle, value, at);
             }
@@ -87,7 +96,10 @@ mod tests {
                 }
             }
             for (key, at, value) in log {
-                other.add_chain(&[key][..].into(), vec![(Timestamp(at), value)]);
+                let handle = other.find_or_create(super::super::Handle::NONE, &[key][..].into());
+                if Timestamp(at) > other.newest(handle).at {
+                    other.install(handle, value, Timestamp(at));
+                }
             }
             other.order_replaced();
             // What can still be read is the same in both.
