@@ -20,7 +20,9 @@ pub type LoggedKey = (SpaceId, SmallBytes);
 #[derive(Clone, Debug)]
 pub struct CommitLog {
     me: RepositoryId,
-    entries: BTreeMap<Number, Entry>,
+    /// In the order of numbers here; those of one number, as they were applied.
+    entries: BTreeMap<(Number, u64), Entry>,
+    added: u64,
     /// The pointwise maximum of all that was ever applied.
     most_recent: VectorClock,
     /// The same of what was collected: everybody sees it.
@@ -41,6 +43,7 @@ impl CommitLog {
         CommitLog {
             me,
             entries: BTreeMap::new(),
+            added: 0,
             most_recent: VectorClock::default(),
             collected: VectorClock::default(),
             collected_to: Number::ZERO,
@@ -50,7 +53,8 @@ impl CommitLog {
     /// A transaction was applied, at its commit vector.
     pub fn add(&mut self, vector: VectorClock, keys: Vec<LoggedKey>) {
         self.most_recent.join(&vector);
-        self.entries.insert(vector.get(self.me), Entry { vector, keys });
+        self.added += 1;
+        self.entries.insert((vector.get(self.me), self.added), Entry { vector, keys });
     }
 
     /// The pointwise maximum of everything applied here.
@@ -77,6 +81,13 @@ impl CommitLog {
         visible
     }
 
+    /// The commit vector of the last of them, as the paper may be read.
+    pub fn last_visible_to(&self, clock: &VectorClock, answered: &[RepositoryId]) -> VectorClock {
+        let mut newest_first = self.entries.values().rev();
+        let found = newest_first.find(|entry| sees(clock, answered, &entry.vector));
+        found.map_or_else(|| self.collected.clone(), |entry| entry.vector.clone())
+    }
+
     /// The commit vector of whoever wrote the version of `key` whose number has this counter;
     /// `None` if it was collected, and everybody sees it.
     pub fn writer_of(
@@ -85,8 +96,8 @@ impl CommitLog {
         key: &SmallBytes,
         counter: u64,
     ) -> Option<&VectorClock> {
-        let from = Number { counter, ..Number::ZERO };
-        let to = Number { counter: counter + 1, ..Number::ZERO };
+        let from = (Number { counter, ..Number::ZERO }, 0);
+        let to = (Number { counter: counter + 1, ..Number::ZERO }, 0);
         let wrote = |entry: &&Entry| entry.keys.iter().any(|(s, k)| *s == space && k == key);
         self.entries.range(from..to).map(|(_, entry)| entry).find(wrote).map(|entry| &entry.vector)
     }
@@ -98,7 +109,7 @@ impl CommitLog {
             if !first.get().vector.is_within(bound) {
                 break;
             }
-            let (number, entry) = first.remove_entry();
+            let ((number, _), entry) = first.remove_entry();
             self.collected.join(&entry.vector);
             self.collected_to = number;
         }

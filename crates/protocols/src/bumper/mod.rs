@@ -47,7 +47,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
-use crate::two_phase::{self, Key, Standing, TwoPhase, Variant};
+use crate::two_phase::{self, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant};
 
 mod keeper;
 mod place;
@@ -73,8 +73,10 @@ impl Variant for TimeWarp {
     type Rules = Rules;
     type Keeper = Keeper;
     type Reader = Reader;
+    type Snapshot = Timestamp;
     type Yes = Claim;
     type Place = Place;
+    type Time = ScalarTime;
 
     const MAY_COMMIT_IN_THE_PAST: bool = true;
 
@@ -98,25 +100,21 @@ impl Variant for TimeWarp {
     fn note_read(
         keeper: &mut Keeper,
         key: Key<'_>,
-        snapshot: Timestamp,
-        committed: Timestamp,
+        snapshot: &Timestamp,
+        committed: &Timestamp,
         reader: Reader,
     ) {
-        keeper.note_read(key, snapshot, committed, reader);
+        keeper.note_read(key, *snapshot, *committed, reader);
     }
 
     fn note_scan(
         keeper: &mut Keeper,
         range: &KeyRange,
-        snapshot: Timestamp,
-        committed: Timestamp,
+        snapshot: &Timestamp,
+        committed: &Timestamp,
         reader: Reader,
     ) {
-        keeper.note_scan(range, snapshot, committed, reader);
-    }
-
-    fn blocks(keeper: &Keeper, held: Timestamp, yes: Claim, snapshot: Timestamp) -> bool {
-        keeper.blocks(held, yes, snapshot)
+        keeper.note_scan(range, *snapshot, *committed, reader);
     }
 
     fn suffers_stale_reads(keeper: &Keeper) -> bool {
@@ -142,7 +140,33 @@ impl Variant for TimeWarp {
         keeper.note_write(key, head, reader, standing);
     }
 
-    fn yes(turn: Timestamp, standing: Standing) -> Claim {
+    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: &Place) {
+        keeper.note_written(key, *place);
+    }
+
+    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: &Place) {
+        keeper.note_read_by(key, *place);
+    }
+
+    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: &Place) {
+        keeper.note_scanned_by(range, *place);
+    }
+
+    fn restarted(keeper: &mut Keeper, ceiling: &Timestamp) {
+        keeper.restarted(*ceiling);
+    }
+
+    fn collect(keeper: &mut Keeper, low: &Timestamp) {
+        keeper.collect(*low);
+    }
+}
+
+impl Scalar for TimeWarp {
+    fn blocks(keeper: &Keeper, held: Timestamp, yes: Claim, snapshot: Timestamp) -> bool {
+        keeper.blocks(held, yes, snapshot)
+    }
+
+    fn yes(turn: Timestamp, standing: &Standing) -> Claim {
         let missed = standing.missed.unwrap_or(Timestamp::MAX);
         Claim { turn, missed, floor: standing.floor }
     }
@@ -158,25 +182,5 @@ impl Variant for TimeWarp {
 
     fn version(place: Place) -> Timestamp {
         place.version
-    }
-
-    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: Place) {
-        keeper.note_written(key, place);
-    }
-
-    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: Place) {
-        keeper.note_read_by(key, place);
-    }
-
-    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: Place) {
-        keeper.note_scanned_by(range, place);
-    }
-
-    fn restarted(keeper: &mut Keeper, ceiling: Timestamp) {
-        keeper.restarted(ceiling);
-    }
-
-    fn collect(keeper: &mut Keeper, low: Timestamp) {
-        keeper.collect(low);
     }
 }

@@ -14,7 +14,9 @@ use muesli_core::{
 use super::coordinator::{Context, Coordinator};
 use super::message::{Message, Prepare, Vote};
 use super::one_step::Alone;
+use super::time::{Snapshot, Time};
 use super::{Standing, TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ impl<V: Variant> Coordinator<V> {
             Ok(slot) => slot,
             Err(failure) => return Step::Done(Err(failure)),
         };
-        let snapshot = slot.snapshot.unwrap_or(slot.base);
+        let snapshot = slot.reads_at().clone();
         if !V::VALIDATES_READS {
             slot.sets.reads.clear();
             slot.sets.scans.clear();
@@ -61,7 +63,8 @@ impl<V: Variant> Coordinator<V> {
         let reads_count = (V::VALIDATES_READERS || slot.options.strict)
             && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         if slot.sets.writes.is_empty() && !reads_count {
-            return self.finish_at_once(txn, Ok(snapshot), cx);
+            self.remember(&snapshot);
+            return self.finish_at_once(txn, Ok(snapshot.at()), cx);
         }
         let only = self.only_repository(txn, &here, cx);
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
@@ -69,7 +72,7 @@ impl<V: Variant> Coordinator<V> {
             let reader = V::reader(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
             let slot = self.slot(txn).expect("an open transaction");
-            let standing = Standing::new(snapshot, slot.options.strict);
+            let standing = Standing::new(snapshot.clone(), slot.options.strict);
             let alone = Alone { since: slot.undisturbed_since, on_the_node };
             let at = &mut cx.at(role);
             let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
@@ -77,10 +80,22 @@ impl<V: Variant> Coordinator<V> {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }
+                if let Ok(place) = &result {
+                    self.remember(&V::Time::known_by(place));
+                }
+                let result = result.map(|place| V::Time::version_of(&place));
                 return self.finish_at_once(txn, result, cx);
             }
         }
         Step::Wait(self.start_commit(txn, snapshot, cx))
+    }
+
+    /// A transaction of this node has committed that saw this.
+    #[inline]
+    fn remember(&mut self, seen: &V::Snapshot) {
+        if V::NODES_REMEMBER {
+            self.seen.join(seen);
+        }
     }
 
     /// The repository on this node that is all of the transaction's footprint, if there is one.
@@ -138,7 +153,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Sends each participant its part of the transaction.
-    fn start_commit(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_, V>) -> OpId {
+    fn start_commit(&mut self, txn: Txn, snapshot: V::Snapshot, cx: &mut Context<'_, V>) -> OpId {
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         let (op, now) = (self.next_op(), cx.now());
@@ -188,7 +203,7 @@ impl<V: Variant> Coordinator<V> {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
             Vote::Yes(at) => match votes.count(repository, at) {
-                Counted::Complete => V::decide(votes),
+                Counted::Complete => V::Time::decide(&self.rules, votes),
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
@@ -200,16 +215,19 @@ impl<V: Variant> Coordinator<V> {
         let commit = self.committing.get_mut(&sequence).expect("a known commit");
         let unacknowledged: Vec<_> = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
-            cx.send_to_repository(repository, Message::Decide { txn: commit.id, decision });
+            let (txn, decision) = (commit.id, decision.clone());
+            cx.send_to_repository(repository, Message::Decide { txn, decision });
         }
-        commit.phase = Phase::Deciding { decision, unacknowledged };
+        commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
         commit.sent = cx.now();
         let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
         let (status, at, result) = match decision {
             Decision::Commit(place) => {
-                self.heard = self.heard.max(place.into());
-                let at = V::version(place);
+                let known = V::Time::known_by(&place);
+                self.heard.join(&known);
+                self.remember(&known);
+                let at = V::Time::version_of(&place);
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
             Decision::Abort(reason) => {
@@ -260,7 +278,7 @@ impl<V: Variant> Coordinator<V> {
                 }
                 Phase::Deciding { decision, unacknowledged } => {
                     for &repository in unacknowledged {
-                        let (txn, decision) = (commit.id, *decision);
+                        let (txn, decision) = (commit.id, decision.clone());
                         cx.send_to_repository(repository, Message::Decide { txn, decision });
                     }
                 }

@@ -38,8 +38,10 @@ pub mod prepare;
 pub mod reads;
 pub mod requests;
 mod rules;
+pub mod scalar;
 pub mod scans;
 mod table;
+pub mod time;
 mod variant;
 mod wire;
 
@@ -47,6 +49,8 @@ pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
 pub use rules::Rules;
+pub use scalar::{Scalar, ScalarTime};
+pub use time::{Snapshot, Time};
 pub use variant::{Key, Standing, Variant, Word};
 
 /// The protocol of a variant.

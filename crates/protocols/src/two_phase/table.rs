@@ -118,8 +118,8 @@ impl<V: Variant> Table<V> {
     /// How this repository stands to `txn`, if it has voted.
     pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
         match self.owner(txn) {
-            Some(owner) => Some(Vote::Yes(self.get(owner).yes)),
-            None => self.over.get(&txn).copied(),
+            Some(owner) => Some(Vote::Yes(self.get(owner).yes.clone())),
+            None => self.over.get(&txn).cloned(),
         }
     }
 

@@ -18,7 +18,7 @@ use super::message::{
 
 wire_struct!(ReadRequest<V: Variant> {
     request: u64,
-    snapshot: Timestamp,
+    snapshot: V::Snapshot,
     first: bool,
     reader: V::Reader,
     keys: Vec<(SpaceId, SmallBytes)>,
@@ -26,17 +26,17 @@ wire_struct!(ReadRequest<V: Variant> {
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes>, newest: bool });
 
-wire_struct!(ReadReply {
+wire_struct!(ReadReply<V: Variant> {
     request: u64,
-    snapshot: Option<Timestamp>,
-    committed: Timestamp,
+    snapshot: Option<V::Snapshot>,
+    committed: V::Snapshot,
     found: Vec<Found>,
 });
 
-wire_struct!(ScanReply {
+wire_struct!(ScanReply<V: Variant> {
     request: u64,
-    snapshot: Option<Timestamp>,
-    committed: Timestamp,
+    snapshot: Option<V::Snapshot>,
+    committed: V::Snapshot,
     rows: Vec<(SmallBytes, Found)>,
     complete: bool,
 });
@@ -45,7 +45,7 @@ wire_struct!(Prepare<V: Variant> {
     txn: TxnId,
     settled_below: u64,
     participants: std::sync::Arc<[RepositoryId]>,
-    snapshot: Timestamp,
+    snapshot: V::Snapshot,
     reader: V::Reader,
     strict: bool,
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
@@ -71,7 +71,7 @@ impl<V: Variant> Wire for ScanRequest<V> {
     fn decode(input: &mut Reader<'_>) -> Result<ScanRequest<V>, WireError> {
         Ok(ScanRequest {
             request: u64::decode(input)?,
-            snapshot: Timestamp::decode(input)?,
+            snapshot: Wire::decode(input)?,
             first: bool::decode(input)?,
             reader: Wire::decode(input)?,
             range: KeyRange::decode(input)?,
