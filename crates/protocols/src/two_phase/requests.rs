@@ -106,7 +106,7 @@ impl<V: Variant> Coordinator<V> {
     /// Sends a request, or holds it while the snapshot is being fixed.
     fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
         let to = request.to;
-        self.requests.insert(id, request);
+        self.requests.insert(id, Request { held: true, ..request });
         let slot = self.slot(txn).expect("a transaction that has not ended");
         if slot.may_read_at(to) {
             slot.fixing = slot.fixing.or((!slot.is_fixed_at(to)).then_some(id));
@@ -177,6 +177,8 @@ impl<V: Variant> Coordinator<V> {
         slot.learn(snapshot);
         if slot.fixing == Some(request) {
             slot.fixing = None;
+        }
+        if slot.fixing.is_none() && !slot.held.is_empty() {
             for id in std::mem::take(&mut slot.held) {
                 if let Some(request) = self.requests.remove(&id) {
                     self.issue(txn, id, request, cx);

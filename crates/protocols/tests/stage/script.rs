@@ -24,6 +24,7 @@ use muesli_core::{
 };
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::gmu::{self, Vectors};
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
@@ -78,6 +79,8 @@ fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
         "2pc" => stage::<TryLocks>(args, two_phase::Rules::default(), switch),
         "rr" => stage::<NewestVersions>(args, two_phase::Rules::default(), switch),
         "ngm" => stage::<Everybody>(args, two_phase::Rules::default(), switch),
+        "gmu" => stage::<Vectors>(args, gmu::Rules::default(), gmu_switch),
+        "gmu-printed" => stage::<Vectors>(args, gmu::Rules::printed(), gmu_switch),
         "bumper-tw" => stage::<TimeWarp>(args, bumper::Rules::time_warping(), bumper_switch),
         "bumper-printed" => stage::<TimeWarp>(args, bumper::Rules::printed(), bumper_switch),
         other => Err(format!("no protocol `{other}`").into()),
@@ -139,6 +142,20 @@ fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), 
         "distinct_readers" => &mut rules.distinct_readers,
         "stamps_reach_the_snapshot" => &mut rules.stamps_reach_the_snapshot,
         "updates_stamp" => &mut rules.updates_stamp,
+        other => return switch(&mut rules.family, other, on),
+    } = on;
+    Ok(())
+}
+
+fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
+    *match name {
+        "reads_wait" => &mut rules.reads_wait,
+        "local_reads_wait" => &mut rules.local_reads_wait,
+        "filter_by_vectors" => &mut rules.filter_by_vectors,
+        "pointwise" => &mut rules.pointwise,
+        "exact_validation" => &mut rules.exact_validation,
+        "unique_numbers" => &mut rules.unique_numbers,
+        "merge_votes" => &mut rules.merge_votes,
         other => return switch(&mut rules.family, other, on),
     } = on;
     Ok(())
