@@ -2,7 +2,7 @@
 //!
 //! * [`score`]: multi-version, genuine partial replication, one-copy serializable; read-only
 //!   transactions never abort.
-//! * [`bumper`]: SCORe whose updates may commit in the past.
+//! * [`bumper`]: SCORe whose updates may commit in the past, and delay what they need not see.
 //! * [`locking`]: two-phase commit with locks, the plain way that others are compared with.
 //! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
 //! * [`gmu`]: snapshots are vectors: update serializable, no clock is shared.
@@ -60,7 +60,9 @@ macro_rules! protocols {
 
 protocols! {
     "score" => score::Score, score::Rules::default();
+    "bumper" => bumper::Bumper, bumper::Rules::default();
     "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
+    "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
     "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
     "gmu" => gmu::Gmu, gmu::Rules::default();
     "gmu-printed" => gmu::Gmu, gmu::Rules::printed();

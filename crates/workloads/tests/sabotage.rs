@@ -169,7 +169,7 @@ fn gmu_without_a_rule_is_caught() {
         ("unique_numbers", |rules| rules.unique_numbers = false),
     ];
     for (name, change) in all {
-        eprintln!("{name}: {:?}", gmu_is_caught(0..400, change));
+        assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
     }
     assert_eq!(gmu_is_caught(0..100, |_| {}), None, "nothing is wrong");
 }

@@ -1,5 +1,8 @@
 //! Bumper (Diegues and Romano: transactional replication that is sheltered from contention):
-//! distributed time-warping over SCORe.
+//! distributed time-warping over SCORe, and delayed actions.
+//!
+//! This page is about time-warping; [delayed actions](crate::two_phase::delayed) are a room of the
+//! family, which this protocol turns on.
 //!
 //! # The problem
 //! SCORe, like most, aborts an update when a version that it read is no longer the newest at its
@@ -90,6 +93,10 @@ impl Variant for TimeWarp {
 
     fn tolerates_stale_reads(rules: &Rules) -> bool {
         rules.time_warp
+    }
+
+    fn delays_actions(rules: &Rules) -> bool {
+        rules.delay
     }
 
     fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {

@@ -7,8 +7,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Catalog, Committed, Decision, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Role,
-    Step, Timestamp, Txn, TxnId,
+    Abort, Action, Catalog, Committed, Decision, Failure, Here, Nanos, OpId, OpResult,
+    RepositoryId, Role, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
 };
 
 use super::coordinator::{Context, Coordinator};
@@ -62,11 +62,12 @@ impl<V: Variant> Coordinator<V> {
         }
         let reads_count = (V::VALIDATES_READERS || slot.options.strict)
             && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
-        if slot.sets.writes.is_empty() && !reads_count {
+        let delays = !slot.delayed.is_empty();
+        if slot.sets.writes.is_empty() && !reads_count && !delays {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
         }
-        let only = self.only_repository(txn, &here, cx);
+        let only = if delays { None } else { self.only_repository(txn, &here, cx) };
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
             let role = Role::Repository(only.expect("there is one"));
             let reader = V::reader(self.id, self.incarnation, txn);
@@ -170,8 +171,9 @@ impl<V: Variant> Coordinator<V> {
             reads: vec![],
             writes: vec![],
             scans: vec![],
+            delayed: vec![],
         };
-        let parts = divide(&slot.sets, &whole, cx.catalog);
+        let parts = divide(&slot.sets, &slot.delayed, &whole, cx.catalog);
         let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();
         let prepares: Vec<_> = parts
             .into_iter()
@@ -296,6 +298,7 @@ impl<V: Variant> Coordinator<V> {
 /// in a scan.
 fn divide<V: Variant>(
     sets: &TransactionSets,
+    delayed: &[(SpaceId, SmallBytes, Action)],
     empty: &Prepare<V>,
     catalog: &Catalog,
 ) -> BTreeMap<RepositoryId, Prepare<V>> {
@@ -314,6 +317,12 @@ fn divide<V: Variant>(
         for replica in catalog.replicas_of(catalog.partition(write.space, &write.key)) {
             let part = parts.entry(replica).or_insert_with(|| empty.clone());
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
+        }
+    }
+    for (space, key, action) in delayed {
+        for replica in catalog.replicas_of(catalog.partition(*space, key)) {
+            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            part.delayed.push((*space, key.clone(), action.clone()));
         }
     }
     for range in &sets.scans {

@@ -6,8 +6,8 @@ use muesli_core::parts::transaction::{TransactionSets, check_size};
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Recorder,
-    Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Action, Address, Committed, Failure, Here, Later, LogPosition, Nanos, NodeId, OpId,
+    OpResult, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::commit::Committing;
@@ -83,6 +83,8 @@ pub(super) struct Slot<V: Variant> {
     pub gate: LogPosition,
     begun: Nanos,
     pub sets: TransactionSets,
+    /// Actions to be done at the commit, in order.
+    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
 }
@@ -102,6 +104,7 @@ impl<V: Variant> Slot<V> {
             gate: LogPosition(0),
             begun: Nanos(0),
             sets: TransactionSets::default(),
+            delayed: Vec::new(),
             seen: BTreeMap::new(),
         }
     }
@@ -196,6 +199,7 @@ impl<V: Variant> Coordinator<V> {
         slot.running = false;
         slot.generation = slot.generation.wrapping_add(1);
         slot.sets.clear();
+        slot.delayed.clear();
         if !V::SNAPSHOTS {
             slot.seen.clear();
         }
@@ -238,7 +242,8 @@ impl<V: Variant> Coordinator<V> {
             Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => {
                 self.fresh = self.heard.clone();
             }
-            Abort::Locked | Abort::Abandoned | Abort::Overloaded | Abort::Rollback => {}
+            Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
+            Abort::Rollback | Abort::Strayed => {}
         }
     }
 
@@ -373,6 +378,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
         }
+        if !slot.delayed.is_empty() && slot.is_delayed(space, &key) {
+            return Err(self.stray(txn, cx));
+        }
         if cx.effects.recorder.is_some() {
             check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
             let mark = slot.sets.operations.mark();
@@ -384,6 +392,17 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             return written;
         }
         slot.sets.write(space, key, value, &cx.settings.limits)
+    }
+
+    fn later(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Later, Failure> {
+        self.on_later(txn, space, key, action, cx)
     }
 
     fn scan(

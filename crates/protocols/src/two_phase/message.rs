@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::{Abort, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Abort, Action, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Variant;
 
@@ -173,6 +173,8 @@ pub struct Prepare<V: Variant> {
     pub writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     /// Ranges scanned.
     pub scans: Vec<KeyRange>,
+    /// Delayed actions on keys that this participant holds, in the order they were asked for.
+    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
 }
 
 /// How a participant stands to a transaction.
@@ -241,7 +243,11 @@ impl<V: Variant> Prepare<V> {
     fn bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|(_, key, _)| KEY_BYTES + key.len()).sum();
         let scans: usize = self.scans.iter().map(range_bytes).sum();
-        24 + 2 * self.participants.len() + reads + scans + writes_bytes(&self.writes)
+        let action = |(_, key, action): &(SpaceId, SmallBytes, Action)| {
+            KEY_BYTES + key.len() + action.name.len() + action.argument.len()
+        };
+        let delayed: usize = self.delayed.iter().map(action).sum();
+        24 + 2 * self.participants.len() + reads + scans + delayed + writes_bytes(&self.writes)
     }
 }
 

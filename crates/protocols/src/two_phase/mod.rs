@@ -28,6 +28,7 @@ use muesli_core::contract::{Isolation, Protocol};
 
 pub mod commit;
 pub mod coordinator;
+pub mod delayed;
 pub mod finish;
 pub mod gossip;
 pub mod message;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muesli_core::parts::locks::{Owner, RangeLocks};
-use muesli_core::parts::versions::Versions;
+use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{
     Abort, Address, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
     Timestamp, TxnId,
@@ -48,6 +48,8 @@ pub struct Participant<V: Variant> {
     pub(super) ranges: RangeLocks,
     /// By coordinator and request number.
     pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead<V>>,
+    /// Who has delayed actions on a key.
+    pub(super) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
     /// In the order they came.
     pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
     pub(super) arrivals: u64,
@@ -202,6 +204,9 @@ impl<V: Variant> Participant<V> {
                     versions.install(write.handle, value, at);
                 }
             }
+            if !prepared.delayed.is_empty() {
+                self.run_delayed(&prepared, at, cx);
+            }
             self.note_applied(&prepared.prepare, &place);
             cx.effects.work.installed += prepared.writes.len() as u64;
             let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
@@ -220,6 +225,9 @@ impl<V: Variant> Participant<V> {
     #[inline]
     fn note_applied(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.writes {
+            V::note_written(&mut self.keeper, (*space, key), place);
+        }
+        for (space, key, _) in &prepare.delayed {
             V::note_written(&mut self.keeper, (*space, key), place);
         }
         for (space, key, _) in &prepare.reads {
@@ -241,6 +249,7 @@ impl<V: Variant> Participant<V> {
             versions.lock_mut(handle).release_shared();
             versions.remove_if_unused(handle);
         }
+        self.release_delayed(owner, prepared, cx);
         if !self.ranges.is_empty() {
             self.ranges.release(owner);
         }
@@ -334,6 +343,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             table: Table::default(),
             ranges: RangeLocks::default(),
             waiting_reads: BTreeMap::new(),
+            delayers: BTreeMap::new(),
             waiting_prepares: BTreeMap::new(),
             arrivals: 0,
             lock_timer_set: false,

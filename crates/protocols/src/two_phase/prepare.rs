@@ -130,6 +130,10 @@ impl<V: Variant> Participant<V> {
             blocked |= locked || self.ranges.blocks(None, *space, key);
             V::note_write(&self.keeper, (*space, key), head, prepare.reader, &mut standing);
         }
+        match self.check_delayed(prepare, &mut standing, cx) {
+            Ok(free) => blocked |= !free,
+            Err(reason) => return Check::Refused(reason),
+        }
         match blocked {
             true if V::WAITS_FOR_LOCKS => Check::Blocked,
             true => Check::Refused(Abort::Locked),
@@ -155,7 +159,8 @@ impl<V: Variant> Participant<V> {
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let is_current = self.time.is_current(newest, version, &standing.snapshot);
-        if rules.lock_reads && lock.is_exclusive() && tolerant {
+        let closed = self.is_closed(lock);
+        if rules.lock_reads && closed && tolerant {
             return Err(Hindrance::Blocked); // What it writes may be missed: then it is known what.
         }
         if rules.validate && !is_current {
@@ -164,7 +169,7 @@ impl<V: Variant> Participant<V> {
             }
             return self.note_missed((space, key), version, standing);
         }
-        if rules.lock_reads && lock.is_exclusive() {
+        if rules.lock_reads && closed {
             return Err(Abort::Locked.into());
         }
         Ok(())
@@ -209,7 +214,7 @@ impl<V: Variant> Participant<V> {
         let versions = self.versions(space).expect("made above");
         for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
             cx.effects.work.validated += 1;
-            let locked = versions.lock(handle).is_exclusive();
+            let locked = self.is_closed(versions.lock(handle));
             let newest = versions.newest(handle).at;
             let stale = self.time.is_phantom(newest, &standing.snapshot, || seen(space, key));
             match (tolerant, stale, locked) {
@@ -262,7 +267,8 @@ impl<V: Variant> Participant<V> {
             }
         }
         self.time.enter(prepare.txn, &yes, owner);
-        let prepared = Prepared { prepare, yes, decided: None, since, writes, shared };
+        let delayed = self.enter_delayed(&prepare, owner, cx);
+        let prepared = Prepared { prepare, yes, decided: None, since, writes, delayed, shared };
         assert_eq!(self.table.insert(prepared), owner);
     }
 

@@ -55,9 +55,15 @@ impl<V: Variant> Participant<V> {
     #[inline]
     fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
         let versions = self.versions(space).expect("the space has this handle");
-        let Some(owner) = versions.lock(handle).exclusive_owner() else { return false };
-        let holder = self.table.get(owner);
-        self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)
+        let lock = versions.lock(handle);
+        let blocks = |owner| {
+            let holder = self.table.get(owner);
+            self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)
+        };
+        match lock.exclusive_owner() {
+            Some(owner) => blocks(owner),
+            None => self.is_closed(lock) && self.delayers(space, handle).any(blocks),
+        }
     }
 
     /// Reads a key for a coordinator on the same node.
@@ -81,10 +87,11 @@ impl<V: Variant> Participant<V> {
             let (handle, version) = (Handle::NONE, Version::ABSENT);
             return Ok(ReadHere { snapshot, handle, version, locked: false });
         };
-        if lock.is_exclusive() && self.must_wait(space, handle, &snapshot) {
+        let locked = self.is_closed(lock);
+        if locked && self.must_wait(space, handle, &snapshot) {
             return Err(NotServed::Blocked);
         }
-        Ok(ReadHere { snapshot, handle, version, locked: lock.is_exclusive() })
+        Ok(ReadHere { snapshot, handle, version, locked })
     }
 
     /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
@@ -114,7 +121,7 @@ impl<V: Variant> Participant<V> {
             let (handle, version, locked) = match self.time.read(versions, space, key, &snapshot) {
                 None => (Handle::NONE, Version::ABSENT, false),
                 Some((handle, lock, version)) => {
-                    let locked = lock.is_exclusive();
+                    let locked = self.is_closed(lock);
                     if locked && self.must_wait(space, handle, &snapshot) {
                         return Err(NotServed::Blocked);
                     }

@@ -35,6 +35,10 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Err(failure));
         }
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
+        let strays = self.open(txn).is_ok_and(|slot| slot.is_delayed_in(&range));
+        if strays {
+            return Step::Done(Err(self.stray(txn, cx)));
+        }
         let empty = scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo);
         if empty {
             return Step::Done(Ok(Vec::new()));

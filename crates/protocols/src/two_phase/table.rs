@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
 use super::message::{Prepare, Vote};
@@ -17,6 +17,14 @@ pub(super) struct LockedWrite {
     pub space: SpaceId,
     pub handle: Handle,
     pub value: Option<SmallBytes>,
+}
+
+/// A key that a delayed action of a prepared transaction will change.
+#[derive(Clone, Debug)]
+pub(super) struct DelayedWrite {
+    pub space: SpaceId,
+    pub handle: Handle,
+    pub action: Action,
 }
 
 /// A prepared transaction: it voted yes, its locks are held, it stands in the queue.
@@ -31,6 +39,8 @@ pub(super) struct Prepared<V: Variant> {
     /// Since when it waits for a decision.
     pub since: Nanos,
     pub writes: Vec<LockedWrite>,
+    /// In the order they are to be done.
+    pub delayed: Vec<DelayedWrite>,
     /// Keys locked for reading.
     pub shared: Vec<(SpaceId, Handle)>,
 }

@@ -73,6 +73,12 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
+    /// Whether actions that need not be done before the commit are delayed until then.
+    #[inline]
+    fn delays_actions(_rules: &Self::Rules) -> bool {
+        false
+    }
+
     /// Who is reading.
     #[inline]
     fn reader(_node: NodeId, _incarnation: u32, _txn: Txn) -> Self::Reader {

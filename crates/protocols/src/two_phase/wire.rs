@@ -7,7 +7,7 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Catalog, Decision, Index, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    Abort, Action, Catalog, Decision, Index, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
     wire_struct,
 };
 
@@ -51,6 +51,7 @@ wire_struct!(Prepare<V: Variant> {
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     scans: Vec<KeyRange>,
+    delayed: Vec<(SpaceId, SmallBytes, Action)>,
 });
 
 /// By hand for the limit, which is as wide as the machine's words.
@@ -254,6 +255,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
             prepare.participants.iter().all(|repository| place(&repository.0))
                 && prepare.reads.iter().all(|(id, ..)| space(id))
                 && prepare.writes.iter().all(|(id, ..)| space(id))
+                && prepare.delayed.iter().all(|(id, ..)| space(id))
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }

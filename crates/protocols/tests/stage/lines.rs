@@ -59,6 +59,12 @@ fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
     if !prepare.writes.is_empty() {
         line += &format!(" write {}", writes(&prepare.writes));
     }
+    if !prepare.delayed.is_empty() {
+        let all = prepare.delayed.iter();
+        let shown = all
+            .map(|(_, key, it)| format!("{} {} {}", text(key), text(&it.name), text(&it.argument)));
+        line += &format!(" later {}", joined(shown));
+    }
     line
 }
 
