@@ -145,6 +145,9 @@ fn each_correction_of_bumper_is_needed() {
     assert!(!caught(true, true, true), "with all corrections");
 }
 
+/// Turns a rule off.
+type Change<R> = fn(&mut R);
+
 /// The first seed that shows that GMU with such rules is not update serializable.
 fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Rules)) -> Option<u64> {
     let mut rules = gmu::Rules::default();
@@ -158,7 +161,7 @@ fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Rules)) -> Option<
 
 #[test]
 fn gmu_without_a_rule_is_caught() {
-    let all: [(&str, fn(&mut gmu::Rules)); 8] = [
+    let all: [(&str, Change<gmu::Rules>); 8] = [
         ("reads_wait", |rules| rules.reads_wait = false),
         ("local_reads_wait", |rules| rules.local_reads_wait = false),
         ("merge_votes", |rules| rules.merge_votes = false),
@@ -172,6 +175,19 @@ fn gmu_without_a_rule_is_caught() {
         assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
     }
     assert_eq!(gmu_is_caught(0..100, |_| {}), None, "nothing is wrong");
+}
+
+#[test]
+fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
+    let delayed = |rules: &bumper::Rules| {
+        let bank = "keys=6 delayed=true totals=10";
+        noticed_under::<Bumper>("bank", bank, rules, Level::Serializable, 0..10)
+    };
+    let mut rules = bumper::Rules::default();
+    assert_eq!(delayed(&rules), Noticed::default(), "nothing is wrong");
+    rules.family.delayed_excludes = false;
+    let found = delayed(&rules);
+    assert!(found.checks && found.versions, "{found:?}");
 }
 
 #[test]
