@@ -15,7 +15,11 @@ struct UpOptions {
     /// How many servers
     #[arg(long, value_name = "N", default_value_t = 3)]
     nodes: usize,
-    /// How many repositories hold the keys, dealt to the servers in turn [default: as many]
+    /// How many loops each of them runs
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    loops: u16,
+    /// How many repositories hold the keys, dealt to the loops in turn [default: as many]
     #[arg(long, value_name = "N")]
     repositories: Option<usize>,
     /// How many repositories hold each key
@@ -90,11 +94,16 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     let plan = Plan {
         nodes: options.nodes,
-        repositories: options.repositories.unwrap_or(options.nodes.max(options.replicas)),
+        loops: usize::from(options.loops),
+        repositories: options
+            .repositories
+            .unwrap_or((options.nodes * usize::from(options.loops)).max(options.replicas)),
         replicas: options.replicas,
         protocol: options.protocol.clone(),
         durable: !options.memory,
         extra: options.extra.clone(),
+        reached: None,
+        troubled: false,
     };
     let cluster = LocalCluster::up(dir, &plan)?;
     Ok(format!("{} nodes serve at {}", cluster.nodes(), cluster.addresses().join(", ")))

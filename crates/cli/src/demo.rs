@@ -1,4 +1,5 @@
-//! `muesli demo`: a first look. Two workloads on an embedded database, their histories checked.
+//! `muesli demo`: a first look. Two workloads on an embedded database, their histories checked;
+//! then a cluster of processes that survives a kill.
 
 use std::io::{Write, stdout};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use muesli_workloads::tally::Tallies;
 use crate::bench::watched;
 use crate::measure::{Benchmark, Driver};
 use crate::report::Measured;
+use crate::survive;
 use crate::table::{self, grouped, micros};
 
 const REPOSITORIES: usize = 4;
@@ -35,11 +37,15 @@ const NEXT: &str = "\
 Next:
   muesli bench bank --repositories 4 --replicas 2 --seconds 5
   muesli sim bank --seeds 1..50 --faults all
+  muesli cluster up && muesli cluster status && muesli cluster down
+  muesli torture --minutes 2
   muesli --help";
 
 /// The command's options.
 pub fn command() -> Command {
-    Command::new("demo").about("A first look, under a minute: run, measure and check two workloads")
+    let about =
+        "A first look, under a minute: workloads run and checked, a cluster survives a kill";
+    Command::new("demo").about(about)
 }
 
 /// Runs the command.
@@ -87,7 +93,9 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             if measured.holds() { verdict } else { measured.verdict() },
         ]);
     }
-    let _ = writeln!(out, "{table}\nEvery history was recorded and judged.\n\n{NEXT}");
+    let _ = writeln!(out, "{table}\nEvery history was recorded and judged.");
+    holds &= survive::run()?;
+    let _ = writeln!(out, "\n{NEXT}");
     Ok(u8::from(!holds))
 }
 

@@ -25,6 +25,8 @@ const VISIT_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub nodes: usize,
+    /// Loops of each.
+    pub loops: usize,
     pub repositories: usize,
     pub replicas: usize,
     pub protocol: String,
@@ -32,6 +34,19 @@ pub struct Plan {
     pub durable: bool,
     /// Further keys, as lines of the file.
     pub extra: Vec<String>,
+    /// How others reach the servers, where not at the addresses that they listen on.
+    pub reached: Option<Reached>,
+    /// Whether disks misbehave when the file `trouble` in the node's folder says so.
+    pub troubled: bool,
+}
+
+/// How servers are reached through something between them.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// Each server's address, as clients are told it.
+    pub servers: Vec<String>,
+    /// For each server, the key `dial` of its file.
+    pub dial: Vec<String>,
 }
 
 /// A cluster in a folder.
@@ -47,25 +62,39 @@ impl LocalCluster {
     /// # Errors
     /// There is one already, or it does not come up.
     pub fn up(dir: &Path, plan: &Plan) -> anyhow::Result<LocalCluster> {
+        let cluster = LocalCluster::lay_out(dir, plan.nodes, plan.loops)?;
+        cluster.start_all(plan)?;
+        Ok(cluster)
+    }
+
+    /// A new cluster in `dir` that has addresses and is not started.
+    ///
+    /// # Errors
+    /// One runs there already.
+    pub fn lay_out(dir: &Path, nodes: usize, loops: usize) -> anyhow::Result<LocalCluster> {
         if let Ok(before) = LocalCluster::open(dir)
             && (0..before.nodes()).any(|node| before.process(node).is_some())
         {
             bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
         }
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let addresses = free_addresses(plan.nodes)?;
+        let addresses = free_addresses(nodes, loops as u16)?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
-        let cluster = LocalCluster { dir: dir.to_owned(), addresses };
+        Ok(LocalCluster { dir: dir.to_owned(), addresses })
+    }
+
+    /// Starts all nodes for the first time, and waits until they serve.
+    ///
+    /// # Errors
+    /// They do not come up.
+    pub fn start_all(&self, plan: &Plan) -> anyhow::Result<()> {
         for node in 0..plan.nodes {
-            cluster.write_config(node, plan)?;
+            self.write_config(node, plan)?;
         }
         for node in 0..plan.nodes {
-            cluster.start(node)?;
+            self.start(node)?;
         }
-        for node in 0..plan.nodes {
-            cluster.wait_until_ready(node)?;
-        }
-        Ok(cluster)
+        (0..plan.nodes).try_for_each(|node| self.wait_until_ready(node))
     }
 
     /// The cluster in `dir`, whatever state it is in.
@@ -89,8 +118,14 @@ impl LocalCluster {
         &self.addresses
     }
 
-    fn folder(&self, node: usize) -> PathBuf {
+    /// A node's folder.
+    pub fn folder(&self, node: usize) -> PathBuf {
         self.dir.join(format!("node-{node}"))
+    }
+
+    /// What a node's disk goes by, if it is a troubled one.
+    pub fn trouble_file(&self, node: usize) -> PathBuf {
+        self.folder(node).join("trouble")
     }
 
     fn config(&self, node: usize) -> PathBuf {
@@ -100,16 +135,24 @@ impl LocalCluster {
     fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
         fs::create_dir_all(self.folder(node))?;
         let data = self.folder(node).join("data");
-        let lines = [
+        let servers = plan.reached.as_ref().map_or(&self.addresses, |reached| &reached.servers);
+        let mut lines = vec![
             format!("node = {node}"),
             format!("listen = {:?}", self.addresses[node]),
-            format!("servers = {:?}", self.addresses),
+            format!("servers = {servers:?}"),
+            format!("loops = {}", plan.loops),
             format!("repositories = {}", plan.repositories),
             format!("replicas = {}", plan.replicas),
             format!("protocol = {:?}", plan.protocol),
             format!("durability = {:?}", if plan.durable { "log" } else { "memory" }),
             format!("data_dir = {:?}", data.display().to_string()),
         ];
+        if let Some(reached) = &plan.reached {
+            lines.push(format!("dial = {:?}", reached.dial[node]));
+        }
+        if plan.troubled {
+            lines.push(format!("trouble_file = {:?}", self.trouble_file(node)));
+        }
         let text = lines.iter().chain(&plan.extra).map(|line| format!("{line}\n"));
         Ok(fs::write(self.config(node), text.collect::<String>())?)
     }
@@ -280,19 +323,21 @@ fn wait_until_over(process: Pid) -> anyhow::Result<()> {
 /// those could be taken by whoever dials it.
 const PORTS: std::ops::Range<u16> = 10_240..32_000;
 
-/// Addresses of the loopback interface that are free now: bound all at once and let go.
-fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
-    let mut bound = Vec::new();
-    for port in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
+/// Addresses of the loopback interface that are free now, each with so many ports from it on:
+/// bound all at once and let go.
+fn free_addresses(count: usize, ports: u16) -> anyhow::Result<Vec<String>> {
+    let mut bound: Vec<Vec<TcpListener>> = Vec::new();
+    for first in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
         if bound.len() == count {
             break;
         }
-        bound.extend(TcpListener::bind(("127.0.0.1", port)));
+        let all = (first..first + ports).map(|port| TcpListener::bind(("127.0.0.1", port)));
+        bound.extend(all.collect::<Result<_, _>>().ok());
     }
     if bound.len() < count {
-        bail!("cannot find {count} free ports on 127.0.0.1");
+        bail!("cannot find {count} times {ports} free ports on 127.0.0.1");
     }
-    bound.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+    bound.iter().map(|listeners| Ok(listeners[0].local_addr()?.to_string())).collect()
 }
 
 /// A cluster that is stopped when this is dropped.

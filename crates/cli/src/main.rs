@@ -1,4 +1,5 @@
-//! The binary `muesli`: demo, benchmarks, simulation, history checking, calibration.
+//! The binary `muesli`: demo, benchmarks, simulation, history checking, calibration, servers and
+//! local clusters, torture.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! one line on standard error says why.
@@ -15,7 +16,9 @@ mod options;
 mod report;
 mod simulate;
 mod start;
+mod survive;
 mod table;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -35,7 +38,9 @@ Examples:
   muesli demo                                            a first look, under a minute
   muesli bench bank --repositories 4 --replicas 2        measure transfers in this process
   muesli sim bank --seeds 1..100 --faults all            look for faults in simulated runs
-  muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl";
+  muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl
+  muesli start                                           a lone durable server on this machine
+  muesli torture --minutes 5                             kill real processes, lose nothing";
 
 fn command() -> Command {
     Command::new("muesli")
@@ -51,6 +56,7 @@ fn command() -> Command {
         .subcommand(calibrate::command())
         .subcommand(start::command())
         .subcommand(cluster::command())
+        .subcommand(torture::command())
 }
 
 fn main() -> ExitCode {
@@ -66,6 +72,7 @@ fn main() -> ExitCode {
         Some(("calibrate", matches)) => calibrate::run(matches),
         Some(("start", matches)) => start::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
+        Some(("torture", matches)) => torture::run(matches),
         _ => unreachable!("every subcommand is listed here"),
     };
     match done {

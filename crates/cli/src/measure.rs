@@ -15,7 +15,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::registry::Description;
-use muesli_workloads::simulated::{self, Simulated};
+use muesli_workloads::simulated::{self, Simulated, Upkeep};
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
@@ -89,11 +89,14 @@ impl Benchmark {
     ) -> anyhow::Result<(Measured, Option<History>)> {
         let plan = local::Plan {
             nodes: self.nodes,
+            loops: 1,
             repositories: self.repositories,
             replicas: self.replicas,
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: vec![format!("keep_tombstones = {}", self.history)],
+            reached: None,
+            troubled: false,
         };
         let started = match self.connect {
             Some(_) => None,
@@ -172,6 +175,7 @@ impl Benchmark {
             transactions_least: 0,
             pause_most: Span::ZERO,
             logging: false,
+            upkeep: Upkeep::default(),
             history: self.history && workload.history().is_none(),
             trace: false,
         };

@@ -25,7 +25,8 @@ struct SimOptions {
     /// from 1 on with --minutes]
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     seeds: Option<Range<u64>>,
-    /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew
+    /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew,
+    /// loss (of a disk, where --group is above 1), sync
     #[arg(long, value_name = "KINDS", default_value = "all")]
     faults: FaultKinds,
     /// Stop after so many minutes, however many seeds are left
@@ -41,6 +42,10 @@ struct SimOptions {
     /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
     #[arg(long, value_name = "R")]
     replicas: Option<usize>,
+    /// How many nodes keep each repository, by agreeing on its log; 1 is none but its own
+    #[arg(long, value_name = "G", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=9))]
+    group: u16,
     /// Clients
     #[arg(long, value_name = "C", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -142,6 +147,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         protocol: options.protocol.clone(),
         nodes: options.nodes as usize,
         replicas: options.replicas,
+        group: options.group,
         clients: options.clients,
         transactions_least: options.transactions,
         faults: options.faults.clone(),
@@ -276,6 +282,9 @@ fn command_again(
         "muesli sim {workload} --seeds {seed} --faults {faults} --protocol {protocol} \
          --nodes {nodes} --clients {clients} --transactions {transactions}",
     );
+    if options.group > 1 {
+        command += &format!(" --group {}", options.group);
+    }
     if let Some(replicas) = options.replicas {
         command += &format!(" --replicas {replicas}");
     }
@@ -317,8 +326,8 @@ mod tests {
     fn the_command_that_repeats_a_seed_is_read_back() {
         for line in [
             "muesli sim bank --seeds 5",
-            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --clients 3 \
-             --transactions 50 --param workload=t --param keys=40 \
+            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --group 3 \
+             --clients 3 --transactions 50 --param workload=t --param keys=40 \
              --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli_cluster::{Durability, Server, ServerOptions};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use muesli_cluster::{Durability, Process, ServerOptions};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::config::{Config, KEYS};
@@ -50,13 +51,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let variable = |name: &str| std::env::var(name).ok();
     let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
+    // A file that may not grow is an error to be told, not the end of the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot wait for signals")?;
     let node = config.server.node.0;
     let data = match &config.server.durability {
         Durability::Memory => "data live in memory only and end with this process".to_owned(),
         Durability::Log(dir) => format!("data are in {}", dir.display()),
     };
     let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
-    let server = Server::open(ServerOptions { notice, ..config.server })?;
+    let server = Process::open(&ServerOptions { notice, ..config.server }, config.loops)?;
     let stop = server.stop();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use muesli::{Connect, Db, Error, SpaceOptions};
+use muesli::{Connect, Db, Doubt, Error, Outcome, SpaceOptions};
 use muesli_cluster::visit;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;
@@ -60,6 +60,12 @@ impl Cluster {
     fn status(&self, node: usize, name: &str) -> u64 {
         let visited = visit::status(&self.addresses()[node], "score", Duration::from_secs(20));
         visited.unwrap().status_of(name).unwrap()
+    }
+
+    fn signal(&self, node: usize, signal: rustix::process::Signal) {
+        let text = std::fs::read_to_string(self.node(node).join("pid")).unwrap();
+        let process = rustix::process::Pid::from_raw(text.trim().parse().unwrap()).unwrap();
+        rustix::process::kill_process(process, signal).unwrap();
     }
 
     fn connect(&self, history: bool) -> Db {
@@ -141,15 +147,15 @@ fn a_client_that_dies_leaves_nothing_in_doubt() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    every_account_can_be_written(&cluster);
+    every_account_is_there(&cluster, 1_000);
 }
 
 /// The data of other clients are there: everybody can still read and write all of them.
-fn every_account_can_be_written(cluster: &Cluster) {
+fn every_account_is_there(cluster: &Cluster, many: u32) {
     let db = cluster.connect(false);
     let accounts = db.space("accounts").unwrap();
     let rows = db.blocking().transact(move |tx| async move {
-        let keys: Vec<_> = (0..1_000).map(|key: u32| key.to_string()).collect();
+        let keys: Vec<_> = (0..many).map(|key: u32| key.to_string()).collect();
         let found = tx.get_many(accounts, keys.iter().map(String::as_str)).await?;
         for (key, value) in keys.iter().zip(&found) {
             tx.put(accounts, key.as_str(), value.clone().expect("every account was loaded"))
@@ -157,7 +163,7 @@ fn every_account_can_be_written(cluster: &Cluster) {
         }
         Ok(found.len())
     });
-    assert_eq!(rows, Ok(1_000));
+    assert_eq!(rows, Ok(many as usize));
 }
 
 #[test]
@@ -207,6 +213,84 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
 }
 
 #[test]
+fn checkpoints_are_taken_while_clients_run_and_started_from() {
+    let keys = ["checkpoint_bytes=40000", "log_segment_bytes=65536", "keep_tombstones=true"];
+    let set = keys.iter().flat_map(|key| ["--set", key]);
+    let up: Vec<_> = ["--nodes", "2", "--replicas", "2"].into_iter().chain(set).collect();
+    let cluster = Cluster::up(&up);
+    bank_holds(&cluster, 3_000);
+    for node in ["0", "1"] {
+        let number = node.parse().unwrap();
+        assert!(cluster.status(number, "checkpoints") > 2);
+        let log = cluster.node(number).join("data/log");
+        let files = std::fs::read_dir(log).unwrap().map(|file| file.unwrap().file_name());
+        let names: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
+        let checkpoints = names.iter().filter(|name| name.starts_with("checkpoint")).count();
+        assert!((1..=3).contains(&checkpoints), "{names:?}");
+        cluster.says(&["kill", node]);
+        cluster.says(&["restart", node]);
+        assert!(output_of(&cluster.node(number)).contains("a checkpoint held the first"));
+    }
+    every_account_is_there(&cluster, 200);
+}
+
+#[test]
+fn processes_of_several_loops_keep_their_promises_and_their_data() {
+    let cluster = Cluster::up(&["--nodes", "2", "--loops", "2", "--replicas", "2"]);
+    bank_holds(&cluster, 1_000);
+    cluster.says(&["kill", "1"]);
+    cluster.says(&["restart", "1"]);
+    every_account_is_there(&cluster, 200);
+    cluster.says(&["down"]);
+    let file = cluster.node(0).join("muesli.toml");
+    let fewer = muesli(&["start", "--loops", "1", "--config", file.to_str().unwrap()]).output();
+    assert!(said(&fewer.unwrap()).contains("those of 2 loops, not of 1"));
+}
+
+#[test]
+fn what_became_of_an_unanswered_commit_is_told_later() {
+    let cluster = Cluster::up(&["--nodes", "2", "--replicas", "2", "--repositories", "2"]);
+    let db = cluster.connect(false);
+    let space = db.create_space("s", SpaceOptions::default()).unwrap();
+    let read = move |db: &Db| {
+        let strict = db.strict();
+        strict.blocking().transact(move |tx| async move { tx.get(space, "key").await }).unwrap()
+    };
+    for round in 0..4u8 {
+        let before = read(&db);
+        let transaction = db.blocking().begin().unwrap();
+        muesli::blocking::block_on(async {
+            transaction.get(space, "key").await.unwrap();
+            transaction.put(space, "key", vec![round]).await.unwrap();
+        });
+        // From here on nobody can have all votes before the node goes on.
+        cluster.signal(1, rustix::process::Signal::STOP);
+        let ended = muesli::blocking::block_on(transaction.commit());
+        let Err(Error::Unknown { txn, .. }) = ended else { panic!("{ended:?}") };
+        let told = db.blocking().outcome(txn).unwrap();
+        assert_eq!(told, Outcome::NotKnown(Doubt::UnderWay));
+        cluster.signal(1, rustix::process::Signal::CONT);
+        let outcome = loop {
+            match db.blocking().outcome(txn).unwrap() {
+                Outcome::NotKnown(Doubt::UnderWay) => {}
+                known => break known,
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let now = read(&db);
+        match outcome {
+            Outcome::Committed(_) => assert_eq!(now.unwrap(), muesli::SmallBytes::new(&[round])),
+            Outcome::Aborted(_) => assert_eq!(now, before),
+            Outcome::NotKnown(why) => panic!("{why}"),
+        }
+        assert_eq!(db.blocking().outcome(txn).unwrap(), outcome);
+        let another = cluster.connect(false);
+        let told = another.blocking().outcome(txn).unwrap();
+        assert_eq!(told, Outcome::NotKnown(Doubt::Elsewhere));
+    }
+}
+
+#[test]
 fn sigterm_ends_a_lone_server_with_status_zero() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -244,6 +328,9 @@ fn mistakes_are_told_in_one_line() {
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
         (&["start", "--protocol", "tea", "--listen", "127.0.0.1:0"], "no protocol `tea`"),
         (&["cluster", "status", "--dir", none], "no cluster in"),
+        (&["torture", "--memory", "--faults", "pause,kill"], "loses what it holds in memory"),
+        (&["torture", "--minutes", "0"], "numbers above 0"),
+        (&["torture", "--faults", "flood"], "flood"),
         (&["bench", "bank", "--connect", "127.0.0.1:1"], "driver cluster"),
         (
             &["bench", "bank", "--driver", "cluster", "--connect", "127.0.0.1:1"],

@@ -7,16 +7,19 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{Effects, LogPosition, Node, Protocol, RepositoryId, wire_struct};
-use muesli_log::{Directory, Opened, Progress, Replay, Sequence};
+use muesli_log::{
+    CheckpointStream, Directory, Disk, Opened, Progress, Published, Replay, Sequence,
+};
 use thiserror::Error;
 
 use crate::frame::{self, Kind};
 use crate::log::{Log, LogFailure};
 use crate::map::{Map, MapError, MapParts};
+use crate::trouble::Troubled;
 
 /// The kind of a protocol's records in the log.
 const RECORD: u8 = 1;
@@ -64,7 +67,7 @@ wire_struct!(Remembered { life: u64, starts: u32 });
 /// A server's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl Folder {
@@ -98,22 +101,22 @@ impl Folder {
     /// Opens the log and takes what it holds to the node, which has not started.
     pub fn open_log<P: Protocol>(
         &self,
-        owner: u64,
-        node: &mut Node<P>,
-        effects: &mut Effects<P>,
+        files: LogFiles,
+        (node, effects): (&mut Node<P>, &mut Effects<P>),
         notice: fn(&str),
         wake: impl Fn() + Send + 'static,
     ) -> Result<(WriteAhead, Opened), FolderError> {
         let path = self.path.join("log");
         let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
-        let options = muesli_log::Options { owner, ..muesli_log::Options::default() };
-        let mut replaying = Replaying { node, effects, notice };
-        let (writer, opened) = muesli_log::open(directory, options, &mut replaying)?;
+        let mut replaying = Replaying { node, effects, notice, bytes: 0 };
+        let opened = match files.trouble.clone() {
+            None => start(directory, &files, &mut replaying, wake)?,
+            Some(file) => start(Troubled::new(directory, file), &files, &mut replaying, wake)?,
+        };
         // A replay says nothing; what it would have said was said in the earlier life.
         effects.list.clear();
         (effects.logged, effects.gate) = (LogPosition(0), LogPosition(0));
-        let log = muesli_log::Log::start(writer, wake)?;
-        Ok((WriteAhead { base: log.appended(), log }, opened))
+        Ok(opened)
     }
 
     fn read<T: Wire>(&self, name: &str) -> Result<Option<T>, FolderError> {
@@ -152,16 +155,55 @@ impl Folder {
     }
 }
 
+/// Replays the log on a disk, and starts it.
+fn start<D: Disk, P: Protocol>(
+    disk: D,
+    files: &LogFiles,
+    replaying: &mut Replaying<'_, P>,
+    wake: impl Fn() + Send + 'static,
+) -> Result<(WriteAhead, Opened), muesli_log::LogError> {
+    let options = files.options;
+    let (writer, opened) = muesli_log::open(disk.clone(), options, replaying)?;
+    let log = muesli_log::Log::start(writer, wake)?;
+    let begin = move |covers| {
+        CheckpointStream::start(disk.clone(), options.owner, covers, options.checkpoints)
+    };
+    let write_ahead = WriteAhead {
+        base: log.appended(),
+        log,
+        begin_checkpoint: Box::new(begin),
+        checkpoint_bytes: files.checkpoint_bytes,
+        since_checkpoint: replaying.bytes,
+        last_checkpoint: 0,
+    };
+    Ok((write_ahead, opened))
+}
+
+/// How a log is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFiles {
+    /// Its sizes, and whose it is: the life of the server's data.
+    pub options: muesli_log::Options,
+    /// A checkpoint begins after so many bytes of records; 0 never.
+    pub checkpoint_bytes: u64,
+    /// A file that says how its disk misbehaves.
+    pub trouble: Option<PathBuf>,
+}
+
 /// A node that a log is replayed to.
 struct Replaying<'a, P: Protocol> {
     node: &'a mut Node<P>,
     effects: &'a mut Effects<P>,
     notice: fn(&str),
+    /// Of records, so far.
+    bytes: u64,
 }
 
 impl<P: Protocol> Replay for Replaying<'_, P> {
-    fn piece(&mut self, _: &[u8]) -> Result<(), String> {
-        Err("this version makes no checkpoints".to_owned())
+    fn piece(&mut self, piece: &[u8]) -> Result<(), String> {
+        let done = self.node.restore(piece, self.effects).map_err(|error| error.to_string());
+        self.effects.list.clear();
+        done
     }
 
     fn record(&mut self, _: Sequence, kind: u8, payload: &[u8]) -> Result<(), String> {
@@ -173,6 +215,7 @@ impl<P: Protocol> Replay for Replaying<'_, P> {
             .and_then(|repository| Ok((repository, P::Record::decode(&mut input)?)));
         let (repository, record) = decoded.map_err(|error| error.to_string())?;
         input.finish().map_err(|error| error.to_string())?;
+        self.bytes += payload.len() as u64;
         self.node.replay(repository, record, self.effects);
         self.effects.list.clear();
         Ok(())
@@ -186,12 +229,22 @@ impl<P: Protocol> Replay for Replaying<'_, P> {
 }
 
 /// A write-ahead log, as the driver uses one.
-#[derive(Debug)]
 pub(crate) struct WriteAhead {
     log: muesli_log::Log,
     /// The last record of earlier starts: positions count from here.
     base: Sequence,
+    begin_checkpoint: BeginCheckpoint,
+    /// A checkpoint begins after so many bytes of records.
+    checkpoint_bytes: u64,
+    /// Bytes of records since the last one began.
+    since_checkpoint: u64,
+    /// How long the last one was.
+    last_checkpoint: u64,
 }
+
+/// Begins a checkpoint on the log's disk, whatever that is.
+type BeginCheckpoint =
+    Box<dyn Fn(Sequence) -> Result<CheckpointStream, muesli_log::LogError> + Send>;
 
 fn failure(error: muesli_log::LogError) -> LogFailure {
     LogFailure(error.to_string())
@@ -199,11 +252,16 @@ fn failure(error: muesli_log::LogError) -> LogFailure {
 
 impl<P: Protocol> Log<P> for WriteAhead {
     fn append(&mut self, repository: RepositoryId, record: &P::Record) -> Result<(), LogFailure> {
+        let mut bytes = 0;
         let append = |out: &mut Vec<u8>| {
+            let before = out.len();
             repository.encode(out);
             record.encode(out);
+            bytes = out.len() - before;
         };
-        self.log.append(RECORD, append).map(drop).map_err(failure)
+        self.log.append(RECORD, append).map_err(failure)?;
+        self.since_checkpoint += bytes as u64;
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<bool, LogFailure> {
@@ -216,6 +274,25 @@ impl<P: Protocol> Log<P> for WriteAhead {
             Some(error) => Err(failure(error)),
             None => Ok(stable),
         }
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        let enough = self.checkpoint_bytes.max(self.last_checkpoint);
+        self.checkpoint_bytes > 0 && self.since_checkpoint >= enough
+    }
+
+    fn begin_checkpoint(
+        &mut self,
+        covers: LogPosition,
+    ) -> Result<Option<CheckpointStream>, LogFailure> {
+        self.since_checkpoint = 0;
+        let covers = Sequence(self.base.0 + covers.0);
+        (self.begin_checkpoint)(covers).map(Some).map_err(failure)
+    }
+
+    fn published(&mut self, published: &Published) {
+        self.last_checkpoint = published.bytes;
+        self.log.truncate(published.truncate);
     }
 
     fn close(self: Box<Self>) -> Result<(), LogFailure> {

@@ -22,10 +22,11 @@
 //! # Rooms
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
-//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`]:
-//! what survives. [`server`] and
-//! [`client`] put them together.
+//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`], `checkpoints`:
+//! what survives. [`server`],
+//! [`process`] and [`client`] put them together.
 
+mod checkpoints;
 pub mod client;
 mod connection;
 pub mod control;
@@ -41,12 +42,14 @@ pub mod network;
 mod operations;
 mod outgoing;
 mod peers;
+pub mod process;
 pub mod server;
 mod signal;
 mod spaces;
 mod station;
 mod targets;
 mod tasks;
+pub mod trouble;
 mod turn;
 pub mod visit;
 
@@ -56,5 +59,6 @@ pub use hello::{ClusterId, Life};
 pub use machine::Counts;
 pub use map::Map;
 pub use network::Network;
+pub use process::{Process, StopAll};
 pub use server::{Durability, Server, ServerOptions, StartError, Stop};
 pub use turn::Failed;

@@ -4,6 +4,7 @@
 //! and lets nothing leave that depends on a record before the log says that it is stable.
 
 use muesli_core::{LogPosition, Protocol, RepositoryId};
+use muesli_log::{CheckpointStream, Published};
 use thiserror::Error;
 
 /// The log cannot be relied on any more. The node stops; nothing is taken for written.
@@ -32,6 +33,28 @@ pub trait Log<P: Protocol> {
     /// # Errors
     /// What was to be made stable is not, and may be lost.
     fn stable(&mut self) -> Result<LogPosition, LogFailure>;
+
+    /// Whether so much was appended since the last checkpoint that another one should begin.
+    fn is_checkpoint_due(&self) -> bool {
+        false
+    }
+
+    /// Begins a checkpoint that covers the records up to there; `None`: this log takes none.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    fn begin_checkpoint(
+        &mut self,
+        covers: LogPosition,
+    ) -> Result<Option<CheckpointStream>, LogFailure> {
+        let _ = covers;
+        Ok(None)
+    }
+
+    /// A checkpoint is on the disk: what it covers may go.
+    fn published(&mut self, published: &Published) {
+        let _ = published;
+    }
 
     /// Makes stable all that was appended, and ends.
     ///

@@ -9,6 +9,7 @@ use muesli_core::{
     Effect, Effects, Envelope, LogPosition, Nanos, Node, OpId, OpResult, Protocol, Role,
 };
 
+use crate::checkpoints::UnderWay;
 use crate::log::{Log, LogFailure};
 use crate::operations::{Alarm, Alarms, Operations};
 use crate::outgoing::Outbox;
@@ -22,6 +23,8 @@ pub struct Counts {
     pub unsent: u64,
     /// Messages that do not fit into a frame.
     pub oversize: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
 }
 
 enum Gated<M> {
@@ -38,7 +41,8 @@ pub(crate) struct Machine<P: Protocol> {
     pub outbox: Outbox,
     pub counts: Counts,
     pub random: fastrand::Rng,
-    log: Option<Box<dyn Log<P>>>,
+    pub(crate) log: Option<Box<dyn Log<P>>>,
+    pub(crate) checkpoint: Option<UnderWay>,
     /// So much waits for the log that no new work is taken.
     pub congested: bool,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
@@ -66,6 +70,7 @@ impl<P: Protocol> Machine<P> {
             counts: Counts::default(),
             random: fastrand::Rng::new(),
             log: Some(log),
+            checkpoint: None,
             congested: false,
             failure: None,
             appended: false,

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mio::Interest;
-use muesli_core::{Effects, Limits, Node, NodeId, Protocol, Settings};
+use muesli_core::{Effects, Node, NodeId, Protocol, Settings};
 use muesli_log::{Cut, Opened};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
 use thiserror::Error;
 
 use crate::door::Door;
-use crate::durable::{Folder, FolderError};
+use crate::durable::{Folder, FolderError, LogFiles};
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::machine::Machine;
@@ -35,18 +35,26 @@ pub struct ServerOptions {
     /// All servers of the cluster with the addresses at which others reach them. Empty: this one
     /// is alone, and reached where it listens.
     pub servers: Vec<(NodeId, String)>,
+    /// Servers that this one reaches at another address than others do, as behind a proxy.
+    pub dial: Vec<(NodeId, String)>,
     /// How many repositories hold the keys, dealt to the servers in turn.
     pub repositories: usize,
     /// How many repositories hold each key.
     pub replicas: usize,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
-    /// Size limits of keys, values and transactions.
-    pub limits: Limits,
-    /// Whether deleted keys stay known, as histories need it.
-    pub keep_tombstones: bool,
+    /// Size limits and times of the protocol; its seed and whether it logs are set at the start.
+    pub settings: Settings,
     /// What survives the process.
     pub durability: Durability,
+    /// A file of the log that has grown to so many bytes is followed by another one.
+    pub log_segment_bytes: u64,
+    /// When the log has grown by so many bytes of records, a checkpoint begins; 0: never.
+    pub checkpoint_bytes: u64,
+    /// With more bytes than this waiting for the disk, nothing is read from clients.
+    pub log_backlog_bytes: usize,
+    /// A file that says how the log's disk is to misbehave, for tests; see [`crate::trouble`].
+    pub trouble: Option<PathBuf>,
     /// Where what happens at the start is told, a line each.
     pub notice: fn(&str),
     /// Limits and times of connections.
@@ -71,12 +79,16 @@ impl Default for ServerOptions {
             node: NodeId(0),
             listen: "127.0.0.1:7400".to_owned(),
             servers: Vec::new(),
+            dial: Vec::new(),
             repositories: 1,
             replicas: 1,
             protocol: "score".to_owned(),
-            limits: Limits::default(),
-            keep_tombstones: false,
+            settings: Settings::default(),
             durability: Durability::Memory,
+            log_segment_bytes: 64 << 20,
+            checkpoint_bytes: 256 << 20,
+            log_backlog_bytes: 64 << 20,
+            trouble: None,
             notice: |_| {},
             network: Network::default(),
         }
@@ -115,6 +127,17 @@ pub enum StartError {
          they cannot be changed yet"
     )]
     OtherMap,
+    /// Several loops need ports that can be counted up.
+    #[error("{0}: with several loops, an address must end in a port above 0, counted up by loop")]
+    Ports(String),
+    /// The folder was written by another number of loops.
+    #[error("the data in this folder are those of {before} loops, not of {loops}")]
+    OtherLoops {
+        /// As many wrote it.
+        before: usize,
+        /// As many are to run now.
+        loops: usize,
+    },
     /// The system has no poller.
     #[error("the system refused to wait for connections: {0}")]
     Poll(std::io::Error),
@@ -206,7 +229,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
             node: options.node,
             life,
         };
-        let targets = Targets::below(&map, options.node);
+        let targets = Targets::below(&map, options.node, &options.dial);
         let station = Station::new(0, machine, Clock::new());
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         peers.folder = folder;
@@ -245,7 +268,18 @@ fn prepare<P: Protocol>(
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts);
     let wake = move || door.signal.raise();
-    let (log, opened) = folder.open_log(me.life, &mut node, &mut effects, options.notice, wake)?;
+    let files = LogFiles {
+        options: muesli_log::Options {
+            owner: me.life,
+            segment_bytes: options.log_segment_bytes,
+            backlog_bytes: options.log_backlog_bytes,
+            ..muesli_log::Options::default()
+        },
+        checkpoint_bytes: options.checkpoint_bytes,
+        trouble: options.trouble.clone(),
+    };
+    let replayed = (&mut node, &mut effects);
+    let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
     let machine = Machine::new(node, effects, Box::new(log), most);
     Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder) })
@@ -260,7 +294,16 @@ fn tell(opened: &Opened, notice: fn(&str)) {
              anything about them, and they were cut at byte {offset}"
         ));
     }
-    notice(&format!("the log held {} records", opened.records));
+    for (file, why) in &opened.unusable {
+        notice(&format!("the checkpoint {file} could not be used, and an older one was: {why}"));
+    }
+    match opened.checkpoint {
+        Some(covers) => notice(&format!(
+            "a checkpoint held the first {} records, and the log the next {}",
+            covers.0, opened.records
+        )),
+        None => notice(&format!("the log held {} records", opened.records)),
+    }
 }
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {
@@ -278,11 +321,9 @@ fn node<P: Protocol>(
     incarnation: u32,
 ) -> Node<P> {
     let settings = Settings {
-        limits: options.limits,
         hash_seed: fastrand::u64(..),
         logging: options.durability != Durability::Memory,
-        keep_tombstones: options.keep_tombstones,
-        ..Settings::default()
+        ..options.settings.clone()
     };
     Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules)
 }

@@ -146,6 +146,7 @@ impl<P: Protocol> Loop<P> {
             ("messages-astray", self.peers.astray),
             ("connections-misunderstood", self.peers.misunderstood),
             ("connections-turned-away", self.peers.turned_away),
+            ("checkpoints", machine.counts.checkpoints),
             ("time-ms", now.as_millis()),
         ];
         lines.map(|(name, value)| (name.to_owned(), value)).to_vec()

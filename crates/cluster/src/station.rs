@@ -6,8 +6,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Action, Committed, Effects, Failure, Later, Nanos, Node, OpId, OpResult, Protocol, Row, Scan,
-    SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Action, Committed, Effects, Failure, Later, Nanos, Node, OpId, OpResult, Outcome, Protocol,
+    Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use crate::machine::Machine;
@@ -131,6 +131,10 @@ impl<P: Protocol> Engine for Station<P> {
 
     fn rollback(&self, txn: Txn) {
         self.timed_step(|node, effects| node.rollback(txn, effects));
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.machine.borrow().node.outcome(txn)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {

@@ -40,10 +40,14 @@ impl Targets {
         Targets { list, searching: true, turn: 0 }
     }
 
-    /// The servers of `map` that `me` has to dial.
-    pub fn below(map: &Map, me: NodeId) -> Targets {
+    /// The servers of `map` that `me` has to dial, some of them at other addresses.
+    pub fn below(map: &Map, me: NodeId, others: &[(NodeId, String)]) -> Targets {
         let below = map.servers.iter().filter(|(node, _)| *node < me);
-        let list = below.map(|(node, at)| Target::new(at.clone(), Some(*node))).collect();
+        let address = |node: NodeId, at: &String| {
+            let other = others.iter().find(|(it, _)| *it == node);
+            other.map_or(at, |(_, other)| other).clone()
+        };
+        let list = below.map(|(node, at)| Target::new(address(*node, at), Some(*node))).collect();
         Targets { list, searching: false, turn: 0 }
     }
 
@@ -134,7 +138,7 @@ mod tests {
     fn whoever_cannot_be_reached_is_dialled_again_after_growing_pauses() {
         let servers = (0..3).map(|node| (NodeId(node), String::new())).collect();
         let map = Map::deal(servers, 3, 1).unwrap();
-        let mut targets = Targets::below(&map, NodeId(1));
+        let mut targets = Targets::below(&map, NodeId(1), &[]);
         let mut now = Nanos(0);
         for most in [100, 200, 400, 800, 1000, 1000] {
             assert_eq!(targets.next_due(now), Some(0));
@@ -147,6 +151,16 @@ mod tests {
         targets.succeeded(0, PAUSES.0);
         targets.failed(0, now, PAUSES);
         assert!((targets.list[0].due - now).0 < 100);
+    }
+
+    #[test]
+    fn a_server_may_be_dialled_at_another_address_than_the_map_says() {
+        let servers = (0..3).map(|node| (NodeId(node), format!("s{node}"))).collect();
+        let map = Map::deal(servers, 3, 1).unwrap();
+        let others = [(NodeId(1), "proxy".to_owned())];
+        let targets = Targets::below(&map, NodeId(2), &others);
+        let addresses: Vec<_> = targets.list.iter().map(|target| &target.address[..]).collect();
+        assert_eq!(addresses, ["s0", "proxy"]);
     }
 
     #[test]

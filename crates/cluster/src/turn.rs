@@ -34,6 +34,8 @@ const READ_BYTES: usize = 256 << 10;
 const JOBS_PER_TURN: usize = 256;
 /// How often timeouts are looked after.
 const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
+/// While a checkpoint is under way, an idle loop looks after it so often.
+const CHECKPOINT_PAUSE: Duration = Duration::from_micros(200);
 /// How long a stopping server waits for transactions to end and for its last words to leave.
 const STOPPING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
@@ -49,9 +51,22 @@ pub enum Failed {
     /// The poller failed.
     #[error("the system refused to wait for connections: {0}")]
     Poll(String),
+    /// A loop of the process ended by a mistake of its own.
+    #[error("a loop of this process panicked")]
+    Panicked,
     /// The cluster wants nothing of this process.
     #[error("{0}")]
     Refused(String),
+}
+
+/// How far a loop is on its way to its end, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Commits under way here end.
+    Settling(Nanos),
+    /// Everybody was told; the last words leave.
+    Leaving(Nanos),
 }
 
 /// A loop, on its own thread.
@@ -66,8 +81,7 @@ pub(crate) struct Loop<P: Protocol> {
     housekeeping_due: Nanos,
     /// More may wait to be accepted.
     pub accept_again: bool,
-    /// Since when the loop is to stop.
-    stopping: Option<Nanos>,
+    stopping: Stopping,
     pub failed: Option<Failed>,
 }
 
@@ -89,7 +103,7 @@ impl<P: Protocol> Loop<P> {
             scratch: vec![0; READ_BYTES],
             housekeeping_due: Nanos(0),
             accept_again: false,
-            stopping: None,
+            stopping: Stopping::No,
             failed: None,
         }
     }
@@ -112,7 +126,7 @@ impl<P: Protocol> Loop<P> {
             }
         };
         self.door.stop();
-        // Its tasks roll back what they had open while the engine is here.
+        // Where it failed, its tasks roll back what they had open while the engine is here.
         self.tasks = Tasks::new(self.door.signal.clone());
         drop(entered);
         ended?;
@@ -150,6 +164,7 @@ impl<P: Protocol> Loop<P> {
         }
         self.run_tasks();
         self.station.machine.borrow_mut().settle_log()?;
+        self.station.machine.borrow_mut().go_on_with_checkpoint()?;
         self.flush(now);
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -176,6 +191,9 @@ impl<P: Protocol> Loop<P> {
         });
         if readable || machine.outbox.is_dirty() {
             return Duration::ZERO;
+        }
+        if machine.is_checkpointing() {
+            return CHECKPOINT_PAUSE;
         }
         let next =
             machine.alarms.next().map_or(self.housekeeping_due, |at| at.min(self.housekeeping_due));
@@ -281,7 +299,7 @@ impl<P: Protocol> Loop<P> {
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
         let congested = self.station.machine.borrow().congested;
         self.peers.all_crowded |= congested;
-        if most > self.network.outgoing_bytes_high || congested || self.stopping.is_some() {
+        if most > self.network.outgoing_bytes_high || congested || self.stopping != Stopping::No {
             return;
         }
         for _ in 0..JOBS_PER_TURN {
@@ -337,23 +355,28 @@ impl<P: Protocol> Loop<P> {
         }
     }
 
-    /// Whether the loop was told to stop and is done.
+    /// Whether the loop was told to stop and is done. First, commits that are under way here end:
+    /// their votes come in and their participants hear of it. Then everybody is told.
     fn has_stopped(&mut self) -> bool {
         if !self.door.is_stopping() {
             return false;
         }
         let now = self.station.machine.borrow().now();
-        let since = match self.stopping {
-            Some(since) => since,
-            None => {
-                self.stopping = Some(now);
-                self.say_farewell(now);
-                now
+        let late = |since: Nanos| now - since > STOPPING_AT_MOST;
+        if self.stopping == Stopping::No {
+            // Its tasks roll back what they had open.
+            self.tasks = Tasks::new(self.door.signal.clone());
+            self.stopping = Stopping::Settling(now);
+        }
+        if let Stopping::Settling(since) = self.stopping {
+            if self.station.machine.borrow().node.unfinished().0 > 0 && !late(since) {
+                return false;
             }
-        };
-        let machine = self.station.machine.borrow();
-        let done = machine.node.unfinished().1 == 0 && machine.outbox.waiting().0 == 0;
-        done || now - since > STOPPING_AT_MOST
+            self.stopping = Stopping::Leaving(now);
+            self.say_farewell(now);
+        }
+        let all_said = self.station.machine.borrow().outbox.waiting().0 == 0;
+        all_said || matches!(self.stopping, Stopping::Leaving(since) if late(since))
     }
 
     /// Gives a connection a place.

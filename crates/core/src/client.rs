@@ -14,9 +14,9 @@ use crate::actions::Action;
 use crate::bytes::SmallBytes;
 use crate::contract::{Later, Scan, Step};
 use crate::effects::{OpResult, Row};
-use crate::ids::{OpId, SpaceId, Txn};
+use crate::ids::{OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
-use crate::outcome::{Committed, Failure};
+use crate::outcome::{Committed, Doubt, Failure, Outcome};
 
 /// A task that a driver polls: a client, or a transaction body shipped to the data.
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -76,6 +76,12 @@ pub trait Engine {
     /// each operation. A driver that counts every operation need not offer it.
     fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
         let _ = run;
+    }
+    /// What has become of a transaction of this node whose commit was not answered in time. A
+    /// driver whose clients ask for none need not offer it.
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        let _ = txn;
+        Outcome::NotKnown(Doubt::Elsewhere)
     }
     /// An operation that is answered after this long.
     fn sleep(&self, duration: Nanos) -> OpId;

@@ -13,12 +13,13 @@ use std::fmt::Debug;
 use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
+use crate::checkpoint::Cursor;
 use crate::effects::{Address, Context, Row};
-use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
-use crate::outcome::{Committed, Failure};
+use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::recorder::Recorder;
-use crate::wire::Wire;
+use crate::wire::{Wire, WireError};
 
 /// What a protocol promises of the histories that it lets happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,6 +251,12 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// What has become of a transaction whose client was told [`Failure::Unknown`]. A protocol
+    /// that never says so need not offer it.
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        let _ = txn;
+        Outcome::NotKnown(Doubt::Forgotten)
+    }
 }
 
 /// The function of an action.
@@ -266,7 +273,7 @@ pub fn known_action(action: &Action, settings: &Settings) -> Result<ActionFn, Fa
 }
 
 /// The state machine of a repository.
-pub trait Participant<P: Protocol>: Clone + Debug {
+pub trait Participant<P: Protocol>: Debug {
     /// An empty repository.
     fn new(id: RepositoryId, settings: &Settings, rules: &P::Rules) -> Self;
     /// Called once, before anything else, and again after the last [`replay`](Self::replay): sets
@@ -278,6 +285,29 @@ pub trait Participant<P: Protocol>: Clone + Debug {
     fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>);
     /// Applies a record of an earlier life, in log order. Nothing is sent.
     fn replay(&mut self, record: P::Record, cx: &mut Context<'_, P>);
+    /// Begins a [checkpoint](crate::checkpoint) of the state after everything logged so far:
+    /// takes what must be of this very moment. `None`: the protocol has no checkpoints, and a node
+    /// keeps its whole log.
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        None
+    }
+    /// Appends the next piece to `out`, of about `bytes` bytes, or longer by one key; false, and
+    /// nothing is appended: there was no more. The repository may have changed since the last call.
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        let _ = (cursor, bytes, out);
+        false
+    }
+    /// Takes a piece of a checkpoint into an empty repository, or after the pieces before it. All
+    /// records after the checkpoint's position are [replayed](Self::replay) next; effects that the
+    /// pieces have already are left as they are.
+    ///
+    /// # Errors
+    /// The piece is of no checkpoint. Any bytes may be given; a repository that refused some is of
+    /// no more use.
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
+        let _ = (piece, cx);
+        Err(WireError::Variant { what: "piece: the protocol has none", at: 0, found: 0 })
+    }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
     /// The versions of every key, oldest first, as (space, key, versions), for histories.

@@ -8,6 +8,7 @@
 pub mod actions;
 pub mod bytes;
 pub mod catalog;
+pub mod checkpoint;
 pub mod client;
 pub mod contract;
 pub mod effects;
@@ -22,6 +23,7 @@ pub mod wire;
 pub use actions::{Action, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
+pub use checkpoint::{Checkpoint, Cursor};
 pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
 pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, OpResult, Role, Row, Work,
@@ -29,6 +31,6 @@ pub use effects::{
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use node::Node;
 pub use options::{Limits, Nanos, Settings, TxnOptions};
-pub use outcome::{Abort, Committed, Decision, Failure};
+pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use recorder::Recorder;
 pub use wire::{Reader, Wire, WireError};

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use crate::actions::Action;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
+use crate::checkpoint::Checkpoint;
 use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Step};
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
-use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
+use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
-use crate::outcome::{Committed, Failure};
+use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::recorder::Recorder;
+use crate::wire::{Reader, Wire, WireError};
 
 /// The state machines of one node under one protocol.
 #[derive(Clone, Debug)]
@@ -100,6 +102,55 @@ impl<P: Protocol> Node<P> {
             self.participants.iter_mut().find(|(id, _)| *id == repository)
         {
             participant.replay(record, &mut cx);
+        }
+    }
+
+    /// Begins a checkpoint of what this node's repositories are after everything logged so far.
+    /// `None`: the protocol has no checkpoints.
+    pub fn begin_checkpoint(&self, effects: &Effects<P>) -> Option<Checkpoint> {
+        let each = |(id, participant): &(RepositoryId, P::Participant)| {
+            participant.begin_checkpoint().map(|cursor| (*id, cursor))
+        };
+        let repositories = self.participants.iter().map(each).collect::<Option<Vec<_>>>()?;
+        Some(Checkpoint { covers: effects.logged, needs: None, repositories })
+    }
+
+    /// Appends the next piece of a checkpoint to `out`, of about `bytes` bytes. False, and nothing
+    /// is appended: there was no more, and [`Checkpoint::needs`] says when it counts.
+    pub fn checkpoint_piece(
+        &self,
+        checkpoint: &mut Checkpoint,
+        bytes: usize,
+        effects: &Effects<P>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let start = out.len();
+        while let Some((repository, cursor)) = checkpoint.repositories.first_mut() {
+            repository.encode(out);
+            let found = self.participants.iter().find(|(id, _)| id == repository);
+            if found.is_some_and(|(_, it)| it.checkpoint_piece(cursor, bytes, out)) {
+                return true;
+            }
+            out.truncate(start);
+            checkpoint.repositories.remove(0);
+        }
+        checkpoint.needs.get_or_insert(effects.logged);
+        false
+    }
+
+    /// Takes a piece of a checkpoint; call in their order, before [`replay`](Self::replay). A piece
+    /// of a repository that does not live here is passed over.
+    ///
+    /// # Errors
+    /// The piece is of no checkpoint. Any bytes may be given.
+    pub fn restore(&mut self, piece: &[u8], effects: &mut Effects<P>) -> Result<(), WireError> {
+        let mut input = Reader::new(piece);
+        let repository = RepositoryId::decode(&mut input)?;
+        let mut cx = context!(self, Role::Repository(repository), effects);
+        let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
+        match found {
+            Some((_, participant)) => participant.restore(input.take(input.left())?, &mut cx),
+            None => Ok(()),
         }
     }
 
@@ -262,6 +313,15 @@ impl<P: Protocol> Node<P> {
     /// Writes the transactions that have not ended into the history.
     pub fn record_running(&self, recorder: &mut Recorder) {
         self.coordinator.record_running(recorder);
+    }
+
+    /// What has become of a transaction that this node's client was told nothing of; see
+    /// [`Coordinator::outcome`].
+    pub fn outcome(&self, txn: TxnId) -> Outcome {
+        match txn.node == self.id {
+            true => self.coordinator.outcome(txn),
+            false => Outcome::NotKnown(Doubt::Elsewhere),
+        }
     }
 
     /// Transactions whose end is not yet known everywhere: at the coordinator, and in doubt at

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::ids::Timestamp;
+use crate::ids::{Timestamp, TxnId};
 
 /// Why a transaction was aborted. Every reason but [`Abort::Rollback`] and the limits is about
 /// concurrency or failures, and running the transaction again may succeed.
@@ -57,10 +57,14 @@ pub enum Failure {
         after_ms: u64,
     },
     /// The commit was sent, and its answer never came: it may or may not have taken effect.
-    #[error("the outcome is unknown: the commit was sent and not answered within {after_ms} ms")]
+    #[error(
+        "the outcome of {txn} is unknown: the commit was sent and not answered within {after_ms} ms"
+    )]
     Unknown {
         /// How long was waited, in milliseconds.
         after_ms: u64,
+        /// The transaction, to be asked about later.
+        txn: TxnId,
     },
     /// A key, a value or the transaction is larger than the limit.
     #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
@@ -91,6 +95,34 @@ impl Failure {
     pub fn is_retryable(&self) -> bool {
         matches!(self, Failure::Aborted(reason) if *reason != Abort::Rollback)
     }
+}
+
+/// What has become of a transaction whose commit was not answered in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of its writes took effect.
+    Committed(Committed),
+    /// It had no effect, and never will.
+    Aborted(Abort),
+    /// Still not known, or not any more.
+    NotKnown(Doubt),
+}
+
+/// Why an outcome is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Doubt {
+    /// Its coordinator still asks for the votes, for as long as it lives.
+    #[error("not all of its repositories have answered yet; ask again later")]
+    UnderWay,
+    /// Its coordinator does not remember it.
+    #[error(
+        "it is not among those remembered: it was answered, never begun, or long ago; \
+         read what it wrote"
+    )]
+    Forgotten,
+    /// Another coordinator ran it.
+    #[error("it was begun by another process, which alone remembers it; read what it wrote")]
+    Elsewhere,
 }
 
 /// What a committed transaction is told.

@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::bytes::SmallBytes;
@@ -349,6 +350,24 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
+impl<T: Wire, const N: usize> Wire for SmallVec<[T; N]>
+where
+    [T; N]: smallvec::Array<Item = T>,
+{
+    const LEAST_BYTES: usize = u32::LEAST_BYTES;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_list(self, out);
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<SmallVec<[T; N]>, WireError> {
+        let count = input.count(T::LEAST_BYTES)?;
+        (0..count).map(|_| T::decode(input)).collect()
+    }
+}
+
 impl<T: Wire> Wire for Vec<T> {
     const LEAST_BYTES: usize = u32::LEAST_BYTES;
 
@@ -377,6 +396,19 @@ impl<T: Wire> Wire for Arc<[T]> {
 
     fn decode(input: &mut Reader<'_>) -> Result<Arc<[T]>, WireError> {
         Vec::decode(input).map(Arc::from)
+    }
+}
+
+impl<T: Wire> Wire for Box<T> {
+    const LEAST_BYTES: usize = T::LEAST_BYTES;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        T::encode(self, out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Box<T>, WireError> {
+        T::decode(input).map(Box::new)
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use muesli_core::{Outcome, TxnId};
+
 use crate::db::{Db, Transaction};
 use crate::error::Error;
 use crate::transaction::Tx;
@@ -40,6 +42,14 @@ impl Blocking {
     /// As there.
     pub fn begin(&self) -> Result<Transaction, Error> {
         block_on(self.db.begin())
+    }
+
+    /// See [`Db::outcome`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
+        block_on(self.db.outcome(txn))
     }
 }
 

@@ -6,9 +6,12 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use muesli_core::client::{self, Task};
-use muesli_core::{Abort, Catalog, Nanos, SpaceOptions, Timestamp, TxnOptions};
+use muesli_core::{
+    Abort, Catalog, Doubt, Nanos, Outcome, SpaceOptions, Timestamp, TxnId, TxnOptions,
+};
 
 use crate::embedded::Report;
 use crate::error::Error;
@@ -96,7 +99,9 @@ impl Db {
         retry: Retry,
         away: Option<Box<dyn Away>>,
     ) -> Db {
-        let (sessions, turn) = (AtomicU64::new(0), AtomicUsize::new(0));
+        // Histories of several databases of a process tell their sessions apart.
+        let first_session = away.as_ref().map_or(0, |_| database << 32);
+        let (sessions, turn) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
         let conflicts = Default::default();
         let inner = Arc::new(Inner { database, catalog, retry, sessions, turn, conflicts, away });
@@ -268,11 +273,19 @@ impl Db {
     async fn pause(&self, attempts: u32) -> Result<(), Error> {
         let retry = &self.inner.retry;
         let most = retry.pause.saturating_mul(1 << attempts.min(20)).min(retry.pause_max);
+        let random = client::with(self.inner.database, |engine| engine.random());
+        let nanos = random.ok_or(Error::Closed)? % (most.as_nanos() as u64).max(1);
+        self.sleep(Duration::from_nanos(nanos)).await
+    }
+
+    /// Waits this long, by the clock of the loop that this task runs on.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], also where the task is on no loop of the database.
+    pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
         let database = self.inner.database;
-        let op = client::with(database, |engine| {
-            let nanos = engine.random() % (most.as_nanos() as u64).max(1);
-            engine.sleep(Nanos(nanos))
-        });
+        let nanos = Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1));
+        let op = client::with(database, |engine| engine.sleep(nanos));
         wait(database, op.ok_or(Error::Closed)?).await.map(|_| ())
     }
 
@@ -292,6 +305,29 @@ impl Db {
             (begun.ok_or(Error::Closed)??, Some(Box::new((self.clone(), home))))
         };
         Ok(Transaction { tx: Tx { database, txn, away }, db: self.clone(), ended: false })
+    }
+
+    /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on
+    /// without anybody waiting, so that asking again later may tell more.
+    ///
+    /// It is remembered by this process, until the database is closed, and of the newest ten
+    /// thousand such transactions of a loop. Once told, an outcome does not change.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
+        let database = self.inner.database;
+        let ask = move || client::with(database, |engine| engine.outcome(txn));
+        if self.inner.away.is_none() {
+            return ask().ok_or(Error::Closed);
+        }
+        for home in 0..self.loops() {
+            match self.run_on(home, async move || ask()).await?.ok_or(Error::Closed)? {
+                Outcome::NotKnown(Doubt::Elsewhere) => {}
+                known => return Ok(known),
+            }
+        }
+        Ok(Outcome::NotKnown(Doubt::Elsewhere))
     }
 
     /// Runs a task on one of the database's loops, there where its transactions cost function

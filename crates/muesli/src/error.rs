@@ -1,7 +1,7 @@
 //! What can go wrong, said so that one knows what to do.
 
 use muesli_core::catalog::CatalogError;
-use muesli_core::{Abort, Failure};
+use muesli_core::{Abort, Failure, TxnId};
 use thiserror::Error;
 
 /// The error of an operation or a transaction.
@@ -23,15 +23,17 @@ pub enum Error {
         /// How long was waited, in milliseconds.
         after_ms: u64,
     },
-    /// The commit was sent and not answered: it may or may not have taken effect. Read what it
-    /// wrote before trying again.
+    /// The commit was sent and not answered: it may or may not have taken effect.
+    /// [`Db::outcome`](crate::Db::outcome) tells later.
     #[error(
-        "the outcome is unknown: the commit was not answered within {after_ms} ms; \
-         read what it wrote before trying again"
+        "the outcome of {txn} is unknown: the commit was not answered within {after_ms} ms; \
+         ask for its outcome, or read what it wrote, before trying again"
     )]
     Unknown {
         /// How long was waited, in milliseconds.
         after_ms: u64,
+        /// The transaction, as [`Db::outcome`](crate::Db::outcome) takes it.
+        txn: TxnId,
     },
     /// Larger than a limit; nothing was sent.
     #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
@@ -90,7 +92,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Aborted(reason) => Error::Conflict { reason, attempts: 1 },
             Failure::Timeout { after_ms } => Error::Timeout { after_ms },
-            Failure::Unknown { after_ms } => Error::Unknown { after_ms },
+            Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },
             Failure::Ended => Error::Ended,
             Failure::ReadOnly => Error::ReadOnly,

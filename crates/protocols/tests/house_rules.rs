@@ -38,15 +38,17 @@ const ALLOWED: [(&str, &str, &str); 1] = [(
 )];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
+    ("peers", &[]),
     ("core", &[]),
     ("log", &[]),
+    ("group", &["core"]),
     ("protocols", &["core"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
     ("cluster", &["core", "log", "protocols"]),
     ("muesli", &["core", "log", "protocols", "sim", "check", "cluster"]),
-    ("workloads", &["core", "log", "protocols", "sim", "check", "cluster", "muesli"]),
+    ("workloads", &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli"]),
     ("cli", &["core", "log", "protocols", "sim", "check", "cluster", "muesli", "workloads"]),
 ];
 

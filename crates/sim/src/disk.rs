@@ -29,10 +29,21 @@ impl Default for DiskSpeed {
     }
 }
 
-/// One node's log of records `R`.
+/// A checkpoint on a disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredCheckpoint {
+    /// How many records of the log it stands for.
+    pub covers: usize,
+    /// Its pieces, in order.
+    pub pieces: Vec<Vec<u8>>,
+}
+
+/// One node's log of records `R`, and the checkpoint beside it.
 #[derive(Debug)]
 pub struct Disk<R> {
+    /// Those after the checkpoint.
     records: Vec<R>,
+    checkpoint: Option<StoredCheckpoint>,
     /// How many records were appended and not lost.
     appended: usize,
     /// Whether the records themselves are kept, and not only their number.
@@ -54,6 +65,7 @@ impl<R> Disk<R> {
     pub fn new(speed: DiskSpeed, random: Random) -> Self {
         Disk {
             records: Vec::new(),
+            checkpoint: None,
             appended: 0,
             keeps: true,
             stable: 0,
@@ -126,9 +138,17 @@ impl<R> Disk<R> {
             _ => self.random.between(0, waiting),
         };
         self.stable += kept as usize;
-        self.records.truncate(self.stable);
+        let dropped = self.dropped();
+        self.records.truncate(self.stable - dropped);
         self.appended = self.stable;
         (self.syncing, self.unsynced_bytes) = (None, 0);
+    }
+
+    /// The disk is replaced by an empty one. Its node must have [crashed](Self::crash).
+    pub fn lose(&mut self) {
+        self.records.clear();
+        self.checkpoint = None;
+        (self.appended, self.stable) = (0, 0);
     }
 
     /// From now on a sync takes `factor` times as long; 1 is the usual speed.
@@ -136,7 +156,30 @@ impl<R> Disk<R> {
         self.slowdown = factor.max(1);
     }
 
-    /// The records, oldest first; after a crash, those that survived it.
+    /// Publishes a checkpoint, whole, and drops the records that it stands for.
+    ///
+    /// # Panics
+    /// If these are not all stable, or were dropped before.
+    pub fn publish(&mut self, checkpoint: StoredCheckpoint) {
+        assert!(checkpoint.covers <= self.stable, "a checkpoint of records that may be lost");
+        let dropped = self.dropped();
+        if self.keeps {
+            drop(self.records.drain(..checkpoint.covers - dropped));
+        }
+        self.checkpoint = Some(checkpoint);
+    }
+
+    /// How many records were dropped for the checkpoint.
+    fn dropped(&self) -> usize {
+        self.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.covers)
+    }
+
+    /// The checkpoint, if there is one.
+    pub fn checkpoint(&self) -> Option<&StoredCheckpoint> {
+        self.checkpoint.as_ref()
+    }
+
+    /// The records after the checkpoint, oldest first; after a crash, those that survived it.
     pub fn records(&self) -> &[R] {
         &self.records
     }

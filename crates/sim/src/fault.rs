@@ -16,6 +16,10 @@ use crate::time::Span;
 pub enum Fault {
     /// The node loses everything that was not stable; the repair starts it anew.
     Crash(NodeId),
+    /// The same, and its disk is gone with all that was on it: the repair brings an empty one.
+    LoseDisk(NodeId),
+    /// The node's next sync fails, and so the node stops; the repair starts it anew.
+    FailSync(NodeId),
     /// Client number so-and-so is gone in the middle of what it does; the repair begins a new one.
     Vanish(u32),
     /// Nothing passes between these nodes and the others, in the given direction.
@@ -60,11 +64,15 @@ pub enum FaultKind {
     Disk,
     /// Clocks leap and drift.
     Skew,
+    /// A node loses its disk. Only where others keep the same data; never two in a run.
+    Loss,
+    /// Syncs fail.
+    Sync,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [FaultKind; 7] = [
+    pub const ALL: [FaultKind; 9] = [
         FaultKind::Crash,
         FaultKind::Client,
         FaultKind::Partition,
@@ -72,6 +80,8 @@ impl FaultKind {
         FaultKind::Pause,
         FaultKind::Disk,
         FaultKind::Skew,
+        FaultKind::Loss,
+        FaultKind::Sync,
     ];
 
     /// Its name.
@@ -84,6 +94,8 @@ impl FaultKind {
             FaultKind::Pause => "pause",
             FaultKind::Disk => "disk",
             FaultKind::Skew => "skew",
+            FaultKind::Loss => "loss",
+            FaultKind::Sync => "sync",
         }
     }
 }
@@ -109,6 +121,11 @@ impl FaultKinds {
         FaultKinds(kinds)
     }
 
+    /// These kinds but one.
+    pub fn without(&self, kind: FaultKind) -> Self {
+        FaultKinds(self.0.iter().copied().filter(|other| *other != kind).collect())
+    }
+
     /// The kinds, in the order of [`FaultKind::ALL`].
     pub fn as_slice(&self) -> &[FaultKind] {
         &self.0
@@ -121,14 +138,14 @@ pub enum FaultError {
     /// An unknown kind.
     #[error(
         "`{0}` is no kind of fault: expected none, all, or some of crash, client, partition, link, \
-         pause, disk, skew, with commas between"
+         pause, disk, skew, loss, sync, with commas between"
     )]
     Kind(String),
     /// An unknown fault.
     #[error(
-        "`{0}` is no fault: expected one of `crash n3`, `vanish 7`, `partition n0,n1`, \
-         `partition-out n0`, `partition-in n0`, `break n1 n4`, `pause n2`, `slow n2 x8`, \
-         `disk n2 x30`, `skew n1 +35ms -200ppm`"
+        "`{0}` is no fault: expected one of `crash n3`, `lose n3`, `fail-sync n3`, `vanish 7`, \
+         `partition n0,n1`, `partition-out n0`, `partition-in n0`, `break n1 n4`, `pause n2`, \
+         `slow n2 x8`, `disk n2 x30`, `skew n1 +35ms -200ppm`"
     )]
     Fault(String),
 }
@@ -168,6 +185,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Crash(node) => write!(out, "crash n{}", node.0),
+            Fault::LoseDisk(node) => write!(out, "lose n{}", node.0),
+            Fault::FailSync(node) => write!(out, "fail-sync n{}", node.0),
             Fault::Vanish(client) => write!(out, "vanish {client}"),
             Fault::Partition(direction, nodes) => {
                 let names: Vec<String> = nodes.iter().map(|node| format!("n{}", node.0)).collect();
@@ -210,6 +229,8 @@ fn parse(text: &str) -> Option<Fault> {
     };
     match words[..] {
         ["crash", crashed] => Some(Fault::Crash(node(crashed)?)),
+        ["lose", lost] => Some(Fault::LoseDisk(node(lost)?)),
+        ["fail-sync", failing] => Some(Fault::FailSync(node(failing)?)),
         ["vanish", client] => Some(Fault::Vanish(client.parse().ok()?)),
         ["partition", names] => isolated(Direction::Both, names),
         ["partition-out", names] => isolated(Direction::Out, names),
@@ -242,7 +263,7 @@ mod tests {
 
     #[test]
     fn kinds_read_back() {
-        for text in ["none", "all", "crash", "client,partition,skew", "link,disk"] {
+        for text in ["none", "all", "crash", "client,partition,skew", "link,disk", "loss,sync"] {
             assert_eq!(text.parse::<FaultKinds>().map(|kinds| kinds.to_string()), Ok(text.into()));
         }
         let mixed = "skew, crash,crash".parse::<FaultKinds>();

@@ -16,6 +16,7 @@
 //! to it, an unknown suffix of what it had said, and an unknown suffix of the records that were
 //! not stable, none of which anybody had been told of.
 
+mod checkpoints;
 mod clients;
 mod faults;
 mod host;
@@ -41,7 +42,7 @@ use crate::fault::Fault;
 use crate::network::{Arrival, Epoch, Network};
 use crate::plan::Plan;
 use crate::queue::EventQueue;
-use crate::random::Seed;
+use crate::random::{Random, Seed};
 use crate::time::{Span, VirtualTime};
 use crate::trace::{Line, Trace};
 
@@ -77,8 +78,14 @@ pub struct World<P: Protocol> {
     patience: Span,
     reconnect_every: Span,
     plan: Plan,
+    checkpoint_every: Option<Span>,
+    /// When each host begins its checkpoints, and how large their pieces are.
+    checkpoint_chances: Vec<Random>,
+    skips_a_record: bool,
     /// How many faults keep each host down.
     crashes: Vec<u32>,
+    /// Nodes whose next sync fails, and whether it has.
+    failing_syncs: BTreeMap<NodeId, bool>,
     /// How many faults keep a link broken.
     held_broken: BTreeMap<(NodeId, NodeId), u32>,
     trace: Trace,
@@ -103,6 +110,8 @@ enum Event<M> {
     Reconnect(NodeId, NodeId),
     /// A lane has been blocked for as long as its ends wait.
     GivenUp { from: NodeId, to: NodeId, since: VirtualTime },
+    /// Time for a host to begin a checkpoint.
+    Checkpoint(usize),
     /// The fault with this number in the plan.
     Fault(usize),
     /// Its repair.
@@ -145,13 +154,18 @@ impl<P: Protocol> World<P> {
             patience: setup.patience,
             reconnect_every: setup.reconnect_every,
             plan: setup.plan,
+            checkpoint_every: setup.checkpoint_every,
+            checkpoint_chances: Vec::new(),
+            skips_a_record: setup.skips_a_record_at_replay,
             crashes: vec![0; hosts],
+            failing_syncs: BTreeMap::new(),
             held_broken: BTreeMap::new(),
             trace,
             messages: 0,
             database,
         };
         world.schedule_plan();
+        world.schedule_checkpoints();
         (0..hosts).for_each(|place| world.start_node(place));
         Ok(world)
     }
@@ -199,6 +213,7 @@ impl<P: Protocol> World<P> {
             Event::Synced { place, incarnation } => self.synced(place, incarnation),
             Event::Reconnect(first, second) => self.reconnect(first, second),
             Event::GivenUp { from, to, since } => self.give_up(from, to, since),
+            Event::Checkpoint(place) => self.begin_checkpoint(place),
             Event::Fault(number) => self.inflict(number),
             Event::Repair(number) => self.repair(number),
         }
@@ -220,7 +235,7 @@ impl<P: Protocol> World<P> {
     }
 
     fn synced(&mut self, place: usize, incarnation: u32) {
-        if !self.is_alive(place, incarnation) {
+        if !self.is_alive(place, incarnation) || self.fail_sync(NodeId(place as u32)) {
             return;
         }
         let mut host = self.stations[place].host.borrow_mut();
@@ -295,7 +310,9 @@ impl<P: Protocol> World<P> {
 fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let mut disk = Disk::new(setup.disk, disk_seed.stream());
-    if !setup.plan.faults().iter().any(|timed| matches!(timed.fault, Fault::Crash(_))) {
+    let crashes =
+        |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::LoseDisk(_) | Fault::FailSync(_));
+    if !setup.plan.faults().iter().any(|timed| crashes(&timed.fault)) {
         disk.keep_nothing();
     }
     let random = setup.seed.split("host").nth(place.into()).stream();

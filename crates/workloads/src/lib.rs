@@ -2,12 +2,13 @@
 //!
 //! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`] and
 //! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
-//! them, and [`history`] turns what was recorded into what the checker judges. A [`trial`] does
-//! all of that with one seed.
+//! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
+//! the checker judges. A [`trial`] does all of that with one seed.
 
 pub mod append;
 pub mod bank;
 pub mod chance;
+pub mod connected;
 pub mod distribution;
 pub mod embedded;
 pub mod history;

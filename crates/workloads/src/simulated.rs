@@ -16,6 +16,8 @@ use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
+use muesli_group::Grouped;
+use muesli_group::layout::{self, TooFewNodes};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
@@ -41,6 +43,9 @@ pub(crate) const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
+/// Groups drop their entries this often, so that short runs see it.
+pub const COMPACT_EVERY: u64 = 150;
+
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
 pub struct Simulated {
@@ -64,10 +69,30 @@ pub struct Simulated {
     pub pause_most: Span,
     /// Whether records are logged, to survive crashes.
     pub logging: bool,
+    /// What becomes of the logs.
+    pub upkeep: Upkeep,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text.
     pub trace: bool,
+}
+
+/// What keeps the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// How many nodes keep each repository, by agreeing on its log.
+    pub group: u16,
+    /// How often each node begins a checkpoint, on average; `None`: never.
+    pub checkpoint_every: Option<Span>,
+    /// A mistake, to see it noticed: a start leaves one record out.
+    pub skips_a_record_at_replay: bool,
+}
+
+impl Default for Upkeep {
+    /// Each repository on one node, with a log that is never cut.
+    fn default() -> Upkeep {
+        Upkeep { group: 1, checkpoint_every: None, skips_a_record_at_replay: false }
+    }
 }
 
 /// What a simulated run gave.
@@ -94,6 +119,9 @@ pub enum SimulationError {
     /// A setup that cannot be.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// Groups that do not fit.
+    #[error(transparent)]
+    Groups(#[from] TooFewNodes),
     /// A protocol that there is not.
     #[error(transparent)]
     Protocol(#[from] UnknownProtocol),
@@ -133,7 +161,13 @@ impl Choice for Chosen<'_> {
     type Output = Result<SimulatedOutcome, SimulationError>;
 
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
-        run_protocol::<P>(self.workload, self.plan, rules, self.tallies)
+        let size = self.plan.upkeep.group;
+        if size <= 1 {
+            return run_protocol::<P>(self.workload, self.plan, rules, self.tallies);
+        }
+        let rules = muesli_group::Rules { inner: rules, size, ..muesli_group::Rules::default() };
+        let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
+        run_protocol::<Grouped<P>>(self.workload, self.plan, rules, self.tallies)
     }
 }
 
@@ -203,6 +237,9 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
         setup.settings.logging = plan.logging;
+        setup.replicated = plan.upkeep.group > 1;
+        setup.checkpoint_every = plan.upkeep.checkpoint_every;
+        setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;
         setup.history = plan.history;
         setup.trace_text = plan.trace;
@@ -335,7 +372,10 @@ fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog,
     if !(1..=repositories.max(1)).contains(&nodes) {
         return Err(SimulationError::Nodes { nodes, repositories });
     }
-    let homes: Vec<_> = (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect();
+    let homes: Vec<_> = match plan.upkeep.group {
+        0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
+        size => layout::homes(repositories as u16, size, nodes as u32)?,
+    };
     let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
     let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
     for (name, options) in workload.spaces() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
-use muesli_sim::fault::FaultKinds;
+use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -23,7 +23,7 @@ use crate::embedded::Length;
 use crate::history::by_lists;
 use crate::parameters::ParameterError;
 use crate::registry::{self, Description};
-use crate::simulated::{self, ENDS, Simulated, SimulatedOutcome, SimulationError, promise};
+use crate::simulated::{self, ENDS, Simulated, SimulatedOutcome, SimulationError, Upkeep, promise};
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Check};
 
@@ -44,6 +44,8 @@ pub struct Trial {
     pub clients: u32,
     /// At least so many transactions are run.
     pub transactions_least: u64,
+    /// How many nodes keep each repository.
+    pub group: u16,
     /// What may go wrong.
     pub faults: FaultKinds,
     /// What goes wrong instead of what the seed draws.
@@ -175,11 +177,16 @@ impl Trial {
             // The loader is one too.
             clients: self.clients + 1,
             horizon,
-            kinds: self.faults.clone(),
+            kinds: match self.group {
+                1 => self.faults.without(FaultKind::Loss),
+                _ => self.faults.clone(),
+            },
             faults_max: if self.faults == FaultKinds::NONE { 0 } else { FAULTS_MOST },
         };
         let plan = self.plan.clone().unwrap_or_else(|| shape.draw(Seed::new(seed)));
         let run = plan.horizon().as_nanos();
+        let part = chance.between(3, 40);
+        let checkpoint_every = (part < 30).then(|| Span::from_nanos(run / part));
         Simulated {
             protocol: self.protocol.clone(),
             nodes: self.nodes,
@@ -191,6 +198,7 @@ impl Trial {
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos(run / TRANSACTIONS_A_CLIENT),
             logging: true,
+            upkeep: Upkeep { group: self.group, checkpoint_every, skips_a_record_at_replay: false },
             history: true,
             trace: false,
         }

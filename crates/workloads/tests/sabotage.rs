@@ -16,7 +16,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{Simulated, run_protocol};
+use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
 
@@ -57,6 +57,7 @@ fn noticed_under<P: Protocol>(
             transactions_least: 0,
             pause_most: Span::from_micros(300),
             logging: true,
+            upkeep: Upkeep::default(),
             history: true,
             trace: false,
         };

@@ -9,7 +9,7 @@ use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
-use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::{AnyWorkload, Check};
 use muesli_workloads::{history, registry};
@@ -91,6 +91,7 @@ fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
         transactions_least: 200,
         pause_most: Span::from_millis(4),
         logging: true,
+        upkeep: Upkeep::default(),
         history: true,
         trace: false,
     };
@@ -140,6 +141,7 @@ fn what_cannot_be_simulated_is_refused() {
             transactions_least: 0,
             pause_most: Span::ZERO,
             logging: false,
+            upkeep: Upkeep::default(),
             history: false,
             trace: false,
         };

@@ -24,6 +24,19 @@ impl ScalarClock {
         ScalarClock { repository, committed: zero, served: zero, promised: zero, heard: zero }
     }
 
+    /// What it knows: committed, served, promised, heard.
+    pub fn known(&self) -> [Timestamp; 4] {
+        [self.committed, self.served, self.promised, self.heard]
+    }
+
+    /// Learns what another clock of this repository [knew](Self::known).
+    pub fn learn(&mut self, [committed, served, promised, heard]: [Timestamp; 4]) {
+        self.apply(committed);
+        self.serve(served);
+        self.promise(promised);
+        self.hear(heard);
+    }
+
     /// The timestamp of the last transaction applied here (SCORe: commitId).
     #[inline]
     pub fn committed(&self) -> Timestamp {

@@ -12,6 +12,7 @@ use crate::bytes::SmallBytes;
 use crate::ids::{RepositoryId, SpaceId};
 use crate::parts::vector_clock::{Number, VectorClock};
 use crate::parts::watermark::Bound;
+use crate::wire::{Reader, Wire, WireError};
 
 /// A key, with its space.
 pub type LoggedKey = (SpaceId, SmallBytes);
@@ -97,7 +98,7 @@ impl CommitLog {
         counter: u64,
     ) -> Option<&VectorClock> {
         let from = (Number { counter, ..Number::ZERO }, 0);
-        let to = (Number { counter: counter + 1, ..Number::ZERO }, 0);
+        let to = (Number { counter: counter.saturating_add(1), ..Number::ZERO }, 0);
         let wrote = |entry: &&Entry| entry.keys.iter().any(|(s, k)| *s == space && k == key);
         self.entries.range(from..to).map(|(_, entry)| entry).find(wrote).map(|entry| &entry.vector)
     }
@@ -114,6 +115,28 @@ impl CommitLog {
             self.collected_to = number;
         }
         self.collected_to
+    }
+
+    /// Appends all of it, for a checkpoint.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let entry = |entry: &Entry| (entry.vector.clone(), entry.keys.clone());
+        self.entries.values().map(entry).collect::<Vec<_>>().encode(out);
+        (self.most_recent.clone(), self.collected.clone(), self.collected_to).encode(out);
+    }
+
+    /// Takes over what another log of this repository [appended](Self::encode).
+    ///
+    /// # Errors
+    /// The bytes are no log.
+    pub fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
+        for (vector, keys) in Vec::<(VectorClock, Vec<LoggedKey>)>::decode(input)? {
+            self.add(vector, keys);
+        }
+        let (most_recent, collected, collected_to) = Wire::decode(input)?;
+        self.most_recent.join(&most_recent);
+        self.collected.join(&collected);
+        self.collected_to = collected_to;
+        Ok(())
     }
 
     /// How many commits are kept.
@@ -208,7 +231,12 @@ mod tests {
             }
             prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
             log.collect(&low);
-            prop_assert_eq!(log.visible_to(&reader, &answered), wanted);
+            prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
+            let (mut bytes, mut restored) = (Vec::new(), CommitLog::new(ME));
+            log.encode(&mut bytes);
+            restored.restore(&mut Reader::new(&bytes)).unwrap();
+            prop_assert_eq!(restored.visible_to(&reader, &answered), wanted);
+            prop_assert_eq!(restored.len(), log.len());
         }
     }
 }

@@ -47,6 +47,17 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
         self.entries.front().map(|entry| entry.at)
     }
 
+    /// The timestamp at which a transaction waits for its turn, if it does and is ready.
+    pub fn ready_at(&self, txn: T) -> Option<K> {
+        let found = self.entries.iter().find(|entry| entry.ready && entry.txn == txn);
+        found.map(|entry| entry.at)
+    }
+
+    /// Whether some transaction stands at `at`.
+    pub fn is_taken(&self, at: K) -> bool {
+        self.entries.iter().any(|entry| entry.at == at)
+    }
+
     /// Enters a pending transaction at its proposed timestamp.
     ///
     /// # Panics

@@ -9,6 +9,7 @@
 //! * [`votes`]: votes gathered from a known set, merged, decided once.
 //! * [`stamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
+//! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
 pub mod clock;
@@ -21,3 +22,4 @@ pub mod vector_clock;
 pub mod versions;
 pub mod votes;
 pub mod watermark;
+pub mod window;

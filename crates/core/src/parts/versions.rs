@@ -315,7 +315,7 @@ impl Versions {
     /// Frees every version older than the one that a snapshot at `low` reads.
     fn cut_below(&mut self, handle: Handle, low: Timestamp) {
         let entry = &mut self.entries[handle.slot as usize];
-        let mut rest = if entry.at <= low {
+        let rest = if entry.at <= low {
             std::mem::replace(&mut entry.older, NIL)
         } else {
             let mut place = entry.older;
@@ -327,6 +327,11 @@ impl Versions {
                 None => NIL,
             }
         };
+        self.free_chain(rest);
+    }
+
+    /// Frees an older version and all that are older than it.
+    fn free_chain(&mut self, mut rest: u32) {
         while rest != NIL {
             let older = &mut self.older[rest as usize];
             older.value = None;
@@ -347,7 +352,7 @@ impl Versions {
         let entry = self.entry_mut(handle);
         entry.generation = entry.generation.wrapping_add(1);
         let key = std::mem::replace(&mut entry.key, SmallBytes::EMPTY);
-        entry.value = None;
+        (entry.value, entry.at) = (None, Timestamp::ZERO);
         assert_eq!(entry.older, NIL, "removed with versions left");
         let hash = self.hasher.hash_one(&key);
         let found = self.index.find_entry(hash, |&slot| slot == handle.slot);
@@ -426,6 +431,10 @@ impl Versions {
         entry
     }
 }
+
+mod chains;
+
+pub use chains::Chain;
 
 #[cfg(test)]
 #[path = "versions_tests.rs"]

@@ -1,10 +1,12 @@
 //! Votes: gathered from a known set of voters, merged by a rule of the protocol's own, complete
 //! once.
 
+use smallvec::SmallVec;
+
 /// Votes `V` of the voters `K`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Votes<K, V> {
-    votes: Vec<(K, Option<V>)>,
+    votes: SmallVec<[(K, Option<V>); 3]>,
     missing: usize,
 }
 
@@ -22,7 +24,7 @@ pub enum Counted {
 impl<K: Copy + PartialEq, V: Clone> Votes<K, V> {
     /// Waits for `voters`, each once.
     pub fn from_voters(voters: impl IntoIterator<Item = K>) -> Votes<K, V> {
-        let votes: Vec<_> = voters.into_iter().map(|voter| (voter, None)).collect();
+        let votes: SmallVec<_> = voters.into_iter().map(|voter| (voter, None)).collect();
         Votes { missing: votes.len(), votes }
     }
 

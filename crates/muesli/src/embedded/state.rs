@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::{
     Action, Committed, Effect, Effects, Envelope, Failure, Later, Nanos, Node, OpId, OpResult,
-    Protocol, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Outcome, Protocol, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -343,6 +343,10 @@ impl<P: Protocol> Engine for State<P> {
         }
         run(machine);
         machine.perform();
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.machine.borrow().node.outcome(txn)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {

@@ -20,11 +20,18 @@ pub struct Keeper {
     stamps: Stamps<Reader>,
     /// Kept only where flags are compared instead of places.
     warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
+    /// Which versions at or below this are of the past was forgotten: each may be.
+    warped_below: Timestamp,
 }
 
 impl Keeper {
     pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
-        Keeper { rules, stamps: Stamps::new(hash_seed), warped: BTreeSet::new() }
+        Keeper {
+            rules,
+            stamps: Stamps::new(hash_seed),
+            warped: BTreeSet::new(),
+            warped_below: Timestamp::ZERO,
+        }
     }
 
     pub(super) fn rules(&self) -> &Rules {
@@ -93,7 +100,8 @@ impl Keeper {
         at: Timestamp,
         standing: &mut Standing,
     ) -> Result<(), Abort> {
-        if self.rules.by_flags && self.warped.contains(&(at, space, key.clone())) {
+        let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
+        if self.rules.by_flags && warped() {
             return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
         }
         let earliest = self.rules.before_the_earliest;
@@ -158,6 +166,7 @@ impl Keeper {
 
     pub(super) fn restarted(&mut self, ceiling: Timestamp) {
         self.stamps.raise_all(ceiling);
+        self.warped_below = ceiling;
     }
 
     pub(super) fn collect(&mut self, low: Timestamp) {

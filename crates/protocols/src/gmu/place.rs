@@ -66,9 +66,10 @@ impl CommitVector {
             return CommitVector { vector, counter };
         }
         let largest = owners.iter().map(|&owner| vector.get(owner).counter).max().unwrap_or(0);
-        let counter = largest + 1;
+        let counter = largest.saturating_add(1);
         for (voter, ballot) in ballots {
-            let own = if ballot.writes { counter } else { vector.get(*voter).counter + 1 };
+            let next = vector.get(*voter).counter.saturating_add(1);
+            let own = if ballot.writes { counter } else { next };
             vector.set(*voter, Number { counter: own, by: *txn });
         }
         CommitVector { vector, counter }

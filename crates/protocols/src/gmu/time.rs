@@ -9,6 +9,7 @@ use muesli_core::parts::vector_clock::{Number, VectorClock};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
+use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::{Ballot, CommitVector, Reads, Rules, Vectors};
@@ -61,7 +62,8 @@ impl VectorTime {
 
     /// The vote of a transaction known by `txn` that depends on `clock`.
     fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> Ballot {
-        self.last_prepared = self.last_prepared.max(clock.get(self.me).counter) + 1;
+        let known = clock.get(self.me).counter;
+        self.last_prepared = self.last_prepared.max(known).saturating_add(1);
         let unique = self.rules.unique_numbers;
         let by = if unique { txn } else { TxnId::default() };
         let mut vector = clock.clone();
@@ -233,7 +235,8 @@ impl Time<Vectors> for VectorTime {
         if logging || !self.queue.is_empty() {
             return None;
         }
-        let next = self.last_prepared.max(standing.snapshot.clock.get(self.me).counter) + 2;
+        let next = self.last_prepared.max(standing.snapshot.clock.get(self.me).counter);
+        let next = next.saturating_add(2);
         let by = Number::local(next, self.me).by;
         Some(self.ballot(&standing.snapshot.clock, by, true))
     }
@@ -256,6 +259,10 @@ impl Time<Vectors> for VectorTime {
         Reads::from_clock(place.vector.clone())
     }
 
+    fn low(&self) -> Reads {
+        Reads::from_clock(self.low.clone())
+    }
+
     /// Versions with the number collected last may be of others too, which are not visible to
     /// everybody yet; so it stops one before.
     fn collect(&mut self, low: &Reads) -> Timestamp {
@@ -265,4 +272,21 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn replay_ceiling(&mut self, _at: Timestamp) {}
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.last_prepared.encode(out);
+        self.log.encode(out);
+    }
+
+    fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
+        self.last_prepared = self.last_prepared.max(u64::decode(input)?);
+        self.log.restore(input)
+    }
+
+    fn can_enter(&self, txn: TxnId, yes: &Ballot, decided: Option<&CommitVector>) -> bool {
+        let proposed = self.turn(txn, &yes.vector);
+        let later = |turn| turn == proposed || turn > proposed && !self.queue.is_taken(turn);
+        !self.queue.is_taken(proposed)
+            && decided.is_none_or(|place| later(self.turn(txn, &place.vector)))
+    }
 }

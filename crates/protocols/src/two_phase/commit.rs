@@ -1,22 +1,28 @@
 //! The coordinator's commit: one step where one repository here is enough, else two phases.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Action, Catalog, Committed, Decision, Failure, Here, Nanos, OpId, OpResult,
-    RepositoryId, Role, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    Abort, Action, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult,
+    Outcome, RepositoryId, Role, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
 };
+use smallvec::SmallVec;
 
 use super::coordinator::{Context, Coordinator};
-use super::message::{Message, Prepare, Vote};
+use super::message::{Few, Message, Prepare, Repositories, Vote};
 use super::one_step::Alone;
 use super::time::{Snapshot, Time};
 use super::{Standing, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
+
+/// So many transactions of unknown outcome are remembered, the newest ones.
+const UNANSWERED_MAX: usize = 10_000;
+
+/// Something for each of a transaction's participants, by ascending repository.
+type Parts<T> = SmallVec<[(RepositoryId, T); 2]>;
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
@@ -25,7 +31,7 @@ pub(super) struct Committing<V: Variant> {
     id: TxnId,
     /// Whom to tell; nobody once told.
     op: Option<OpId>,
-    prepares: Vec<(RepositoryId, Arc<Prepare<V>>)>,
+    prepares: Parts<Arc<Prepare<V>>>,
     phase: Phase<V>,
     sent: Nanos,
     since: Nanos,
@@ -36,7 +42,7 @@ enum Phase<V: Variant> {
     /// Votes come in.
     Preparing(Votes<RepositoryId, V::Yes>),
     /// The votes decided; these have not acknowledged.
-    Deciding { decision: Decision<V::Place>, unacknowledged: Vec<RepositoryId> },
+    Deciding { decision: Decision<V::Place>, unacknowledged: Repositories },
 }
 
 impl<V: Variant> Coordinator<V> {
@@ -164,18 +170,18 @@ impl<V: Variant> Coordinator<V> {
         let whole = Prepare {
             txn: id,
             settled_below,
-            participants: Arc::new([]),
+            participants: Repositories::new(),
             snapshot,
             reader: V::reader(node, incarnation, txn),
             strict: slot.options.strict,
-            reads: vec![],
-            writes: vec![],
+            reads: Few::new(),
+            writes: Few::new(),
             scans: vec![],
             delayed: vec![],
         };
         let parts = divide(&slot.sets, &slot.delayed, &whole, cx.catalog);
-        let participants: Arc<[RepositoryId]> = parts.keys().copied().collect();
-        let prepares: Vec<_> = parts
+        let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
+        let prepares: Parts<_> = parts
             .into_iter()
             .map(|(repository, mut part)| {
                 part.participants = participants.clone();
@@ -199,7 +205,7 @@ impl<V: Variant> Coordinator<V> {
         vote: Vote<V>,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         let Phase::Preparing(votes) = &mut commit.phase else { return };
         let decision = match vote {
             Vote::No(reason) => Decision::Abort(reason),
@@ -214,8 +220,8 @@ impl<V: Variant> Coordinator<V> {
 
     /// The votes force a decision: the client hears it, and every participant.
     fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
-        let commit = self.committing.get_mut(&sequence).expect("a known commit");
-        let unacknowledged: Vec<_> = commit.prepares.iter().map(|(id, _)| *id).collect();
+        let commit = self.committing.get_mut(sequence).expect("a known commit");
+        let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
             let (txn, decision) = (commit.id, decision.clone());
             cx.send_to_repository(repository, Message::Decide { txn, decision });
@@ -240,18 +246,52 @@ impl<V: Variant> Coordinator<V> {
         if let Some(op) = op {
             self.end(txn, Some(id), status, at, cx);
             cx.complete(op, result);
+        } else {
+            self.learn_late(id, result, at, cx);
+        }
+    }
+
+    /// The end of a transaction is known after its client was told that nobody knows.
+    fn learn_late(
+        &mut self,
+        id: TxnId,
+        result: OpResult,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if let (Some(recorder), Some(at)) = (&mut cx.effects.recorder, at) {
+            recorder.applied(id, at);
+        }
+        let outcome = match result {
+            OpResult::Committed(committed) => Outcome::Committed(committed),
+            OpResult::Failed(Failure::Aborted(reason)) => Outcome::Aborted(reason),
+            other => unreachable!("a decision answers a commit, not with {other:?}"),
+        };
+        let Some(known) = self.unanswered.get_mut(&id.sequence) else { return };
+        *known = Some(outcome);
+    }
+
+    /// What has become of a commit that was not answered in time.
+    pub(super) fn outcome_of(&self, txn: TxnId) -> Outcome {
+        if txn.incarnation != self.incarnation {
+            return Outcome::NotKnown(Doubt::Elsewhere);
+        }
+        match self.unanswered.get(&txn.sequence) {
+            Some(Some(outcome)) => *outcome,
+            Some(None) => Outcome::NotKnown(Doubt::UnderWay),
+            None => Outcome::NotKnown(Doubt::Forgotten),
         }
     }
 
     pub(super) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {
-        let Some(commit) = self.committing.get_mut(&txn.sequence) else { return };
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         if commit.id != txn {
             return; // Of an earlier life.
         }
         let Phase::Deciding { unacknowledged, .. } = &mut commit.phase else { return };
-        unacknowledged.retain(|&other| other != repository);
+        unacknowledged.retain(|other| *other != repository);
         if unacknowledged.is_empty() {
-            self.committing.remove(&txn.sequence);
+            self.committing.remove(txn.sequence);
         }
     }
 
@@ -289,7 +329,11 @@ impl<V: Variant> Coordinator<V> {
         let after_ms = settings.give_up_after.as_millis();
         for (txn, id, op) in given_up {
             self.end(txn, Some(id), Status::Unknown, None, cx);
-            cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms }));
+            self.unanswered.insert(id.sequence, None);
+            if self.unanswered.len() > UNANSWERED_MAX {
+                self.unanswered.pop_first();
+            }
+            cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms, txn: id }));
         }
     }
 }
@@ -301,27 +345,27 @@ fn divide<V: Variant>(
     delayed: &[(SpaceId, SmallBytes, Action)],
     empty: &Prepare<V>,
     catalog: &Catalog,
-) -> BTreeMap<RepositoryId, Prepare<V>> {
-    let mut parts: BTreeMap<RepositoryId, Prepare<V>> = BTreeMap::new();
+) -> Parts<Prepare<V>> {
+    let mut parts = Parts::new();
     if V::EVERYBODY_TAKES_PART {
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         parts.extend(all.map(|repository| (repository, empty.clone())));
     }
     for read in &sets.reads {
         for replica in catalog.replicas_of(catalog.partition(read.space, &read.key)) {
-            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            let part = part_of(&mut parts, replica, empty);
             part.reads.push((read.space, read.key.clone(), read.version));
         }
     }
     for write in &sets.writes {
         for replica in catalog.replicas_of(catalog.partition(write.space, &write.key)) {
-            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            let part = part_of(&mut parts, replica, empty);
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
         }
     }
     for (space, key, action) in delayed {
         for replica in catalog.replicas_of(catalog.partition(*space, key)) {
-            let part = parts.entry(replica).or_insert_with(|| empty.clone());
+            let part = part_of(&mut parts, replica, empty);
             part.delayed.push((*space, key.clone(), action.clone()));
         }
     }
@@ -331,8 +375,24 @@ fn divide<V: Variant>(
         holders.sort();
         holders.dedup();
         for holder in holders {
-            parts.entry(holder).or_insert_with(|| empty.clone()).scans.push(range.clone());
+            part_of(&mut parts, holder, empty).scans.push(range.clone());
         }
     }
     parts
+}
+
+/// The part of `repository`, made from `empty` if there is none.
+fn part_of<'a, V: Variant>(
+    parts: &'a mut Parts<Prepare<V>>,
+    repository: RepositoryId,
+    empty: &Prepare<V>,
+) -> &'a mut Prepare<V> {
+    let place = match parts.binary_search_by_key(&repository, |(id, _)| *id) {
+        Ok(place) => place,
+        Err(place) => {
+            parts.insert(place, (repository, empty.clone()));
+            place
+        }
+    };
+    &mut parts[place].1
 }

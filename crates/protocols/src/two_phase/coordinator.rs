@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use muesli_core::parts::transaction::{TransactionSets, check_size};
 use muesli_core::parts::watermark::Watermark;
+use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
     Abort, Action, Address, Committed, Failure, Here, Later, LogPosition, Nanos, NodeId, OpId,
-    OpResult, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    OpResult, Outcome, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    TxnOptions,
 };
 
 use super::commit::Committing;
@@ -35,13 +37,16 @@ pub struct Coordinator<V: Variant> {
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
     next_op: u64,
-    /// Operations that wait for answers.
-    pub(super) operations: BTreeMap<OpId, Operation>,
+    /// Operations that wait for answers, by number.
+    pub(super) operations: Window<Operation>,
     /// Requests that wait for answers, or for the snapshot to be known.
-    pub(super) requests: BTreeMap<u64, Request>,
+    pub(super) requests: Window<Request>,
     pub(super) next_request: u64,
     /// Commits under way, by sequence number; they stay until everybody has acknowledged.
-    pub(super) committing: BTreeMap<u64, Committing<V>>,
+    pub(super) committing: Window<Committing<V>>,
+    /// Commits whose clients were told that nobody knows, by sequence number, and what came of
+    /// them since.
+    pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(super) heard: V::Snapshot,
@@ -173,7 +178,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// All commits with smaller numbers are settled everywhere.
     pub(super) fn settled_below(&self) -> u64 {
-        self.committing.keys().next().copied().unwrap_or(self.sequence)
+        self.committing.first().unwrap_or(self.sequence)
     }
 
     /// Ends a transaction: into the history, and its slot is free.
@@ -227,11 +232,11 @@ impl<V: Variant> Coordinator<V> {
             .operations
             .iter()
             .filter(|(_, operation)| operation.txn == txn)
-            .map(|(op, _)| *op)
+            .map(|(op, _)| OpId(op))
             .collect();
         for op in waiting {
-            self.operations.remove(&op);
-            self.requests.retain(|_, request| request.op != op);
+            self.operations.remove(op.0);
+            self.requests.retain(|request| request.op != op);
             cx.complete(op, OpResult::Failed(failure.clone()));
         }
     }
@@ -275,11 +280,12 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             slots: Vec::new(),
             free: Vec::new(),
             next_op: 0,
-            operations: BTreeMap::new(),
-            requests: BTreeMap::new(),
+            operations: Window::default(),
+            requests: Window::default(),
             // An answer to an earlier life's request must not be taken for one of this life's.
             next_request: u64::from(incarnation) << 40,
-            committing: BTreeMap::new(),
+            committing: Window::default(),
+            unanswered: BTreeMap::new(),
             sweep_timer_set: false,
             heard: V::Snapshot::default(),
             fresh: V::Snapshot::default(),
@@ -442,7 +448,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     ) {
         match message {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
-            Message::ScanReply(reply) => self.on_scan_reply(reply, here, cx),
+            Message::ScanReply(reply) => self.on_scan_reply(*reply, here, cx),
             Message::Vote { txn, repository, vote, committed } => {
                 self.heard.join(&committed);
                 if txn.incarnation == self.incarnation {
@@ -487,5 +493,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn unfinished(&self) -> usize {
         self.running().count() + self.committing.len()
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.outcome_of(txn)
     }
 }

@@ -115,19 +115,28 @@ impl<V: Variant> Participant<V> {
         standing: &mut Standing<V::Snapshot>,
         cx: &Context<'_, V>,
     ) -> Result<bool, Abort> {
-        let mut free = true;
-        for (space, key, action) in &prepare.delayed {
-            standing.floor = Timestamp::MAX;
-            if cx.settings.actions.get(&action.name).is_none() {
-                return Err(Abort::Strayed); // Done at once, it is done where it is known.
-            }
-            let versions = self.space(*space, cx);
-            let found = versions.find(key);
-            let lock = found.map(|handle| versions.lock(handle)).unwrap_or_default();
-            free &= lock.is_free() || lock.is_delayed();
-            free &= !self.ranges.blocks(None, *space, key);
+        if prepare.delayed.is_empty() {
+            return Ok(true);
         }
-        Ok(free)
+        let known =
+            |(_, _, action): &(_, _, Action)| cx.settings.actions.get(&action.name).is_some();
+        if uses_what_it_delays(prepare) || !prepare.delayed.iter().all(known) {
+            return Err(Abort::Strayed); // Done at once, actions are done where they are known.
+        }
+        standing.floor = Timestamp::MAX;
+        let ranges = &self.ranges;
+        let in_range = |(space, key, _): &(SpaceId, _, _)| ranges.blocks(None, *space, key);
+        let free = !prepare.delayed.iter().any(in_range);
+        Ok(free && self.delayed_are_open(prepare, cx))
+    }
+
+    /// Whether the locks of delayed actions are free, or held for others.
+    pub(super) fn delayed_are_open(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
+        prepare.delayed.iter().all(|(space, key, _)| {
+            let versions = self.space(*space, cx);
+            let lock = versions.find(key).map(|handle| versions.lock(handle)).unwrap_or_default();
+            lock.is_free() || lock.is_delayed()
+        })
     }
 
     /// Takes the locks of delayed actions; one for each, though some may have one key.
@@ -176,6 +185,10 @@ impl<V: Variant> Participant<V> {
         for (space, handle, new) in left {
             self.space(space, cx);
             let versions = self.versions(space).expect("made above");
+            // A checkpoint may have it already; what was found then is not there any more.
+            if versions.newest(handle).at >= at {
+                continue;
+            }
             if let Some(recorder) = &mut cx.effects.recorder {
                 let (found, key) = (versions.newest(handle), versions.key(handle));
                 let (txn, found) = (prepared.prepare.txn, (found.at, found.value));
@@ -204,4 +217,14 @@ impl<V: Variant> Participant<V> {
             }
         }
     }
+}
+
+/// Whether a transaction reads or writes a key that it has a delayed action on. Coordinators see to
+/// it that none does; bytes may say so.
+pub(super) fn uses_what_it_delays<V: Variant>(prepare: &Prepare<V>) -> bool {
+    let used = |space: SpaceId, key: &SmallBytes| {
+        prepare.reads.iter().any(|(other, read, _)| *other == space && read == key)
+            || prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
+    };
+    prepare.delayed.iter().any(|(space, key, _)| used(*space, key))
 }

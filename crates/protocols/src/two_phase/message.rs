@@ -14,7 +14,18 @@ use std::sync::Arc;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::{Abort, Action, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use smallvec::SmallVec;
+
 use super::Variant;
+
+/// Most transactions touch a key or two of a repository; so many need no memory of their own.
+pub type Few<T> = SmallVec<[T; 2]>;
+
+/// Most requests are for one key.
+pub type Mostly<T> = SmallVec<[T; 1]>;
+
+/// The repositories that take part in a transaction.
+pub type Repositories = SmallVec<[RepositoryId; 8]>;
 
 /// Everything that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +35,9 @@ pub enum Message<V: Variant> {
     /// Replica to coordinator: what was read. The clock passed the snapshot before.
     ReadReply(ReadReply<V>),
     /// Coordinator to a replica: scan these partitions.
-    Scan(ScanRequest<V>),
+    Scan(Box<ScanRequest<V>>),
     /// Replica to coordinator: what the scan saw.
-    ScanReply(ScanReply<V>),
+    ScanReply(Box<ScanReply<V>>),
     /// Coordinator to participant: lock, validate, propose.
     Prepare(Arc<Prepare<V>>),
     /// Participant to whoever asked: stable before it is said, and never taken back.
@@ -88,7 +99,7 @@ pub struct ReadRequest<V: Variant> {
     /// Who reads.
     pub reader: V::Reader,
     /// The keys.
-    pub keys: Vec<(SpaceId, SmallBytes)>,
+    pub keys: Mostly<(SpaceId, SmallBytes)>,
 }
 
 /// A version of a key as it was read.
@@ -112,7 +123,7 @@ pub struct ReadReply<V: Variant> {
     /// The last transaction applied there.
     pub committed: V::Snapshot,
     /// What was found, in the order asked.
-    pub found: Vec<Found>,
+    pub found: Mostly<Found>,
 }
 
 /// A request to scan the part of a range that some partitions of one replica hold.
@@ -160,7 +171,7 @@ pub struct Prepare<V: Variant> {
     /// everywhere.
     pub settled_below: u64,
     /// Everyone who votes.
-    pub participants: Arc<[RepositoryId]>,
+    pub participants: Repositories,
     /// The transaction's snapshot: it is proposed a later timestamp.
     pub snapshot: V::Snapshot,
     /// Who it was as it read.
@@ -168,9 +179,9 @@ pub struct Prepare<V: Variant> {
     /// Whether it must take effect while it is under way.
     pub strict: bool,
     /// Keys read that this participant holds, with the versions read.
-    pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    pub reads: Few<(SpaceId, SmallBytes, Timestamp)>,
     /// Keys written that this participant holds.
-    pub writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    pub writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     /// Ranges scanned.
     pub scans: Vec<KeyRange>,
     /// Delayed actions on keys that this participant holds, in the order they were asked for.

@@ -18,7 +18,8 @@
 //! [`coordinator`] runs transactions, with [`operations`] (what its clients ask for), [`requests`]
 //! (what is asked elsewhere), [`scans`] (ranges put together) and [`commit`]; [`participant`] keeps
 //! a repository, with [`reads`], [`prepare`] (locks and validation), [`one_step`] (both phases in
-//! one) and [`finish`]; [`gossip`] moves the watermark; [`message`] has all that is said.
+//! one), [`finish`] and [`checkpoint`]; [`gossip`] moves the watermark; [`message`] has all that is
+//! said.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,6 +27,7 @@ use std::marker::PhantomData;
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
+pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
 pub mod delayed;

@@ -4,8 +4,10 @@
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
 use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
 
+use smallvec::smallvec;
+
 use super::coordinator::{Context, Coordinator, Slot};
-use super::message::Found;
+use super::message::{Found, Mostly};
 use super::reads::{NotServed, Reading};
 use super::requests::Kind;
 use super::time::Snapshot;
@@ -97,7 +99,7 @@ impl<V: Variant> Coordinator<V> {
                 Step::Done(Err(Failure::Aborted(reason)))
             }
             Ok(Local::Ask) => {
-                let keys = vec![(0, space, key.clone())];
+                let keys = smallvec![(0, space, key.clone())];
                 Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
             }
             Err(failure) => Step::Done(Err(failure)),
@@ -237,7 +239,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Step<Vec<Option<SmallBytes>>> {
         let mut values = vec![None; keys.len()];
-        let mut asked = Vec::new();
+        let mut asked = Mostly::new();
         if let Err(failure) = self.open(txn) {
             return Step::Done(Err(failure));
         }

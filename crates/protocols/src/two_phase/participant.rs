@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::versions::{Handle, Versions};
+use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
-    Timestamp, TxnId,
+    Abort, Address, Cursor, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId,
 };
 
 use super::finish::Finishing;
@@ -43,7 +44,7 @@ pub struct Participant<V: Variant> {
     pub(super) spaces: Vec<Option<Versions>>,
     pub(super) time: V::Time,
     /// No version is needed that was replaced at or below this.
-    unneeded: Timestamp,
+    pub(super) unneeded: Timestamp,
     pub(super) table: Table<V>,
     pub(super) ranges: RangeLocks,
     /// By coordinator and request number.
@@ -86,6 +87,11 @@ impl<V: Variant> Participant<V> {
     /// Up to where transactions were applied here.
     pub fn committed(&self) -> V::Snapshot {
         self.time.committed()
+    }
+
+    /// No snapshot below this is served.
+    pub fn low(&self) -> V::Snapshot {
+        self.time.low()
     }
 
     /// The largest that this repository served, proposed or decided.
@@ -199,7 +205,8 @@ impl<V: Variant> Participant<V> {
             for write in &mut prepared.writes {
                 let value = write.value.take();
                 let versions = self.space(write.space, cx);
-                // Only out of order, on purpose, can a newer version be there already.
+                // After a checkpoint this version or a later one may be there already; otherwise
+                // only where transactions are applied out of order, on purpose.
                 if versions.newest(write.handle).at < at {
                     versions.install(write.handle, value, at);
                 }
@@ -322,8 +329,11 @@ impl<V: Variant> Participant<V> {
         self.time.applied(place, writes.iter().map(|(space, key, _)| (*space, key)));
         for (space, key, value) in writes {
             let versions = self.space(space, cx);
-            let handle = versions.find_or_create(super::prepare::NO_HANDLE, &key);
-            versions.install(handle, value, at);
+            let handle = versions.find_or_create(Handle::NONE, &key);
+            // What a checkpoint has already was installed before the key's turn in it came.
+            if at > versions.newest(handle).at {
+                versions.install(handle, value, at);
+            }
         }
     }
 }
@@ -404,6 +414,18 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::Ceiling { at } => self.time.replay_ceiling(at),
         }
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        Some(self.checkpoint_of_now())
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
     }
 
     fn in_doubt(&self) -> usize {

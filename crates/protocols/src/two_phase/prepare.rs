@@ -8,7 +8,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::message::{Prepare, Record, Vote};
+use super::message::{Few, Prepare, Record, Vote};
 use super::participant::{Context, LOCK_TIMER, Participant};
 use super::table::{LockedWrite, Prepared};
 use super::time::Time;
@@ -242,7 +242,7 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) {
         let owner = self.table.next_owner();
-        let mut writes = Vec::with_capacity(prepare.writes.len());
+        let mut writes = Few::with_capacity(prepare.writes.len());
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);
@@ -250,7 +250,7 @@ impl<V: Variant> Participant<V> {
             assert!(taken, "prepared over a lock");
             writes.push(LockedWrite { space: *space, handle, value: value.clone() });
         }
-        let mut shared = Vec::new();
+        let mut shared = Few::new();
         if self.rules.lock_reads {
             shared.reserve(prepare.reads.len());
             for (space, key, _) in &prepare.reads {

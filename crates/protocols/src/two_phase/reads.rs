@@ -5,7 +5,7 @@ use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
-use super::message::{Found, Message, ReadReply, ReadRequest, ScanReply, ScanRequest};
+use super::message::{Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest};
 use super::participant::{Context, Participant};
 use super::time::Time;
 
@@ -13,7 +13,7 @@ use super::time::Time;
 #[derive(Clone, Debug)]
 pub(super) enum WaitingRead<V: Variant> {
     Keys(ReadRequest<V>),
-    Range(ScanRequest<V>),
+    Range(Box<ScanRequest<V>>),
 }
 
 /// How a transaction reads.
@@ -144,7 +144,7 @@ impl<V: Variant> Participant<V> {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let (committed, found) = (self.time.committed(), Vec::new());
+                let (committed, found) = (self.time.committed(), Mostly::new());
                 let reply = ReadReply { request, snapshot: None, committed, found };
                 cx.send(from, Message::ReadReply(reply));
             }
@@ -163,7 +163,7 @@ impl<V: Variant> Participant<V> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
         let snapshot = self.time.serve(&asked, cx)?;
-        let mut found = Vec::with_capacity(request.keys.len());
+        let mut found = Mostly::with_capacity(request.keys.len());
         for (space, key) in &request.keys {
             let snapshot = snapshot.clone();
             let reading = Reading { snapshot, first: false, here: false, reader };
@@ -177,16 +177,16 @@ impl<V: Variant> Participant<V> {
     pub(super) fn on_scan(
         &mut self,
         from: Address,
-        request: ScanRequest<V>,
+        request: Box<ScanRequest<V>>,
         cx: &mut Context<'_, V>,
     ) {
         match self.serve_range(&request, cx) {
-            Ok(reply) => cx.send(from, Message::ScanReply(reply)),
+            Ok(reply) => cx.send(from, Message::ScanReply(Box::new(reply))),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
                 let (committed, rows, complete) = (self.time.committed(), Vec::new(), true);
                 let reply = ScanReply { request, snapshot: None, committed, rows, complete };
-                cx.send(from, Message::ScanReply(reply));
+                cx.send(from, Message::ScanReply(Box::new(reply)));
             }
             Err(NotServed::Blocked) => {
                 let key = (from, request.request);

@@ -14,8 +14,10 @@ use muesli_core::{
     Txn,
 };
 
-use super::coordinator::{Context, Coordinator, Slot};
-use super::message::{Message, ReadReply, ReadRequest, ScanRequest};
+use smallvec::smallvec;
+
+use super::coordinator::{Context, Coordinator};
+use super::message::{Message, Mostly, ReadReply, ReadRequest, ScanRequest};
 use super::scans::Gathered;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -54,7 +56,7 @@ pub(super) struct Request {
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     /// Keys, each with its place among those of the operation.
-    Keys(Vec<AskedKey>),
+    Keys(Mostly<AskedKey>),
     /// Partitions of the operation's scan, and most rows wanted.
     Partitions(Vec<u16>, usize),
 }
@@ -66,21 +68,21 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: Txn,
         kind: Kind,
-        keys: Vec<AskedKey>,
+        keys: Mostly<AskedKey>,
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let alone = self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
-        let mut groups: Vec<(RepositoryId, Vec<AskedKey>)> = Vec::new();
+        let mut groups: Mostly<(RepositoryId, Mostly<AskedKey>)> = Mostly::new();
         for (count, key) in keys.into_iter().enumerate() {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
             let group = groups.iter_mut().skip(usize::from(alone)).find(|(known, _)| *known == to);
             match group {
                 Some((_, group)) if count > 0 => group.push(key),
-                _ => groups.push((to, vec![key])),
+                _ => groups.push((to, smallvec![key])),
             }
         }
-        let groups = groups.into_iter().map(|(to, keys)| (to, Asked::Keys(keys))).collect();
+        let groups = groups.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
         self.ask(txn, kind, groups, cx)
     }
 
@@ -88,11 +90,11 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: Txn,
         kind: Kind,
-        groups: Vec<(RepositoryId, Asked)>,
+        groups: impl ExactSizeIterator<Item = (RepositoryId, Asked)>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let op = self.next_op();
-        self.operations.insert(op, Operation { txn, missing: groups.len(), kind });
+        self.operations.insert(op.0, Operation { txn, missing: groups.len(), kind });
         let now = cx.now();
         for (to, asked) in groups {
             self.next_request += 1;
@@ -130,37 +132,39 @@ impl<V: Variant> Coordinator<V> {
     }
 
     fn send_request(&mut self, id: u64, cx: &mut Context<'_, V>) {
-        let Some(request) = self.requests.get_mut(&id) else { return };
+        let Some(request) = self.requests.get_mut(id) else { return };
         request.held = false;
         request.sent = cx.now();
-        let (to, operation) = (request.to, &self.operations[&request.op]);
+        let (to, op) = (request.to, request.op.0);
+        let operation = self.operations.get(op).expect("requests have operations");
         let txn = operation.txn;
+        let Some(slot) = self.slot(txn) else { return };
+        let (snapshot, first) = (slot.reads_at().clone(), slot.snapshot.is_none());
         let reader = V::reader(self.id, self.incarnation, txn);
-        let asked = match (&request.asked, &operation.kind) {
+        let asked = &self.requests.get(id).expect("found above").asked;
+        let kind = &self.operations.get(op).expect("found above").kind;
+        let message = match (asked, kind) {
             (Asked::Keys(keys), _) => {
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
-                let (snapshot, first) = (V::Snapshot::default(), false);
                 Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
             }
             (Asked::Partitions(partitions, limit), Kind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
-                Message::Scan(ScanRequest {
+                Message::Scan(Box::new(ScanRequest {
                     request: id,
-                    snapshot: V::Snapshot::default(),
-                    first: false,
+                    snapshot,
+                    first,
                     reader,
                     range: KeyRange { space, lo, hi },
                     partitions: partitions.clone(),
                     reverse,
                     limit: *limit,
-                })
+                }))
             }
             (Asked::Partitions(..), Kind::Get(_) | Kind::Many(_)) => {
                 unreachable!("partitions are asked by scans only")
             }
         };
-        let Some(slot) = self.slot(txn) else { return };
-        let message = at_snapshot(asked, slot);
         cx.send_to_repository(to, message);
     }
 
@@ -180,7 +184,7 @@ impl<V: Variant> Coordinator<V> {
         }
         if slot.fixing.is_none() && !slot.held.is_empty() {
             for id in std::mem::take(&mut slot.held) {
-                if let Some(request) = self.requests.remove(&id) {
+                if let Some(request) = self.requests.remove(id) {
                     self.issue(txn, id, request, cx);
                 }
             }
@@ -193,8 +197,8 @@ impl<V: Variant> Coordinator<V> {
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(request) = self.requests.remove(&reply.request) else { return };
-        let Some(operation) = self.operations.get(&request.op) else { return };
+        let Some(request) = self.requests.remove(reply.request) else { return };
+        let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
         self.heard.join(&reply.committed);
         let Some(snapshot) = reply.snapshot else {
@@ -217,7 +221,7 @@ impl<V: Variant> Coordinator<V> {
                 self.abort(txn, &Failure::Aborted(reason), cx);
                 return;
             }
-            match self.operations.get_mut(&request.op).map(|operation| &mut operation.kind) {
+            match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
                 Some(Kind::Get(value)) => *value = found.value,
                 Some(Kind::Many(values)) => values[place] = found.value,
                 Some(Kind::Scan(_)) | None => unreachable!("keys are asked by gets only"),
@@ -227,12 +231,12 @@ impl<V: Variant> Coordinator<V> {
     }
 
     pub(super) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
-        let Some(operation) = self.operations.get_mut(&op) else { return };
+        let Some(operation) = self.operations.get_mut(op.0) else { return };
         operation.missing -= 1;
         if operation.missing > 0 {
             return;
         }
-        let operation = self.operations.remove(&op).expect("found above");
+        let operation = self.operations.remove(op.0).expect("found above");
         let result = match operation.kind {
             Kind::Get(value) => OpResult::Value(value),
             Kind::Many(values) => OpResult::Values(values),
@@ -249,11 +253,11 @@ impl<V: Variant> Coordinator<V> {
             .requests
             .iter()
             .filter(|(_, request)| !request.held && request.sent + settings.retry_after <= now)
-            .map(|(id, _)| *id)
+            .map(|(id, _)| id)
             .collect();
         for id in late {
-            let Some(request) = self.requests.get(&id) else { continue };
-            let Some(operation) = self.operations.get(&request.op) else { continue };
+            let Some(request) = self.requests.get(id) else { continue };
+            let Some(operation) = self.operations.get(request.op.0) else { continue };
             if request.since + settings.give_up_after <= now {
                 let (txn, after_ms) = (operation.txn, settings.give_up_after.as_millis());
                 self.abort(txn, &Failure::Timeout { after_ms }, cx);
@@ -267,9 +271,9 @@ impl<V: Variant> Coordinator<V> {
     /// that was asked. Where these are several, each gets a request of its own; an answer to the
     /// old one that still comes is then nobody's.
     fn ask_others(&mut self, id: u64, cx: &mut Context<'_, V>) {
-        let Some(mut request) = self.requests.remove(&id) else { return };
+        let Some(mut request) = self.requests.remove(id) else { return };
         let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
-        let operation = self.operations.get_mut(&request.op).expect("requests have operations");
+        let operation = self.operations.get_mut(request.op.0).expect("requests have operations");
         let txn = operation.txn;
         operation.missing += groups.len() - 1;
         let Some(slot) = self.slot(txn) else { return };
@@ -311,24 +315,13 @@ impl Asked {
 }
 
 /// What goes to each repository, in order.
-fn grouped<T>(
-    all: Vec<T>,
+fn grouped<T, C: Default + Extend<T> + IntoIterator<Item = T>>(
+    all: C,
     to: impl Fn(&T) -> RepositoryId,
-) -> impl Iterator<Item = (RepositoryId, Vec<T>)> {
-    let mut groups: BTreeMap<RepositoryId, Vec<T>> = BTreeMap::new();
+) -> impl Iterator<Item = (RepositoryId, C)> {
+    let mut groups: BTreeMap<RepositoryId, C> = BTreeMap::new();
     for one in all {
-        groups.entry(to(&one)).or_default().push(one);
+        groups.entry(to(&one)).or_default().extend([one]);
     }
     groups.into_iter()
-}
-
-/// Fills in where a request reads.
-fn at_snapshot<V: Variant>(mut message: Message<V>, slot: &Slot<V>) -> Message<V> {
-    let (at, is_first) = (slot.reads_at().clone(), slot.snapshot.is_none());
-    if let Message::Read(ReadRequest { snapshot, first, .. })
-    | Message::Scan(ScanRequest { snapshot, first, .. }) = &mut message
-    {
-        (*snapshot, *first) = (at, is_first);
-    }
-    message
 }

@@ -25,6 +25,8 @@ pub struct Rules {
     pub delayed_excludes: bool,
     /// With nothing queued and only then, the clock catches up with what was heard of.
     pub catch_up_when_idle: bool,
+    /// A checkpoint has the transactions that are prepared.
+    pub checkpoint_prepared: bool,
 }
 
 impl Default for Rules {
@@ -39,6 +41,7 @@ impl Default for Rules {
             reads_raise: true,
             delayed_excludes: true,
             catch_up_when_idle: true,
+            checkpoint_prepared: true,
         }
     }
 }

@@ -5,6 +5,7 @@ use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
+use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::{Prepare, Record};
@@ -298,6 +299,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         (*place).into()
     }
 
+    fn low(&self) -> Timestamp {
+        self.low
+    }
+
     fn collect(&mut self, low: &Timestamp) -> Timestamp {
         self.low = self.low.max(*low);
         self.low
@@ -306,5 +311,29 @@ impl<V: Scalar> Time<V> for ScalarTime {
     fn replay_ceiling(&mut self, at: Timestamp) {
         self.ceiling = self.ceiling.max(at);
         self.clock.serve(at);
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let known = self.clock.known();
+        known.iter().chain([&self.ceiling]).for_each(|at| at.encode(out));
+    }
+
+    fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
+        let mut known = [Timestamp::ZERO; 4];
+        for at in &mut known {
+            *at = Timestamp::decode(input)?;
+        }
+        let ceiling = Timestamp::decode(input)?;
+        self.clock.learn(known);
+        // Snapshots up to it may have been served since.
+        self.clock.serve(ceiling);
+        self.ceiling = self.ceiling.max(ceiling);
+        Ok(())
+    }
+
+    fn can_enter(&self, _txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool {
+        let proposed: Timestamp = (*yes).into();
+        let later = |at: Timestamp| at == proposed || at > proposed && !self.queue.is_taken(at);
+        !self.queue.is_taken(proposed) && decided.is_none_or(|place| later((*place).into()))
     }
 }

@@ -49,8 +49,7 @@ impl<V: Variant> Coordinator<V> {
         for partition in cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref()) {
             groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
         }
-        let groups =
-            groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit))).collect();
+        let groups = groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit)));
         let gathered = Gathered { scan, rows: BTreeMap::new(), edge: None };
         Step::Wait(self.ask(txn, Kind::Scan(gathered), groups, cx))
     }
@@ -75,8 +74,8 @@ impl<V: Variant> Coordinator<V> {
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(request) = self.requests.remove(&reply.request) else { return };
-        let Some(operation) = self.operations.get(&request.op) else { return };
+        let Some(request) = self.requests.remove(reply.request) else { return };
+        let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
         self.heard.join(&reply.committed);
         let Some(snapshot) = reply.snapshot else {
@@ -90,7 +89,7 @@ impl<V: Variant> Coordinator<V> {
             self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
             return;
         }
-        let operation = self.operations.get_mut(&request.op).expect("found above");
+        let operation = self.operations.get_mut(request.op.0).expect("found above");
         let Kind::Scan(gathered) = &mut operation.kind else { return };
         if !reply.complete {
             let last = reply.rows.last().map(|(key, _)| key.clone());

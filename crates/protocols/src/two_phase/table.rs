@@ -9,7 +9,7 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
-use super::message::{Prepare, Vote};
+use super::message::{Few, Prepare, Vote};
 
 /// A key that a prepared transaction will write, exclusively locked.
 #[derive(Clone, Debug)]
@@ -38,21 +38,32 @@ pub(super) struct Prepared<V: Variant> {
     pub decided: Option<V::Place>,
     /// Since when it waits for a decision.
     pub since: Nanos,
-    pub writes: Vec<LockedWrite>,
+    pub writes: Few<LockedWrite>,
     /// In the order they are to be done.
     pub delayed: Vec<DelayedWrite>,
     /// Keys locked for reading.
-    pub shared: Vec<(SpaceId, Handle)>,
+    pub shared: Few<(SpaceId, Handle)>,
 }
+
+/// How the repository stands to a transaction.
+#[derive(Clone, Debug)]
+enum Entry<V: Variant> {
+    /// Voted yes, and not over.
+    Prepared(Owner),
+    /// No, or decided: remembered until the coordinator says that it is settled everywhere.
+    Over(Vote<V>),
+}
+
+/// The votes and decisions remembered; and per coordinator its newest life and the number below
+/// which everything is settled.
+pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>)>, Vec<(NodeId, u32, u64)>);
 
 /// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
 #[derive(Clone, Debug)]
 pub(super) struct Table<V: Variant> {
     slots: Vec<Option<Prepared<V>>>,
     free: Vec<u32>,
-    by_txn: BTreeMap<TxnId, Owner>,
-    /// No, or decided: remembered until the coordinator says that it is settled everywhere.
-    over: BTreeMap<TxnId, Vote<V>>,
+    standings: BTreeMap<TxnId, Entry<V>>,
     /// Per coordinator, its newest life and the number below which everything is settled.
     settled: BTreeMap<NodeId, (u32, u64)>,
 }
@@ -62,8 +73,7 @@ impl<V: Variant> Default for Table<V> {
         Table {
             slots: Vec::new(),
             free: Vec::new(),
-            by_txn: BTreeMap::new(),
-            over: BTreeMap::new(),
+            standings: BTreeMap::new(),
             settled: BTreeMap::new(),
         }
     }
@@ -98,11 +108,14 @@ impl<V: Variant> Table<V> {
     fn forget_refusals_before(&mut self, node: NodeId, incarnation: u32) {
         let first = TxnId { node, incarnation: 0, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: 0 };
-        let refused = |vote: &Vote<V>| !matches!(vote, Vote::Decided(Decision::Commit(_)));
-        let earlier = self.over.range(first..end).filter(|(_, vote)| refused(vote));
+        let refused = |entry: &Entry<V>| match entry {
+            Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_))) => false,
+            Entry::Over(_) => true,
+        };
+        let earlier = self.standings.range(first..end).filter(|(_, entry)| refused(entry));
         let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
         for txn in forgotten {
-            self.over.remove(&txn);
+            self.standings.remove(&txn);
         }
     }
 
@@ -114,8 +127,12 @@ impl<V: Variant> Table<V> {
     fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
         let first = TxnId { node, incarnation, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: below };
-        while let Some((&txn, _)) = self.over.range(first..end).next() {
-            self.over.remove(&txn);
+        let mut next = first;
+        while let Some((&txn, entry)) = self.standings.range(next..end).next() {
+            if let Entry::Over(_) = entry {
+                self.standings.remove(&txn);
+            }
+            next = TxnId { sequence: txn.sequence + 1, ..txn };
         }
     }
 
@@ -127,9 +144,9 @@ impl<V: Variant> Table<V> {
 
     /// How this repository stands to `txn`, if it has voted.
     pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
-        match self.owner(txn) {
-            Some(owner) => Some(Vote::Yes(self.get(owner).yes.clone())),
-            None => self.over.get(&txn).cloned(),
+        match self.standings.get(&txn)? {
+            Entry::Prepared(owner) => Some(Vote::Yes(self.get(*owner).yes.clone())),
+            Entry::Over(vote) => Some(vote.clone()),
         }
     }
 
@@ -140,7 +157,7 @@ impl<V: Variant> Table<V> {
 
     pub fn insert(&mut self, prepared: Prepared<V>) -> Owner {
         let owner = self.next_owner();
-        self.by_txn.insert(prepared.prepare.txn, owner);
+        self.standings.insert(prepared.prepare.txn, Entry::Prepared(owner));
         match self.free.pop() {
             Some(slot) => self.slots[slot as usize] = Some(prepared),
             None => self.slots.push(Some(prepared)),
@@ -161,7 +178,10 @@ impl<V: Variant> Table<V> {
     }
 
     pub fn owner(&self, txn: TxnId) -> Option<Owner> {
-        self.by_txn.get(&txn).copied()
+        match self.standings.get(&txn)? {
+            Entry::Prepared(owner) => Some(*owner),
+            Entry::Over(_) => None,
+        }
     }
 
     /// Takes out a transaction that is over here and remembers how it ended.
@@ -169,26 +189,58 @@ impl<V: Variant> Table<V> {
         let prepared = self.slots[owner.0 as usize].take().expect("a known owner");
         self.free.push(owner.0);
         let txn = prepared.prepare.txn;
-        self.by_txn.remove(&txn);
-        self.remember(txn, Vote::Decided(decision));
+        if self.is_settled(txn) {
+            self.standings.remove(&txn);
+        } else {
+            self.standings.insert(txn, Entry::Over(Vote::Decided(decision)));
+        }
         prepared
     }
 
     /// Remembers a vote of no or a decision, unless nobody can ask for it any more.
     pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) {
         if !self.is_settled(txn) {
-            self.over.insert(txn, vote);
+            self.standings.insert(txn, Entry::Over(vote));
         }
     }
 
     /// The transactions that voted yes and do not know their end, oldest id first.
     pub fn in_doubt(&self) -> impl Iterator<Item = (Owner, &Prepared<V>)> {
-        let all = self.by_txn.values().map(|&owner| (owner, self.get(owner)));
-        all.filter(|(_, prepared)| prepared.decided.is_none())
+        let prepared = self.slots.len() - self.free.len();
+        let all = self.standings.values().filter_map(|entry| match entry {
+            Entry::Prepared(owner) => Some((*owner, self.get(*owner))),
+            Entry::Over(_) => None,
+        });
+        all.take(prepared).filter(|(_, prepared)| prepared.decided.is_none())
+    }
+
+    /// All that are prepared, in the order of their ids.
+    pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
+        self.standings.values().filter_map(|entry| match entry {
+            Entry::Prepared(owner) => Some(self.get(*owner)),
+            Entry::Over(_) => None,
+        })
+    }
+
+    /// What is remembered.
+    pub fn memory(&self) -> Memory<V> {
+        let over = self.standings.iter().filter_map(|(&txn, entry)| match entry {
+            Entry::Prepared(_) => None,
+            Entry::Over(vote) => Some((txn, vote.clone())),
+        });
+        let over = over.collect();
+        let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);
+        (over, self.settled.iter().map(each).collect())
+    }
+
+    /// Takes over what another table [remembered](Self::memory).
+    pub fn recall(&mut self, (over, settled): Memory<V>) {
+        self.standings.extend(over.into_iter().map(|(txn, vote)| (txn, Entry::Over(vote))));
+        self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }
 
     /// How many votes and decisions are remembered.
     pub fn remembered(&self) -> usize {
-        self.over.len()
+        self.standings.len() - (self.slots.len() - self.free.len())
     }
 }

@@ -11,6 +11,7 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
+use muesli_core::wire::{Reader, WireError};
 use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::Prepare;
@@ -148,8 +149,21 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// Everything up to this was committed as somebody knows of a transaction at `place`.
     fn known_by(place: &V::Place) -> V::Snapshot;
 
+    /// No snapshot below this is served.
+    fn low(&self) -> V::Snapshot;
     /// Nobody reads below `low` any more; the version below which none is needed.
     fn collect(&mut self, low: &V::Snapshot) -> Timestamp;
     /// The log says that nothing above `at` was served before the next such record.
     fn replay_ceiling(&mut self, at: Timestamp);
+
+    /// Appends what a checkpoint must have of this moment, beside the queue.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Takes over what another one of this repository [appended](Self::encode).
+    ///
+    /// # Errors
+    /// The bytes are no such thing.
+    fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError>;
+    /// Whether a transaction may stand in the queue with this vote, and at this place if it is
+    /// decided: bytes from outside may say anything.
+    fn can_enter(&self, txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool;
 }

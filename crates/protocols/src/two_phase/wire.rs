@@ -7,13 +7,13 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Action, Catalog, Decision, Index, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
-    wire_struct,
+    Abort, Action, Catalog, Decision, Index, SmallBytes, SpaceId, Timestamp, TxnId, wire_struct,
 };
 
 use super::Variant;
 use super::message::{
-    Found, Message, Prepare, ReadReply, ReadRequest, Record, ScanReply, ScanRequest, Vote,
+    Few, Found, Message, Mostly, Prepare, ReadReply, ReadRequest, Record, Repositories, ScanReply,
+    ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -21,7 +21,7 @@ wire_struct!(ReadRequest<V: Variant> {
     snapshot: V::Snapshot,
     first: bool,
     reader: V::Reader,
-    keys: Vec<(SpaceId, SmallBytes)>,
+    keys: Mostly<(SpaceId, SmallBytes)>,
 });
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes>, newest: bool });
@@ -30,7 +30,7 @@ wire_struct!(ReadReply<V: Variant> {
     request: u64,
     snapshot: Option<V::Snapshot>,
     committed: V::Snapshot,
-    found: Vec<Found>,
+    found: Mostly<Found>,
 });
 
 wire_struct!(ScanReply<V: Variant> {
@@ -44,12 +44,12 @@ wire_struct!(ScanReply<V: Variant> {
 wire_struct!(Prepare<V: Variant> {
     txn: TxnId,
     settled_below: u64,
-    participants: std::sync::Arc<[RepositoryId]>,
+    participants: Repositories,
     snapshot: V::Snapshot,
     reader: V::Reader,
     strict: bool,
-    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
-    writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    reads: Few<(SpaceId, SmallBytes, Timestamp)>,
+    writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     scans: Vec<KeyRange>,
     delayed: Vec<(SpaceId, SmallBytes, Action)>,
 });

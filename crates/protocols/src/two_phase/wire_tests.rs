@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use super::is_about;
 use crate::score::message::{Prepare, Vote};
 use crate::score::{Message, Record};
-use crate::two_phase::message::{Found, ReadReply, ReadRequest, ScanReply, ScanRequest};
+use crate::two_phase::message::{Few, Found, ReadReply, ReadRequest, ScanReply, ScanRequest};
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
     vec(any::<u8>(), 0..30).prop_map(SmallBytes::from)
@@ -96,8 +96,8 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
                 snapshot,
                 reader: (),
                 strict: settled_below % 2 == 0,
-                reads,
-                writes,
+                reads: reads.into(),
+                writes: writes.into(),
                 scans,
                 delayed,
             })
@@ -108,7 +108,7 @@ fn asking() -> impl Strategy<Value = Message> {
     let keys = vec((space(), bytes()), 0..4);
     let read =
         (any::<u64>(), at(), any::<bool>(), keys).prop_map(|(request, snapshot, first, keys)| {
-            Message::Read(ReadRequest { request, snapshot, first, reader: (), keys })
+            Message::Read(ReadRequest { request, snapshot, first, reader: (), keys: keys.into() })
         });
     let partitions = vec(any::<u16>(), 0..4);
     let scan = (any::<u64>(), at(), any::<bool>(), range(), partitions, any::<usize>()).prop_map(
@@ -117,7 +117,7 @@ fn asking() -> impl Strategy<Value = Message> {
             let reader = ();
             let asked =
                 ScanRequest { request, snapshot, first, reader, range, partitions, reverse, limit };
-            Message::Scan(asked)
+            Message::Scan(Box::new(asked))
         },
     );
     prop_oneof![read, scan, prepare().prop_map(Message::Prepare)]
@@ -126,13 +126,14 @@ fn asking() -> impl Strategy<Value = Message> {
 fn answering() -> impl Strategy<Value = Message> {
     let read = (any::<u64>(), option::of(at()), at(), vec(found(), 0..4)).prop_map(
         |(request, snapshot, committed, found)| {
-            Message::ReadReply(ReadReply { request, snapshot, committed, found })
+            Message::ReadReply(ReadReply { request, snapshot, committed, found: found.into() })
         },
     );
     let rows = vec((bytes(), found()), 0..4);
     let scan = (any::<u64>(), option::of(at()), at(), rows, any::<bool>()).prop_map(
         |(request, snapshot, committed, rows, complete)| {
-            Message::ScanReply(ScanReply { request, snapshot, committed, rows, complete })
+            let reply = ScanReply { request, snapshot, committed, rows, complete };
+            Message::ScanReply(Box::new(reply))
         },
     );
     let voted =
@@ -248,8 +249,8 @@ fn messages_about_what_is_not_there_are_told_apart() {
             snapshot: Timestamp::ZERO,
             reader: (),
             strict: false,
-            reads: vec![],
-            writes: vec![(SpaceId(space), SmallBytes::EMPTY, None)],
+            reads: Few::new(),
+            writes: vec![(SpaceId(space), SmallBytes::EMPTY, None)].into(),
             scans: vec![],
             delayed: vec![],
         }))

@@ -60,6 +60,8 @@ impl PlanShape {
         let node = NodeId(random.below(self.nodes.into()) as u32);
         Some(match kind {
             FaultKind::Crash => Fault::Crash(node),
+            FaultKind::Loss => Fault::LoseDisk(node),
+            FaultKind::Sync => Fault::FailSync(node),
             FaultKind::Client if self.clients == 0 => return None,
             FaultKind::Client => Fault::Vanish(random.below(self.clients.into()) as u32),
             FaultKind::Partition => self.draw_partition(random)?,
@@ -107,10 +109,15 @@ fn short_or_long(random: &mut Random, least: Span, most: Span) -> Span {
 /// Whether two faults overlap and are of one kind on one thing, so that the repair of the first
 /// would also repair the second.
 fn clash(first: &TimedFault, second: &TimedFault) -> bool {
+    // Two lost disks may be a majority of a group, and whether the first is back nobody here knows.
+    if matches!((&first.fault, &second.fault), (Fault::LoseDisk(_), Fault::LoseDisk(_))) {
+        return true;
+    }
     let apart = first.repaired_at() < second.at || second.repaired_at() < first.at;
     !apart
         && match (&first.fault, &second.fault) {
             (Fault::Crash(a), Fault::Crash(b))
+            | (Fault::FailSync(a), Fault::FailSync(b))
             | (Fault::Pause(a), Fault::Pause(b))
             | (Fault::Slow(a, _), Fault::Slow(b, _))
             | (Fault::SlowDisk(a, _), Fault::SlowDisk(b, _))

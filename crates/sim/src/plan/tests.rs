@@ -13,6 +13,7 @@ fn shape(kinds: FaultKinds) -> PlanShape {
 fn plans_print_as_documented() {
     let text = "horizon 8s; 12ms+300ms crash n3; 40ms+1s partition n0,n1; 50ms+1ms vanish 7; \
                 55ms+20ms break n1 n4; 60ms+2s partition-out n0; 70ms+2s partition-in n2; \
+                75ms+2s lose n4; 76ms+2s fail-sync n1; \
                 80ms+5ms pause n2; 90ms+1s slow n2 x8; 1s+1s disk n2 x30; \
                 2s+900ms skew n1 +35ms -200ppm";
     assert_eq!(text.parse::<Plan>().map(|plan| plan.to_string()), Ok(text.into()));
@@ -55,8 +56,19 @@ fn every_kind_is_drawn_by_some_seed_and_only_kinds_asked_for() {
             FaultKind::Pause => &["pause", "slow"],
             FaultKind::Disk => &["disk"],
             FaultKind::Skew => &["skew"],
+            FaultKind::Loss => &["lose"],
+            FaultKind::Sync => &["fail-sync"],
         };
         assert!(names.iter().map(String::as_str).eq(expected.iter().copied()), "{names:?}");
+    }
+}
+
+#[test]
+fn one_disk_is_lost_at_most() {
+    for seed in 0..200 {
+        let plan = shape(FaultKinds::all()).draw(Seed::new(seed));
+        let lost = |timed: &&TimedFault| matches!(timed.fault, Fault::LoseDisk(_));
+        assert!(plan.faults().iter().filter(lost).count() <= 1, "{plan}");
     }
 }
 

@@ -19,6 +19,11 @@ impl<P: Protocol> World<P> {
         let repaired_at = timed.repaired_at();
         match timed.fault {
             Fault::Crash(node) => self.crash(node),
+            Fault::LoseDisk(node) => {
+                self.crash(node);
+                self.machine(node, |host, _| host.disk.lose());
+            }
+            Fault::FailSync(node) => drop(self.failing_syncs.insert(node, false)),
             Fault::Vanish(client) => self.vanish(client),
             Fault::Partition(direction, nodes) => {
                 for (from, to) in self.lanes_cut(direction, &nodes) {
@@ -46,7 +51,12 @@ impl<P: Protocol> World<P> {
         let timed = self.plan.faults()[number].clone();
         self.trace_world("repair", [number as u64, 0, 0], &timed);
         match timed.fault {
-            Fault::Crash(node) => self.recover(node),
+            Fault::Crash(node) | Fault::LoseDisk(node) => self.recover(node),
+            Fault::FailSync(node) => {
+                if self.failing_syncs.remove(&node) == Some(true) {
+                    self.recover(node);
+                }
+            }
             Fault::Vanish(client) => self.begin_client(client as usize),
             Fault::Partition(direction, nodes) => {
                 for (from, to) in self.lanes_cut(direction, &nodes) {
@@ -75,6 +85,16 @@ impl<P: Protocol> World<P> {
         change: impl FnOnce(&mut super::host::Host<P>, VirtualTime),
     ) {
         change(&mut self.stations[node.0 as usize].host.borrow_mut(), self.now);
+    }
+
+    /// A sync is over, unless it is to fail: then nothing that it was to write is assumed to be
+    /// there, and the node stops. Returns whether it failed.
+    pub(super) fn fail_sync(&mut self, node: NodeId) -> bool {
+        let Some(happened @ false) = self.failing_syncs.get_mut(&node) else { return false };
+        *happened = true;
+        self.trace_node(node.0 as usize, "sync failed", [0; 3]);
+        self.crash(node);
+        true
     }
 
     /// The node stops, unless it is down already.
@@ -116,7 +136,7 @@ impl<P: Protocol> World<P> {
         let (catalog, settings) = (Arc::clone(&self.catalog), Arc::clone(&self.settings));
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
-        host.start(node);
+        host.start(node, self.skips_a_record);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
         self.trace_node(place, "start", numbers);

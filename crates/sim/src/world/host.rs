@@ -11,6 +11,7 @@ use muesli_core::{
     Recorder, RepositoryId, Role, Work,
 };
 
+use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
 use super::operations::Operations;
 use crate::clock::LocalClock;
@@ -48,12 +49,13 @@ pub(super) struct Host<P: Protocol> {
     pub(super) operations: Operations,
     pub(super) outgoing: Outgoing<P>,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
+    pub(super) checkpoint: Option<UnderWay>,
     /// The log position of this life up to which the node knows its log to be stable.
-    stable: LogPosition,
+    pub(super) stable: LogPosition,
     pub(super) processor: Processor<Input<P::Message>>,
     pub(super) disk: Disk<(RepositoryId, P::Record)>,
     /// How many records the disk held when this life began; log positions count from here.
-    log_base: usize,
+    pub(super) log_base: usize,
     pub(super) clock: LocalClock,
     pub(super) random: Random,
     /// What this turn has done so far.
@@ -131,6 +133,7 @@ impl<P: Protocol> Host<P> {
             operations: Operations::default(),
             outgoing: Outgoing::default(),
             gated: BTreeMap::new(),
+            checkpoint: None,
             stable: LogPosition(0),
             processor: Processor::new(),
             disk,
@@ -145,12 +148,19 @@ impl<P: Protocol> Host<P> {
     }
 
     /// Puts a node of the next life on the machine, which goes through the log that is there.
-    pub(super) fn start(&mut self, mut node: Node<P>) {
+    /// Where `skips_one`, it leaves one record out: a mistake that must be noticed.
+    pub(super) fn start(&mut self, mut node: Node<P>, skips_one: bool) {
         self.log_base = self.disk.stable();
-        for (repository, record) in self.disk.records() {
-            node.replay(*repository, record.clone(), &mut self.effects);
+        for piece in self.disk.checkpoint().iter().flat_map(|checkpoint| &checkpoint.pieces) {
+            node.restore(piece, &mut self.effects).expect("the node's own checkpoint");
         }
-        self.load.logged += self.log_base as u64;
+        let records = self.disk.records();
+        for (at, (repository, record)) in records.iter().enumerate() {
+            if !skips_one || at != records.len() / 2 {
+                node.replay(*repository, record.clone(), &mut self.effects);
+            }
+        }
+        self.load.logged += records.len() as u64;
         // A replay says nothing; what it would have said was said in the earlier life.
         self.effects.list.clear();
         node.start(&mut self.effects);
@@ -168,6 +178,7 @@ impl<P: Protocol> Host<P> {
         self.operations = Operations::default();
         self.outgoing = Outgoing::default();
         self.gated.clear();
+        self.checkpoint = None;
         self.stable = LogPosition(0);
         self.load = Load::default();
         self.sources.clear();
@@ -247,6 +258,7 @@ impl<P: Protocol> Host<P> {
     /// Lets go what waited for records that are stable now, in the order of what it waited for.
     fn release(&mut self) {
         self.stable = LogPosition((self.disk.stable() - self.log_base) as u64);
+        self.publish_checkpoint();
         while let Some(entry) = self.gated.first_entry()
             && *entry.key() <= self.stable
         {

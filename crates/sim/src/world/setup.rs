@@ -35,6 +35,13 @@ pub struct Setup<P: Protocol> {
     pub reconnect_every: Span,
     /// What goes wrong.
     pub plan: Plan,
+    /// How often hosts begin a checkpoint on average, after which their logs are cut; `None`:
+    /// never.
+    pub checkpoint_every: Option<Span>,
+    /// Whether other nodes keep what a node does, so that one of them may lose its disk.
+    pub replicated: bool,
+    /// Whether a node that starts leaves one record of its log out: a mistake, to see it noticed.
+    pub skips_a_record_at_replay: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
@@ -60,6 +67,9 @@ pub enum SetupError {
     /// Crashes would lose what clients were promised.
     #[error("the plan has `{0}`, but nothing is logged: switch logging on, or crashes off")]
     Unlogged(String),
+    /// A lost disk would lose what clients were promised.
+    #[error("the plan has `{0}`, but each node's data is on its own disk alone")]
+    Lost(String),
 }
 
 impl<P: Protocol> Setup<P> {
@@ -76,6 +86,9 @@ impl<P: Protocol> Setup<P> {
             patience: Span::from_millis(200),
             reconnect_every: Span::from_millis(10),
             plan,
+            checkpoint_every: None,
+            replicated: false,
+            skips_a_record_at_replay: false,
             history: false,
             trace_text: false,
         }
@@ -97,7 +110,12 @@ impl<P: Protocol> Setup<P> {
             for node in nodes_of(&timed.fault) {
                 self.check_node(node, || format!("`{timed}`"))?;
             }
-            if matches!(timed.fault, Fault::Crash(_)) && !self.settings.logging {
+            let loses = matches!(timed.fault, Fault::LoseDisk(_));
+            if loses && !self.replicated {
+                return Err(SetupError::Lost(timed.to_string()));
+            }
+            let restarts = matches!(timed.fault, Fault::Crash(_) | Fault::FailSync(_));
+            if (loses || restarts) && !self.settings.logging {
                 return Err(SetupError::Unlogged(timed.to_string()));
             }
         }
@@ -119,6 +137,8 @@ fn nodes_of(fault: &Fault) -> Vec<NodeId> {
         Fault::Partition(_, nodes) => nodes.clone(),
         Fault::Break(first, second) => vec![*first, *second],
         Fault::Crash(node)
+        | Fault::LoseDisk(node)
+        | Fault::FailSync(node)
         | Fault::Pause(node)
         | Fault::Slow(node, _)
         | Fault::SlowDisk(node, _)

@@ -54,9 +54,11 @@ impl<P: Protocol> World<P> {
         drop(host);
         self.poll_tasks(place, &station);
         let mut host = station.host.borrow_mut();
+        let pieces_left = host.go_on_with_checkpoint();
         let leave = host.end_turn();
         self.flush(place, &mut host, leave);
-        let more = self.tasks[place].has_ready() || host.processor.waiting() > 0;
+        let waiting = self.tasks[place].has_ready() || host.processor.waiting() > 0;
+        let more = waiting || pieces_left;
         drop(host);
         if more {
             self.wake(place);

@@ -1,0 +1,336 @@
+//! The keys of a server's configuration: one table, for the file, the environment and options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use muesli_cluster::ClusterId;
+use muesli_core::{Nanos, NodeId};
+
+use super::Config;
+
+/// A key, and what it does.
+pub struct Key {
+    pub name: &'static str,
+    pub value: &'static str,
+    pub default: &'static str,
+    pub help: &'static str,
+    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+/// All keys.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "listen",
+        value: "HOST:PORT",
+        default: "127.0.0.1:7400",
+        help: "Where to listen; port 0 takes any that is free",
+        set: |config, text| text_of(text, &mut config.server.listen),
+    },
+    Key {
+        name: "node",
+        value: "N",
+        default: "0",
+        help: "Which of the servers this is, counted from 0",
+        set: |config, text| put(&mut config.server.node, NodeId(number(text, 0, 4095)? as u32)),
+    },
+    Key {
+        name: "servers",
+        value: "HOST:PORT,…",
+        default: "",
+        help: "All servers, this one included, as others reach them; none: this one is alone",
+        set: set_servers,
+    },
+    Key {
+        name: "dial",
+        value: "N=HOST:PORT,…",
+        default: "",
+        help: "Servers that this one reaches at another address than others do, as behind a proxy",
+        set: set_dial,
+    },
+    Key {
+        name: "cluster",
+        value: "N",
+        default: "1",
+        help: "The number of the cluster, the same on all its servers; others are not spoken to",
+        set: |config, text| put(&mut config.server.cluster, ClusterId(number(text, 1, u64::MAX)?)),
+    },
+    Key {
+        name: "loops",
+        value: "N",
+        default: "1",
+        help: "How many loops the process runs, each on a thread, with a port counted up from the \
+               server's and repositories of its own; the same on all servers",
+        set: |config, text| put(&mut config.loops, number(text, 1, 64)? as usize),
+    },
+    Key {
+        name: "repositories",
+        value: "N",
+        default: "1",
+        help: "How many repositories hold the keys, dealt to the servers' loops in turn",
+        set: |config, text| put(&mut config.server.repositories, number(text, 1, 4096)? as usize),
+    },
+    Key {
+        name: "replicas",
+        value: "N",
+        default: "1",
+        help: "How many repositories hold each key",
+        set: |config, text| put(&mut config.server.replicas, number(text, 1, 4096)? as usize),
+    },
+    Key {
+        name: "protocol",
+        value: "NAME",
+        default: "score",
+        help: "The protocol that orders transactions",
+        set: |config, text| text_of(text, &mut config.server.protocol),
+    },
+    Key {
+        name: "durability",
+        value: "memory|log",
+        default: "log",
+        help: "What survives this process: nothing, or all that was promised",
+        set: |config, text| match text {
+            "memory" => put(&mut config.durable, false),
+            "log" => put(&mut config.durable, true),
+            _ => Err("memory or log is wanted".to_owned()),
+        },
+    },
+    Key {
+        name: "data_dir",
+        value: "DIR",
+        default: "./muesli-data",
+        help: "Where the server keeps its files",
+        set: |config, text| put(&mut config.data_dir, PathBuf::from(text)),
+    },
+    Key {
+        name: "trouble_file",
+        value: "FILE",
+        default: "",
+        help: "For tests: while this file holds `slow N`, `fail` or `full`, syncs of the log take \
+               N milliseconds longer, fail, or find no room",
+        set: |config, text| {
+            put(&mut config.server.trouble, (!text.is_empty()).then(|| PathBuf::from(text)))
+        },
+    },
+    Key {
+        name: "log_segment_bytes",
+        value: "BYTES",
+        default: "67108864",
+        help: "A file of the log that has grown to this is followed by another one",
+        set: |config, text| {
+            put(&mut config.server.log_segment_bytes, number(text, 1 << 16, 1 << 32)?)
+        },
+    },
+    Key {
+        name: "checkpoint_bytes",
+        value: "BYTES",
+        default: "268435456",
+        help: "When the log has grown by this, and by the size of the last checkpoint, the next one \
+               is written beside the running server, and the log cut before it; 0 never",
+        set: |config, text| put(&mut config.server.checkpoint_bytes, number(text, 0, 1 << 40)?),
+    },
+    Key {
+        name: "log_backlog_bytes",
+        value: "BYTES",
+        default: "67108864",
+        help: "With more than this waiting for the disk, nothing is read from clients",
+        set: |config, text| bytes(text, &mut config.server.log_backlog_bytes),
+    },
+    Key {
+        name: "keep_tombstones",
+        value: "true|false",
+        default: "false",
+        help: "Keep deleted keys known for ever: histories of deletions need it",
+        set: |config, text| put(&mut config.server.settings.keep_tombstones, truth(text)?),
+    },
+    Key {
+        name: "key_bytes_max",
+        value: "BYTES",
+        default: "65536",
+        help: "The longest key",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.key_bytes),
+    },
+    Key {
+        name: "value_bytes_max",
+        value: "BYTES",
+        default: "16777216",
+        help: "The longest value",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.value_bytes),
+    },
+    Key {
+        name: "transaction_bytes_max",
+        value: "BYTES",
+        default: "67108864",
+        help: "The most that a transaction may write, keys and values together",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.transaction_bytes),
+    },
+    Key {
+        name: "retry_after_ms",
+        value: "MS",
+        default: "20",
+        help: "A request between servers that was not answered for so long is sent again",
+        set: |config, text| nanos(text, &mut config.server.settings.retry_after),
+    },
+    Key {
+        name: "lock_wait_ms",
+        value: "MS",
+        default: "2",
+        help: "A commit waits so long for a lock before it is refused",
+        set: |config, text| nanos(text, &mut config.server.settings.lock_wait),
+    },
+    Key {
+        name: "in_doubt_after_ms",
+        value: "MS",
+        default: "100",
+        help: "A transaction undecided for so long is finished without its client",
+        set: |config, text| nanos(text, &mut config.server.settings.in_doubt_after),
+    },
+    Key {
+        name: "snapshot_lease_ms",
+        value: "MS",
+        default: "10000",
+        help: "A client silent for so long does not hold old versions back any more",
+        set: |config, text| nanos(text, &mut config.server.settings.snapshot_lease),
+    },
+    Key {
+        name: "frame_bytes_max",
+        value: "BYTES",
+        default: "83886080",
+        help: "The longest frame; a message that does not fit is not sent, and a connection that \
+               sends a longer one is closed",
+        set: |config, text| bytes(text, &mut config.server.network.frame_bytes_max),
+    },
+    Key {
+        name: "connections_max",
+        value: "N",
+        default: "12000",
+        help: "The most connections; further ones are told so and closed",
+        set: |config, text| {
+            put(&mut config.server.network.connections_max, number(text, 1, 1_000_000)? as usize)
+        },
+    },
+    Key {
+        name: "outgoing_bytes_high",
+        value: "BYTES",
+        default: "4194304",
+        help: "With more than this waiting to be sent to a client, nothing is read from it",
+        set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_high),
+    },
+    Key {
+        name: "outgoing_bytes_max",
+        value: "BYTES",
+        default: "268435456",
+        help: "With more than this waiting for one connection, it is closed",
+        set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_max),
+    },
+    Key {
+        name: "outgoing_bytes_total",
+        value: "BYTES",
+        default: "536870912",
+        help: "With more than this waiting for all connections, nothing is read from clients",
+        set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_total),
+    },
+    Key {
+        name: "alive_every_ms",
+        value: "MS",
+        default: "1000",
+        help: "A connection that was not written to for so long gets a sign of life",
+        set: |config, text| millis(text, &mut config.server.network.alive_every),
+    },
+    Key {
+        name: "dead_after_ms",
+        value: "MS",
+        default: "5000",
+        help: "A connection that was silent for so long is closed",
+        set: |config, text| millis(text, &mut config.server.network.dead_after),
+    },
+    Key {
+        name: "hello_within_ms",
+        value: "MS",
+        default: "5000",
+        help: "A connection must say who it is within this",
+        set: |config, text| millis(text, &mut config.server.network.hello_within),
+    },
+    Key {
+        name: "slow_after_ms",
+        value: "MS",
+        default: "10000",
+        help: "A frame must be whole, and a crowded connection have room again, within this",
+        set: |config, text| millis(text, &mut config.server.network.slow_after),
+    },
+    Key {
+        name: "redial_first_ms",
+        value: "MS",
+        default: "20",
+        help: "The first pause before a lost server is dialled again; it doubles",
+        set: |config, text| millis(text, &mut config.server.network.redial_first),
+    },
+    Key {
+        name: "redial_most_ms",
+        value: "MS",
+        default: "1000",
+        help: "The longest such pause",
+        set: |config, text| millis(text, &mut config.server.network.redial_most),
+    },
+];
+
+impl Key {
+    /// The environment variable.
+    pub fn variable(&self) -> String {
+        format!("MUESLI_{}", self.name.to_uppercase())
+    }
+
+    /// The option, without its dashes.
+    pub fn option(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+fn set_dial(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let one = |text: &str| {
+        let (node, address) = text.split_once('=').ok_or("N=HOST:PORT is wanted")?;
+        Ok((NodeId(number(node, 0, 4095)? as u32), address.to_owned()))
+    };
+    put(&mut config.server.dial, texts.map(one).collect::<Result<_, String>>()?)
+}
+
+fn set_servers(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let servers = (0..).map(NodeId).zip(texts.map(str::to_owned));
+    config.server.servers = servers.collect();
+    Ok(())
+}
+
+fn put<T>(place: &mut T, value: T) -> Result<(), String> {
+    *place = value;
+    Ok(())
+}
+
+fn text_of(text: &str, place: &mut String) -> Result<(), String> {
+    text.clone_into(place);
+    Ok(())
+}
+
+fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    let told = || format!("a number from {least} to {most} is wanted");
+    let number: u64 = text.replace('_', "").parse().map_err(|_| told())?;
+    if (least..=most).contains(&number) { Ok(number) } else { Err(told()) }
+}
+
+fn nanos(text: &str, place: &mut Nanos) -> Result<(), String> {
+    put(place, Nanos::from_millis(number(text, 1, 3_600_000)?))
+}
+
+fn bytes(text: &str, place: &mut usize) -> Result<(), String> {
+    *place = number(text, 1, 1 << 31)? as usize;
+    Ok(())
+}
+
+fn millis(text: &str, place: &mut Duration) -> Result<(), String> {
+    *place = Duration::from_millis(number(text, 1, 86_400_000)?);
+    Ok(())
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "true or false is wanted".to_owned())
+}

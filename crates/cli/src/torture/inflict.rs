@@ -1,0 +1,154 @@
+//! Carries out the plan: faults begin and end at their times, and processes that died come back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use rustix::process::{Resource, Rlimit, Signal, prlimit};
+
+use super::network::Network;
+use super::plan::{Fault, Planned, Trouble};
+use crate::local::LocalCluster;
+
+/// How often is looked whether it is time.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// A node whose disk fails is given so long to notice and to stop.
+const STOPS_WITHIN: Duration = Duration::from_secs(5);
+/// A file may grow so much beyond what it is, for a node's last words.
+const LAST_WORDS_BYTES: u64 = 4 << 10;
+
+/// A fault that is over.
+#[derive(Clone, Debug)]
+pub struct Suffered {
+    /// Its row in the report.
+    pub name: String,
+    /// When it was begun.
+    pub began: Instant,
+    /// When everything was done that could be to end it.
+    pub ended: Instant,
+}
+
+/// What is tortured.
+pub struct Victims<'a> {
+    pub cluster: &'a LocalCluster,
+    pub network: &'a Network,
+}
+
+impl Victims<'_> {
+    /// Carries out `plan`, or as much of it as there is time for until `over`; all is healed in
+    /// the end.
+    ///
+    /// # Errors
+    /// A node ended that nobody had killed, or did not end as it should.
+    pub fn suffer(&self, plan: &[Planned], over: &AtomicBool) -> anyhow::Result<Vec<Suffered>> {
+        let start = Instant::now();
+        let mut open: Vec<(&Planned, Instant)> = Vec::new();
+        let mut waiting = plan.iter().peekable();
+        let mut suffered = Vec::new();
+        while waiting.peek().is_some() || !open.is_empty() {
+            let stopped = over.load(Ordering::Relaxed);
+            let now = start.elapsed();
+            let is_over = |planned: &Planned| stopped || planned.at + planned.lasts <= now;
+            while let Some(place) = open.iter().position(|(planned, _)| is_over(planned)) {
+                let (planned, began) = open.remove(place);
+                let ended = self.end(&planned.fault)?;
+                suffered.push(Suffered { name: planned.fault.name(), began, ended });
+            }
+            if stopped {
+                break;
+            }
+            while let Some(planned) = waiting.next_if(|planned| planned.at <= now) {
+                let began = Instant::now();
+                self.begin(&planned.fault)?;
+                open.push((planned, began));
+            }
+            self.look_after_the_living(&open)?;
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(suffered)
+    }
+
+    fn begin(&self, fault: &Fault) -> anyhow::Result<()> {
+        let cluster = self.cluster;
+        match fault {
+            Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.kill(node)),
+            Fault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
+            Fault::Partition { party, from, how } => {
+                self.network.part(*party, *from, *how);
+                Ok(())
+            }
+            Fault::Disk(node, trouble) => match trouble {
+                Trouble::Slow(by) => self.trouble(*node, &format!("slow {}", by.as_millis())),
+                Trouble::Fail => self.trouble(*node, "fail"),
+                Trouble::Full => self.trouble(*node, "full"),
+                Trouble::Limit => self.limit_files(*node),
+            },
+        }
+    }
+
+    /// Ends a fault; the moment from which the cluster could be well again.
+    fn end(&self, fault: &Fault) -> anyhow::Result<Instant> {
+        if let Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) = fault {
+            self.see_it_stop(*node)?;
+        }
+        let ended = Instant::now();
+        let cluster = self.cluster;
+        match fault {
+            Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.start(node)),
+            Fault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
+            Fault::Partition { .. } => {
+                self.network.heal();
+                Ok(())
+            }
+            Fault::Disk(node, Trouble::Slow(_)) => self.trouble(*node, ""),
+            Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) => {
+                self.trouble(*node, "").and_then(|()| cluster.start(*node))
+            }
+        }?;
+        Ok(ended)
+    }
+
+    /// A node with a failing disk must have stopped by itself, and said why.
+    fn see_it_stop(&self, node: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + STOPS_WITHIN;
+        while self.cluster.process(node).is_some() && Instant::now() < deadline {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        if self.cluster.process(node).is_some() {
+            // Nothing had to be written all the while, or it was cut off.
+            self.cluster.kill(node)?;
+        } else if !self.cluster.last_words(node).contains("the log failed") {
+            bail!("node {node} ended with a failing disk, but said: {}", self.last_words(node));
+        }
+        Ok(())
+    }
+
+    fn trouble(&self, node: usize, what: &str) -> anyhow::Result<()> {
+        std::fs::write(self.cluster.trouble_file(node), what).context("cannot trouble a disk")
+    }
+
+    /// From now on the system lets the node's files grow no further.
+    fn limit_files(&self, node: usize) -> anyhow::Result<()> {
+        let Some(process) = self.cluster.process(node) else { bail!("node {node} does not run") };
+        let output = std::fs::metadata(self.cluster.folder(node).join("output"))?.len();
+        let most = Some(output + LAST_WORDS_BYTES);
+        let limit = Rlimit { current: most, maximum: most };
+        prlimit(Some(process), Resource::Fsize, limit).context("cannot limit a node's files")?;
+        Ok(())
+    }
+
+    /// Nobody but those that suffer may be dead.
+    fn look_after_the_living(&self, open: &[(&Planned, Instant)]) -> anyhow::Result<()> {
+        for node in 0..self.cluster.nodes() {
+            let suffers = open.iter().any(|(planned, _)| planned.fault.nodes().contains(&node));
+            if !suffers && self.cluster.process(node).is_none() {
+                bail!("node {node} ended by itself: {}", self.last_words(node));
+            }
+        }
+        Ok(())
+    }
+
+    fn last_words(&self, node: usize) -> String {
+        self.cluster.last_words(node)
+    }
+}

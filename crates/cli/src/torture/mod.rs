@@ -1,0 +1,161 @@
+//! `muesli torture`: real processes under random faults, their histories judged.
+//!
+//! Rounds of half a minute follow each other, each with a cluster of its own: clients run
+//! transfers between accounts or append to lists while nodes are killed, stopped, cut off and
+//! given bad disks. In the end everything heals, the cluster must serve, everything that was
+//! acknowledged must be there, and the history must be one that the protocol allows.
+
+mod inflict;
+mod network;
+mod plan;
+mod probe;
+mod proxy;
+mod round;
+mod tally;
+
+use std::io::{Write, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use plan::Kind;
+use round::Round;
+use tally::Tallied;
+
+/// A round is as long, or as what is left.
+const ROUND: Duration = Duration::from_secs(30);
+/// A round must have time for at least a fault or two.
+const ROUND_LEAST: Duration = Duration::from_secs(3);
+
+/// The workloads that take turns, with parameters that make transactions meet.
+const WORKLOADS: [(&str, &[&str]); 2] =
+    [("bank", &["keys=300", "reads=30", "totals=2"]), ("append", &["keys=15", "length=60"])];
+
+#[derive(Args, Clone, Debug)]
+struct TortureOptions {
+    /// How long; a fraction is allowed
+    #[arg(long, value_name = "M", default_value_t = 1.0)]
+    minutes: f64,
+    /// What is to go wrong
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum,
+        default_values_t = [Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk])]
+    faults: Vec<Kind>,
+    /// How many servers
+    #[arg(long, value_name = "N", default_value_t = 3,
+        value_parser = clap::value_parser!(u16).range(1..=16))]
+    nodes: u16,
+    /// The seed of the first round; the next ones follow it [default: drawn]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// The protocol
+    #[arg(long, value_name = "NAME", default_value = "score")]
+    protocol: String,
+    /// Keep data in memory only; for pauses and partitions
+    #[arg(long)]
+    memory: bool,
+}
+
+/// The command's options.
+pub fn command() -> Command {
+    let about = "Look for lost promises on real processes under random faults";
+    TortureOptions::augment_args(Command::new("torture").about(about))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let options = TortureOptions::from_arg_matches(matches)?;
+    let length = length(&options)?;
+    let over = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, over.clone()).context("cannot wait for signals")?;
+    }
+    let first = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    let (start, mut tallied) = (Instant::now(), Tallied::default());
+    let mut out = stdout();
+    for number in 0.. {
+        let left = length.saturating_sub(start.elapsed());
+        if over.load(Ordering::Relaxed) || (number > 0 && left < ROUND_LEAST) {
+            break;
+        }
+        let round = options.round(first + number, left.clamp(ROUND_LEAST, ROUND));
+        // Here and below: a reader that has gone away is no matter.
+        let _ = write!(out, "{round} … ").and_then(|()| out.flush());
+        let dir = tempfile::Builder::new().prefix("muesli-torture-").tempdir()?;
+        let ran = round.run(dir.path(), &over)?;
+        let _ = writeln!(out, "{}", tallied.count(&ran));
+        if let Some(violation) = ran.violation {
+            let kept = dir.keep();
+            let again = options.again(round.seed);
+            let _ = writeln!(
+                out,
+                "\nVIOLATION with seed {}: {violation}\n\nIts files are in {}; the same faults \
+                 once more:\n  {again}",
+                round.seed,
+                kept.display()
+            );
+            return Ok(1);
+        }
+    }
+    let _ = writeln!(out, "\n{}\nNothing was lost, and every history holds.", tallied.table());
+    Ok(0)
+}
+
+fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
+    let minutes = options.minutes;
+    if !(minutes > 0.0 && minutes <= 1e4) {
+        bail!("--minutes {minutes}: allowed are numbers above 0, to ten thousand");
+    }
+    let lethal = [Kind::Kill, Kind::Disk].into_iter().find(|kind| options.faults.contains(kind));
+    if let (true, Some(kind)) = (options.memory, lethal) {
+        bail!(
+            "--memory: a node loses what it holds in memory by the fault {kind:?}; leave one out"
+        );
+    }
+    if !muesli_protocols::NAMES.contains(&&*options.protocol) {
+        let names = muesli_protocols::NAMES.join(", ");
+        bail!("there is no protocol `{}`; there are: {names}", options.protocol);
+    }
+    Ok(Duration::from_secs_f64(minutes * 60.0))
+}
+
+impl TortureOptions {
+    fn round(&self, seed: u64, length: Duration) -> Round {
+        let (workload, parameters) = WORKLOADS[(seed % 2) as usize];
+        let nodes = usize::from(self.nodes);
+        let mut kinds = self.faults.clone();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Round {
+            seed,
+            length,
+            kinds,
+            nodes,
+            replicas: (1 + seed as usize / 2 % 2).min(nodes),
+            protocol: self.protocol.clone(),
+            durable: !self.memory,
+            workload,
+            parameters,
+        }
+    }
+
+    /// The command that repeats the faults of a round.
+    fn again(&self, seed: u64) -> String {
+        use clap::ValueEnum;
+        let name = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
+        let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
+        let memory = if self.memory { " --memory" } else { "" };
+        format!(
+            "muesli torture --minutes 0.5 --seed {seed} --faults {} --nodes {} --protocol {}{memory}",
+            faults.join(","),
+            self.nodes,
+            self.protocol
+        )
+    }
+}

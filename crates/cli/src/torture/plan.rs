@@ -1,0 +1,238 @@
+//! Which faults happen, to whom, when and for how long: drawn from a seed before the run.
+//!
+//! The processes and their timing are real, so a seed repeats the faults of a run and not the run
+//! itself. A node suffers one fault at a time; different nodes, and the network beside them, may
+//! suffer together.
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Kind {
+    /// SIGKILL, of one node or of all at once, and a restart
+    Kill,
+    /// SIGSTOP, and SIGCONT
+    Pause,
+    /// Links that carry nothing, in one direction or both, or break
+    Partition,
+    /// Syncs that are slow or fail, disks without room
+    Disk,
+}
+
+/// What is wrong with a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Syncs take so much longer.
+    Slow(Duration),
+    /// Syncs fail.
+    Fail,
+    /// There is no room for a write.
+    Full,
+    /// The system lets no file grow.
+    Limit,
+}
+
+/// Somebody who dials or is dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    Node(usize),
+    /// All clients, as dialled from.
+    Clients,
+}
+
+/// How a link is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// Nothing arrives, either way.
+    Both,
+    /// Nothing arrives at the party that is cut off.
+    Inbound,
+    /// Nothing of the party that is cut off arrives.
+    Outbound,
+    /// Connections break, and new ones carry nothing.
+    Cut,
+}
+
+/// A fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// These nodes end at once.
+    Kill(Vec<usize>),
+    /// This node stands still.
+    Pause(usize),
+    /// A party is cut off from another, or from all others.
+    Partition { party: Party, from: Option<Party>, how: Break },
+    /// A node's disk misbehaves.
+    Disk(usize, Trouble),
+}
+
+/// A fault with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// From the start of the clients.
+    pub at: Duration,
+    pub lasts: Duration,
+    pub fault: Fault,
+}
+
+/// The first fault comes after so long.
+const FIRST_AFTER: Duration = Duration::from_millis(500);
+
+impl Fault {
+    /// Its row in the report.
+    pub fn name(&self) -> String {
+        match self {
+            Fault::Kill(nodes) if nodes.len() > 1 => "kill all".to_owned(),
+            Fault::Kill(_) => "kill".to_owned(),
+            Fault::Pause(_) => "pause".to_owned(),
+            Fault::Partition { how, .. } => match how {
+                Break::Both => "partition".to_owned(),
+                Break::Inbound | Break::Outbound => "partition, one way".to_owned(),
+                Break::Cut => "partition, broken links".to_owned(),
+            },
+            Fault::Disk(_, Trouble::Slow(_)) => "disk slow".to_owned(),
+            Fault::Disk(_, Trouble::Fail) => "disk fails".to_owned(),
+            Fault::Disk(_, Trouble::Full | Trouble::Limit) => "disk full".to_owned(),
+        }
+    }
+
+    /// The nodes that suffer it.
+    pub fn nodes(&self) -> &[usize] {
+        match self {
+            Fault::Kill(nodes) => nodes,
+            Fault::Pause(node) | Fault::Disk(node, _) => std::slice::from_ref(node),
+            Fault::Partition { .. } => &[],
+        }
+    }
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, lasts) = (self.at.as_secs_f64(), self.lasts.as_secs_f64());
+        write!(f, "{at:6.2} s, for {lasts:4.2} s: {:?}", self.fault)
+    }
+}
+
+/// The faults of a run of this length over these nodes, in the order of their times.
+pub fn draw(seed: u64, kinds: &[Kind], nodes: usize, length: Duration) -> Vec<Planned> {
+    let mut drawing = Drawing {
+        random: fastrand::Rng::with_seed(seed),
+        busy: vec![Duration::ZERO; nodes],
+        network_busy: Duration::ZERO,
+    };
+    let (mut planned, mut at) = (Vec::new(), FIRST_AFTER);
+    while at < length && !kinds.is_empty() {
+        let kind = kinds[drawing.random.usize(..kinds.len())];
+        let lasts = drawing.span(100, 2_500).min(length - at);
+        planned.extend(drawing.fault(kind, at).map(|fault| {
+            drawing.book(&fault, at + lasts);
+            Planned { at, lasts, fault }
+        }));
+        // Some faults come before the one before them is over.
+        let overlap = drawing.random.u8(..100) < 30;
+        at += if overlap { drawing.span(50, 500) } else { lasts + drawing.span(200, 1_500) };
+    }
+    planned
+}
+
+struct Drawing {
+    random: fastrand::Rng,
+    /// Until when each node suffers something.
+    busy: Vec<Duration>,
+    network_busy: Duration,
+}
+
+impl Drawing {
+    /// A time between two numbers of milliseconds, small ones as likely as large ones.
+    fn span(&mut self, least: u64, most: u64) -> Duration {
+        let (least, most) = (least as f64, most as f64);
+        let millis = least * (most / least).powf(self.random.f64());
+        Duration::from_millis(millis as u64)
+    }
+
+    fn book(&mut self, fault: &Fault, until: Duration) {
+        // A node that comes back is given time to do so before the next thing happens to it.
+        fault.nodes().iter().for_each(|&node| self.busy[node] = until + FIRST_AFTER);
+        if let Fault::Partition { .. } = fault {
+            self.network_busy = until;
+        }
+    }
+
+    /// A fault of this kind, if anybody is free to suffer it.
+    fn fault(&mut self, kind: Kind, at: Duration) -> Option<Fault> {
+        let free: Vec<usize> = (0..self.busy.len()).filter(|&node| self.busy[node] <= at).collect();
+        if kind == Kind::Partition {
+            return (self.network_busy <= at).then(|| self.partition());
+        }
+        let &node = free.get(self.random.usize(..free.len().max(1)))?;
+        Some(match kind {
+            Kind::Kill if free.len() == self.busy.len() && self.random.u8(..100) < 20 => {
+                Fault::Kill(free)
+            }
+            Kind::Kill => Fault::Kill(vec![node]),
+            Kind::Pause => Fault::Pause(node),
+            Kind::Disk => Fault::Disk(node, self.trouble()),
+            Kind::Partition => unreachable!("drawn above"),
+        })
+    }
+
+    fn trouble(&mut self) -> Trouble {
+        match self.random.u8(..4) {
+            0 => Trouble::Slow(self.span(5, 300)),
+            1 => Trouble::Fail,
+            2 => Trouble::Full,
+            _ => Trouble::Limit,
+        }
+    }
+
+    fn partition(&mut self) -> Fault {
+        let nodes = self.busy.len();
+        let party =
+            |number: usize| if number == nodes { Party::Clients } else { Party::Node(number) };
+        let one = self.random.usize(..=nodes);
+        let other = (one + 1 + self.random.usize(..nodes)) % (nodes + 1);
+        let how = [Break::Both, Break::Inbound, Break::Outbound, Break::Cut];
+        let how = how[self.random.usize(..how.len())];
+        let from = self.random.bool().then(|| party(other));
+        Fault::Partition { party: party(one), from, how }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Kind; 4] = [Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk];
+    const LENGTH: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn a_seed_draws_the_same_faults_and_every_kind_of_them() {
+        let planned = draw(7, &ALL, 3, LENGTH);
+        assert_eq!(planned, draw(7, &ALL, 3, LENGTH));
+        assert_ne!(planned, draw(8, &ALL, 3, LENGTH));
+        let names: std::collections::BTreeSet<_> =
+            planned.iter().map(|planned| planned.fault.name()).collect();
+        assert_eq!(names.len(), 9, "{names:?}");
+        assert!(planned.iter().all(|planned| planned.at + planned.lasts <= LENGTH));
+        assert!(draw(7, &[Kind::Pause], 1, LENGTH).len() > 50);
+    }
+
+    #[test]
+    fn no_node_suffers_two_faults_at_once() {
+        for seed in 0..50 {
+            let planned = draw(seed, &ALL, 3, LENGTH);
+            for (place, one) in planned.iter().enumerate() {
+                let others = &planned[place + 1..];
+                let clash = others.iter().find(|other| {
+                    let shared =
+                        one.fault.nodes().iter().any(|it| other.fault.nodes().contains(it));
+                    shared && other.at < one.at + one.lasts
+                });
+                assert_eq!(clash, None, "beside {one}");
+            }
+        }
+    }
+}

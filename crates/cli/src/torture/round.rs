@@ -1,0 +1,253 @@
+//! One round: a new cluster, clients, faults, and the judgement of what was seen.
+
+use std::fmt;
+use std::fs::File;
+use std::io::BufWriter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use muesli::{Connect, Db, Report};
+use muesli_check::History;
+use muesli_core::Catalog;
+use muesli_workloads::connected::Clients;
+use muesli_workloads::history::{by_lists, by_versions};
+use muesli_workloads::registry::find;
+use muesli_workloads::simulated::promise;
+use muesli_workloads::tally::{Tallies, Tally};
+use muesli_workloads::workload::{AnyWorkload, Check};
+
+use super::inflict::{Suffered, Victims};
+use super::network::Network;
+use super::plan::{Kind, draw};
+use super::probe::Probe;
+use crate::local::{LocalCluster, Plan};
+
+/// Native clients, each with connections of its own.
+const NATIVE_CLIENTS: usize = 2;
+/// Clients that run transactions, dealt to the native clients.
+const CLIENTS: u32 = 16;
+/// A client pauses for at most so long between transactions.
+const PAUSE_MOST: Duration = Duration::from_millis(10);
+/// An operation of a client waits so long for its answer.
+const GIVE_UP_AFTER: Duration = Duration::from_millis(1_500);
+/// When all faults are over, the cluster must serve again within this.
+const SERVES_WITHIN: Duration = Duration::from_secs(20);
+/// The clients go on for so long when it does.
+const CALM: Duration = Duration::from_millis(500);
+
+/// What a round is to be.
+#[derive(Clone, Debug)]
+pub struct Round {
+    pub seed: u64,
+    pub length: Duration,
+    pub kinds: Vec<Kind>,
+    pub nodes: usize,
+    pub replicas: usize,
+    pub protocol: String,
+    pub durable: bool,
+    pub workload: &'static str,
+    pub parameters: &'static [&'static str],
+}
+
+/// What came of a round that could be run.
+#[derive(Debug)]
+pub struct Ran {
+    pub tally: Tally,
+    pub recovered: Vec<Recovered>,
+    /// What was found wrong, if anything.
+    pub violation: Option<String>,
+}
+
+/// How long after the end of a fault the cluster served.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    pub name: String,
+    /// `None` where another fault was in the way.
+    pub after: Option<Duration>,
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Round { seed, workload, nodes, replicas, .. } = self;
+        let seconds = self.length.as_secs_f64();
+        write!(f, "seed {seed}: {workload}, {nodes} nodes, {replicas} replicas, {seconds:.0} s")
+    }
+}
+
+/// The parts of a round while it runs.
+struct Running<'a> {
+    round: &'a Round,
+    cluster: &'a LocalCluster,
+    network: &'a Network,
+    clients: Clients,
+    catalog: Arc<Catalog>,
+}
+
+impl Round {
+    /// Runs it in `dir`; `over` ends it early.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn run(&self, dir: &std::path::Path, over: &AtomicBool) -> anyhow::Result<Ran> {
+        let cluster = LocalCluster::lay_out(dir, self.nodes, 1)?;
+        let network = Network::between(cluster.addresses())?;
+        let _down = Down(&cluster);
+        self.start(&cluster, &network)?;
+        let addresses = network.reached().servers;
+        let workload = find(self.workload)?.build(&self.parameters(), CLIENTS)?;
+        let dbs: Result<Vec<_>, _> =
+            (0..NATIVE_CLIENTS).map(|_| self.connect(&addresses, workload.as_ref())).collect();
+        let clients = Clients {
+            dbs: dbs?,
+            workload,
+            tallies: Arc::new(Tallies::new(CLIENTS)),
+            seed: self.seed,
+            pause_most: PAUSE_MOST,
+            stop: Arc::default(),
+        };
+        clients.load().context("the first data cannot be written")?;
+        let probe = Probe::begin(&addresses, &self.protocol)?;
+        let catalog = clients.dbs[0].catalog();
+        let running =
+            Running { round: self, cluster: &cluster, network: &network, clients, catalog };
+        running.run(probe, over, dir)
+    }
+
+    fn parameters(&self) -> Vec<String> {
+        self.parameters.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn start(&self, cluster: &LocalCluster, network: &Network) -> anyhow::Result<()> {
+        // Logs and checkpoints are small, so that there are many.
+        let keys = [
+            "keep_tombstones = true",
+            "alive_every_ms = 200",
+            "dead_after_ms = 1000",
+            "log_segment_bytes = 200000",
+            "checkpoint_bytes = 300000",
+        ];
+        let plan = Plan {
+            nodes: self.nodes,
+            loops: 1,
+            repositories: self.nodes.max(self.replicas),
+            replicas: self.replicas,
+            protocol: self.protocol.clone(),
+            durable: self.durable,
+            extra: keys.map(str::to_owned).into(),
+            reached: Some(network.reached()),
+            troubled: true,
+        };
+        cluster.start_all(&plan)
+    }
+
+    fn connect(&self, addresses: &[String], workload: &dyn AnyWorkload) -> anyhow::Result<Db> {
+        Ok(Db::connect_with(Connect {
+            addresses: addresses.to_vec(),
+            protocol: self.protocol.clone(),
+            history: workload.history().is_none(),
+            give_up_after: GIVE_UP_AFTER,
+            ..Connect::default()
+        })?)
+    }
+}
+
+impl Running<'_> {
+    fn run(&self, probe: Probe, over: &AtomicBool, dir: &std::path::Path) -> anyhow::Result<Ran> {
+        let (suffered, ran) = std::thread::scope(|scope| {
+            let faults = scope.spawn(|| {
+                let suffered = self.suffer(&probe, over);
+                self.clients.stop.store(true, Ordering::Relaxed);
+                suffered
+            });
+            let ran = self.clients.run();
+            (faults.join().expect("faults are not to panic"), ran)
+        });
+        let recovered = match &suffered {
+            Ok(all) => all.iter().map(|one| recovery(one, all, &probe)).collect(),
+            Err(_) => Vec::new(),
+        };
+        drop(probe);
+        let violation = match (suffered, ran) {
+            (Err(error), _) => Some(format!("{error:#}")),
+            (Ok(_), Err(error)) => Some(format!("a client could not go on: {error}")),
+            (Ok(_), Ok(())) => self.judge(dir)?,
+        };
+        Ok(Ran { tally: self.clients.tallies.total(), recovered, violation })
+    }
+
+    /// Carries out the faults, and sees to it that the cluster serves afterwards.
+    fn suffer(&self, probe: &Probe, over: &AtomicBool) -> anyhow::Result<Vec<Suffered>> {
+        let Round { seed, ref kinds, nodes, length, .. } = *self.round;
+        let victims = Victims { cluster: self.cluster, network: self.network };
+        let suffered = victims.suffer(&draw(seed, kinds, nodes, length), over)?;
+        let healed = Instant::now();
+        let served = probe.wait_until_served(healed, SERVES_WITHIN);
+        served.with_context(|| {
+            let words: Vec<_> = (0..nodes).map(|node| self.cluster.last_words(node)).collect();
+            let seconds = SERVES_WITHIN.as_secs();
+            format!("not served within {seconds} s after all faults; last words: {words:?}")
+        })?;
+        std::thread::sleep(CALM);
+        Ok(suffered)
+    }
+
+    /// What is wrong with what was seen, if anything.
+    fn judge(&self, dir: &std::path::Path) -> anyhow::Result<Option<String>> {
+        let mut checks = match self.clients.check(SERVES_WITHIN) {
+            Ok(checks) => checks,
+            Err(error) => return Ok(Some(format!("the data cannot be read: {error}"))),
+        };
+        checks.push(self.clients.tallies.total().expected());
+        let reports = self.clients.close();
+        let history = self.history(&reports);
+        let history = match history {
+            Ok(history) => history,
+            Err(error) => return Ok(Some(format!("no history: {error:#}"))),
+        };
+        let (level, options) = promise(&self.round.protocol).context("it was just run")?;
+        let verdict = muesli_check::check(&history, level, &options);
+        let broken: Option<&Check> = checks.iter().find(|check| !check.ok);
+        let violation = match (broken, verdict.holds()) {
+            (Some(check), _) => Some(format!("{}: {}", check.name, check.details)),
+            (None, false) => Some(verdict.to_string()),
+            (None, true) => None,
+        };
+        if violation.is_some() {
+            let file = dir.join("history.jsonl");
+            history.write(BufWriter::new(File::create(file)?))?;
+        }
+        Ok(violation)
+    }
+
+    fn history(&self, reports: &[Report]) -> anyhow::Result<History> {
+        let meta = [("workload", self.round.workload.into()), ("seed", self.round.seed.into())];
+        let meta = meta.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        Ok(match self.clients.workload.history() {
+            Some(lists) => by_lists(&lists, meta)?,
+            None => by_versions(reports, &self.catalog, meta)?,
+        })
+    }
+}
+
+/// How long it took to serve after the end of `one`, unless others of `all` were in the way.
+fn recovery(one: &Suffered, all: &[Suffered], probe: &Probe) -> Recovered {
+    let after = probe.served_after(one.ended).filter(|after| {
+        let until = one.ended + *after;
+        let others = all.iter().filter(|other| !std::ptr::eq(*other, one));
+        others.into_iter().all(|other| other.ended < one.ended || until < other.began)
+    });
+    Recovered { name: one.name.clone(), after }
+}
+
+/// Stops a cluster when it is dropped, however the round went.
+struct Down<'a>(&'a LocalCluster);
+
+impl Drop for Down<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.down() {
+            eprintln!("muesli: {error:#}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What all rounds together gave: transactions, faults, and how long recovering took.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comfy_table::Table;
+
+use super::round::Ran;
+use crate::table::{self, grouped};
+
+/// The sums of all rounds.
+#[derive(Debug, Default)]
+pub struct Tallied {
+    committed: u64,
+    unknown: u64,
+    failed: u64,
+    /// By the name of a fault: how often, and the times to recover that nothing disturbed.
+    faults: BTreeMap<String, (u64, Vec<Duration>)>,
+}
+
+impl Tallied {
+    /// Adds a round; a line about it.
+    pub fn count(&mut self, ran: &Ran) -> String {
+        let tally = &ran.tally;
+        self.committed += tally.committed;
+        self.unknown += tally.unknown;
+        self.failed += tally.failed;
+        for recovered in &ran.recovered {
+            let (count, times) = self.faults.entry(recovered.name.clone()).or_default();
+            *count += 1;
+            times.extend(recovered.after);
+        }
+        format!(
+            "{} committed, {} of unknown outcome, {} gave up, {} faults",
+            grouped(tally.committed),
+            grouped(tally.unknown),
+            grouped(tally.failed),
+            ran.recovered.len()
+        )
+    }
+
+    /// The faults, and the time from the end of each until everything was served again.
+    pub fn table(&self) -> Table {
+        let header = ["fault", "times", "undisturbed", "served after p50", "at most"];
+        let mut table = table::new(header.map(str::to_owned).into());
+        for (name, (count, times)) in &self.faults {
+            let mut times = times.clone();
+            times.sort_unstable();
+            let told = |time: Option<&Duration>| {
+                time.map_or("-".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()))
+            };
+            table.add_row([
+                name.clone(),
+                count.to_string(),
+                times.len().to_string(),
+                told(times.get(times.len() / 2)),
+                told(times.last()),
+            ]);
+        }
+        let all: u64 = self.faults.values().map(|(count, _)| count).sum();
+        let sum = [grouped(self.committed), grouped(self.unknown), grouped(self.failed)];
+        table.add_row([format!("all: {} committed", sum[0]), all.to_string()]);
+        table.add_row([format!("{} unknown, {} gave up", sum[1], sum[2])]);
+        table
+    }
+}

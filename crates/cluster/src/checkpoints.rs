@@ -1,0 +1,86 @@
+//! Checkpoints, taken while the loop goes on: a piece a turn is handed to a thread that writes it.
+//!
+//! One begins when the log has grown by as much as the configuration says, and by at least as much
+//! as the last checkpoint was long, so that writing checkpoints never costs more than writing the
+//! log. Its pieces may hold what later records did: it is published only when the log is stable
+//! as far as they know it. Then the log is cut before it.
+
+use muesli_core::{Checkpoint, Protocol};
+use muesli_log::CheckpointStream;
+use muesli_log::streaming::Offered;
+
+use crate::log::LogFailure;
+use crate::machine::Machine;
+
+/// A piece has about so many bytes: a turn does not become long by it.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// A checkpoint that is not on the disk yet.
+pub(crate) struct UnderWay {
+    checkpoint: Checkpoint,
+    stream: CheckpointStream,
+    /// A piece that the thread had no room for.
+    waiting: Option<Vec<u8>>,
+    /// The stream has everything.
+    finished: bool,
+}
+
+impl<P: Protocol> Machine<P> {
+    /// Begins a checkpoint where one is due, or goes on with the one under way.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn go_on_with_checkpoint(&mut self) -> Result<(), LogFailure> {
+        let Some(mut under_way) = self.checkpoint.take() else { return self.begin_checkpoint() };
+        if let Some(outcome) = under_way.stream.outcome() {
+            let published = outcome.map_err(|error| LogFailure(error.to_string()))?;
+            if let Some(log) = &mut self.log {
+                log.published(&published);
+            }
+            self.counts.checkpoints += 1;
+            return Ok(());
+        }
+        if !under_way.finished {
+            self.hand_over(&mut under_way)?;
+        }
+        self.checkpoint = Some(under_way);
+        Ok(())
+    }
+
+    /// Whether the loop should not sleep for long: there are pieces to be handed over.
+    pub fn is_checkpointing(&self) -> bool {
+        self.checkpoint.is_some()
+    }
+
+    fn begin_checkpoint(&mut self) -> Result<(), LogFailure> {
+        let Some(log) = self.log.as_mut().filter(|log| log.is_checkpoint_due()) else {
+            return Ok(());
+        };
+        let Some(checkpoint) = self.node.begin_checkpoint(&self.effects) else { return Ok(()) };
+        let stream = log.begin_checkpoint(checkpoint.covers())?;
+        self.checkpoint =
+            stream.map(|stream| UnderWay { checkpoint, stream, waiting: None, finished: false });
+        Ok(())
+    }
+
+    /// Hands over the next piece, or says that there are no more once the log is stable enough.
+    fn hand_over(&mut self, under_way: &mut UnderWay) -> Result<(), LogFailure> {
+        let UnderWay { checkpoint, stream, waiting, finished } = under_way;
+        let mut piece = waiting.take().unwrap_or_default();
+        let more = !piece.is_empty()
+            || self.node.checkpoint_piece(checkpoint, PIECE_BYTES, &self.effects, &mut piece);
+        if more {
+            match stream.offer(piece) {
+                Offered::Taken | Offered::Failed => {} // Why it failed is its outcome.
+                Offered::Full(piece) => *waiting = Some(piece),
+            }
+            return Ok(());
+        }
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let stable = log.stable()?;
+        if checkpoint.needs().is_some_and(|needs| needs <= stable) {
+            *finished = stream.finish();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Checkpoints of a node, taken while it goes on.
+//!
+//! The problem: the log of a repository grows with its work, and a start that replays all of it
+//! takes longer every day. The state after some record would do instead, but it is too large to be
+//! copied in one step of a loop.
+//!
+//! The idea is a *fuzzy* checkpoint. It stands for a log position, that of the moment it began.
+//! What must be of exactly that moment (clocks, prepared transactions, remembered outcomes) is
+//! small, and taken at once. The rest is handed out in bounded pieces between the node's other
+//! work, and may already hold the effects of later records. Whoever restores it replays all
+//! records after its position on top, and the protocol sees to it that an effect that is there
+//! already is not made twice.
+//!
+//! Two things are asked of the driver. Pieces may hold what later records did; so a checkpoint
+//! counts only once the log is stable up to [`Checkpoint::needs`], or it would bring back what
+//! nobody logged. And pieces are restored in the order they were made, before any replay.
+
+use std::collections::VecDeque;
+
+use crate::effects::LogPosition;
+use crate::ids::RepositoryId;
+
+/// A checkpoint of a node under way; see [`Node::begin_checkpoint`](crate::Node::begin_checkpoint).
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    pub(crate) covers: LogPosition,
+    pub(crate) needs: Option<LogPosition>,
+    pub(crate) repositories: Vec<(RepositoryId, Cursor)>,
+}
+
+impl Checkpoint {
+    /// The log position that it stands for: records up to there need not be replayed.
+    pub fn covers(&self) -> LogPosition {
+        self.covers
+    }
+
+    /// Once all pieces were handed out: how far the log must be stable before it counts.
+    pub fn needs(&self) -> Option<LogPosition> {
+        self.needs
+    }
+}
+
+/// How far the checkpoint of one repository has come, in its protocol's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Pieces of the moment at which it began.
+    pub first: VecDeque<Vec<u8>>,
+    /// What comes next.
+    pub stage: u32,
+    /// Where in that.
+    pub place: u64,
+}

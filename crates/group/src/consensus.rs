@@ -1,0 +1,163 @@
+//! The consensus of a group: the library behind a door as narrow as we need it.
+//!
+//! OmniPaxos (sequence Paxos with a leader election that looks for a connected majority) has no
+//! clock, no thread, no random source and no unordered table: it goes by ticks and messages alone,
+//! so a seed of the simulator repeats it exactly. What it asks of its storage, to write at once,
+//! is kept by whoever holds the messages back ([`ledger`](crate::ledger)).
+
+use std::fmt;
+
+use omnipaxos::messages::Message;
+use omnipaxos::messages::ballot_leader_election::BLEMessage;
+use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
+
+use crate::ledger::{CONFIGURATION, Entry, Image, Ledger};
+use crate::protocol::Ballot;
+use omnipaxos::util::LogEntry;
+
+/// Ticks between heartbeats; a leader that misses two is followed by another.
+const ELECTION_TICKS: u64 = 4;
+/// Ticks after which an unanswered message goes out again.
+const RESEND_TICKS: u64 = 6;
+
+/// A member's part in the consensus of its group.
+pub struct Consensus {
+    library: OmniPaxos<Entry, Ledger>,
+    member: u16,
+    size: u16,
+}
+
+/// A message on its way to another member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// To which member, from 0.
+    pub to: u16,
+    /// What.
+    pub bytes: Vec<u8>,
+    /// Whether it may leave before what was written is stable: only who may lead is said.
+    pub urgent: bool,
+}
+
+/// What is decided from some number on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// The next entry.
+    Entry(Entry),
+    /// The state after so many entries, instead of them.
+    Image(u64, Image),
+}
+
+impl fmt::Debug for Consensus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Consensus({} of {}, {:?})", self.member, self.size, self.ballot())
+    }
+}
+
+impl Consensus {
+    /// The part of `member`, from 0, in a group of `size`, where `ledger` has what it knows.
+    ///
+    /// # Panics
+    /// If the size is below 2 or the member is not below it: mistakes of whoever configures.
+    pub fn new(member: u16, size: u16, ledger: Ledger) -> Consensus {
+        let nodes = (1..=u64::from(size)).collect();
+        let cluster =
+            ClusterConfig { configuration_id: CONFIGURATION, nodes, flexible_quorum: None };
+        let server = ServerConfig {
+            pid: u64::from(member) + 1,
+            election_tick_timeout: ELECTION_TICKS,
+            resend_message_tick_timeout: RESEND_TICKS,
+            ..ServerConfig::default()
+        };
+        let library = cluster.build_for_server(server, ledger).expect("a sound configuration");
+        Consensus { library, member, size }
+    }
+
+    /// Some time has passed.
+    pub fn tick(&mut self) {
+        self.library.tick();
+    }
+
+    /// Takes a message of another member; false if it is none.
+    pub fn receive(&mut self, from: u16, bytes: &[u8]) -> bool {
+        let Ok(message) = postcard::from_bytes::<Message<Entry>>(bytes) else { return false };
+        let (sender, receiver) = match &message {
+            Message::SequencePaxos(it) => (it.from, it.to),
+            Message::BLE(BLEMessage { from, to, .. }) => (*from, *to),
+        };
+        let other = from < self.size && from != self.member;
+        let addressed =
+            sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
+        if addressed {
+            self.library.handle_incoming(message);
+        }
+        addressed
+    }
+
+    /// What is to be sent.
+    pub fn outgoing(&mut self) -> Vec<Outgoing> {
+        let mut messages = Vec::new();
+        self.library.take_outgoing_messages(&mut messages);
+        let each = |message: Message<Entry>| {
+            let (to, urgent) = match &message {
+                Message::SequencePaxos(it) => (it.to, false),
+                Message::BLE(it) => (it.to, true),
+            };
+            let bytes = postcard::to_allocvec(&message).expect("messages have a form");
+            Outgoing { to: to as u16 - 1, bytes, urgent }
+        };
+        messages.into_iter().map(each).collect()
+    }
+
+    /// Whom this member follows, itself perhaps.
+    pub fn ballot(&self) -> Ballot {
+        self.library.get_promise().into()
+    }
+
+    /// The ballot under which this member leads, once it has all that was accepted before.
+    pub fn leading(&self) -> Option<Ballot> {
+        let me = u64::from(self.member) + 1;
+        let leads = self.library.get_current_leader() == Some((me, true));
+        leads.then(|| self.ballot()).filter(|ballot| ballot.member == me)
+    }
+
+    /// Appends an entry; only where this member [leads](Self::leading). Returns its number, from 1.
+    pub fn append(&mut self, entry: Entry) -> u64 {
+        self.library.append(entry).expect("there is one configuration");
+        self.accepted()
+    }
+
+    /// How many entries this member has.
+    pub fn accepted(&self) -> u64 {
+        self.library.get_accepted_idx() as u64
+    }
+
+    /// How many of them are decided.
+    pub fn decided(&self) -> u64 {
+        self.library.get_decided_idx() as u64
+    }
+
+    /// What is decided after the first `from` entries.
+    pub fn decided_after(&self, from: u64) -> Vec<Decided> {
+        let entries = self.library.read_decided_suffix(from as usize).unwrap_or_default();
+        let each = |entry| match entry {
+            LogEntry::Decided(entry) => Some(Decided::Entry(entry)),
+            LogEntry::Snapshotted(it) => Some(Decided::Image(it.trimmed_idx as u64, it.snapshot)),
+            LogEntry::Undecided(_) | LogEntry::Trimmed(_) | LogEntry::StopSign(..) => None,
+        };
+        entries.into_iter().filter_map(each).collect()
+    }
+
+    /// Compacts the first `upto` entries, all decided, by the image made ready for them. False if
+    /// they are not, or are compacted already.
+    pub fn compact(&mut self, upto: u64) -> bool {
+        upto <= self.decided() && self.library.snapshot(Some(upto as usize), true).is_ok()
+    }
+
+    /// Messages of the member that leads were lost: asks it for what is missing.
+    pub fn catch_up(&mut self) {
+        let leader = self.ballot().member;
+        if leader != u64::from(self.member) + 1 && leader > 0 {
+            self.library.reconnected(leader);
+        }
+    }
+}

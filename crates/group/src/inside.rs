@@ -1,0 +1,136 @@
+//! The protocol inside a group: its view of the world, and the way of its messages out of it.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use muesli_core::{Address, Catalog, Effect, Effects, Envelope, LogPosition, Protocol, Role};
+
+use crate::layout;
+use crate::protocol::{Ballot, Grouped, Message};
+
+pub(crate) type Context<'a, P> = muesli_core::Context<'a, Grouped<P>>;
+pub(crate) type InnerContext<'a, P> = muesli_core::Context<'a, P>;
+/// What a role of the protocol inside said.
+pub(crate) type Said<P> = Vec<Effect<<P as Protocol>::Message, <P as Protocol>::Record>>;
+
+/// What a role of the protocol inside needs around it.
+#[derive(Clone, Debug)]
+pub(crate) struct Inside<P> {
+    size: u16,
+    /// The inner catalog with the epoch of the outer one that it is made from.
+    catalog: Option<(u64, Arc<Catalog>)>,
+    /// Who leads each group, as far as was heard.
+    leaders: BTreeMap<u16, (Ballot, u16)>,
+    /// Log positions as the role sees them: numbers of entries.
+    pub(crate) logged: LogPosition,
+    pub(crate) gate: LogPosition,
+    protocol: PhantomData<P>,
+}
+
+impl<P: Protocol> Inside<P> {
+    pub(crate) fn new(size: u16) -> Inside<P> {
+        Inside {
+            size,
+            catalog: None,
+            leaders: BTreeMap::new(),
+            logged: LogPosition(0),
+            gate: LogPosition(0),
+            protocol: PhantomData,
+        }
+    }
+
+    /// The catalog that the protocol inside sees.
+    pub(crate) fn catalog(&mut self, outer: &Catalog) -> Arc<Catalog> {
+        match &self.catalog {
+            Some((epoch, inner)) if *epoch == outer.epoch => Arc::clone(inner),
+            _ => {
+                let inner = layout::inner(outer, self.size);
+                self.catalog = Some((outer.epoch, Arc::clone(&inner)));
+                inner
+            }
+        }
+    }
+
+    /// Lets `role` run in its own world. Returns what it answered and what it said.
+    pub(crate) fn run<T>(
+        &mut self,
+        role: Role,
+        cx: &mut Context<'_, P>,
+        run: impl FnOnce(&mut InnerContext<'_, P>) -> T,
+    ) -> (T, Said<P>) {
+        let catalog = self.catalog(cx.catalog);
+        let node = match role {
+            Role::Coordinator => cx.me.node,
+            Role::Repository(group) => catalog.home(group),
+        };
+        let mut effects = Effects {
+            now: cx.now(),
+            recorder: cx.effects.recorder.take(),
+            work: std::mem::take(&mut cx.effects.work),
+            logged: self.logged,
+            gate: self.gate,
+            list: Vec::new(),
+        };
+        let me = Address { node, role };
+        let mut inner = muesli_core::Context {
+            me,
+            catalog: &catalog,
+            settings: cx.settings,
+            effects: &mut effects,
+        };
+        let answer = run(&mut inner);
+        cx.effects.recorder = effects.recorder.take();
+        cx.effects.work = effects.work;
+        (self.logged, self.gate) = (effects.logged, effects.gate);
+        (answer, effects.list)
+    }
+
+    /// Sends what was said to whoever it is for, now.
+    pub(crate) fn speak(&self, envelope: Envelope<P::Message>, cx: &mut Context<'_, P>) {
+        let Envelope { from, to, message } = envelope;
+        self.pass_on(from, to, 0, message, cx);
+    }
+
+    /// Sends a message that was passed on `hops` times.
+    pub(crate) fn pass_on(
+        &self,
+        from: Address,
+        to: Address,
+        hops: u8,
+        message: P::Message,
+        cx: &mut Context<'_, P>,
+    ) {
+        let to = match to.role {
+            Role::Coordinator => Address::coordinator(to.node),
+            Role::Repository(group) => {
+                let leader = self.leaders.get(&group.0).map_or(0, |(_, member)| *member);
+                layout::address(cx.catalog, group.0, leader, self.size)
+            }
+        };
+        send_now(to, Message::Inside { from, hops, message }, cx);
+    }
+
+    /// A member says that it leads.
+    pub(crate) fn hear_leader(&mut self, group: u16, member: u16, ballot: Ballot) {
+        let known = self.leaders.entry(group).or_default();
+        if member < self.size && ballot >= known.0 {
+            *known = (ballot, member);
+        }
+    }
+
+    /// Who leads a group, as far as was heard.
+    pub(crate) fn leader(&self, group: u16) -> Option<u16> {
+        self.leaders.get(&group).map(|(_, member)| *member)
+    }
+}
+
+/// Sends a message that depends on nothing in this node's log.
+pub(crate) fn send_now<P: Protocol>(
+    to: Address,
+    message: Message<P::Message>,
+    cx: &mut Context<'_, P>,
+) {
+    let envelope = Envelope { from: cx.me, to, message };
+    cx.effects.list.push(Effect::Send { envelope, after: LogPosition(0) });
+}

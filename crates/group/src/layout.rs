@@ -1,0 +1,94 @@
+//! Groups in a catalog: which repositories are the members of which group.
+//!
+//! A grouped database's catalog has `size` repositories a group, one a member. The protocol inside
+//! sees a catalog with one repository a group, at the home of its first member; that home is only
+//! a name, for who leads is found out.
+
+use std::sync::Arc;
+
+use muesli_core::{Address, Catalog, NodeId, RepositoryId};
+
+/// The member with this place of a group.
+pub fn member(group: u16, place: u16, size: u16) -> RepositoryId {
+    RepositoryId(group * size + place)
+}
+
+/// The group and the place of a member.
+pub fn place(member: RepositoryId, size: u16) -> (u16, u16) {
+    (member.0 / size, member.0 % size)
+}
+
+/// How many groups a catalog has.
+pub fn groups(catalog: &Catalog, size: u16) -> u16 {
+    (catalog.repositories() / usize::from(size)) as u16
+}
+
+/// The address of a member.
+pub fn address(catalog: &Catalog, group: u16, place: u16, size: u16) -> Address {
+    let repository = member(group, place, size);
+    Address::repository(catalog.home(repository), repository)
+}
+
+/// Homes of the members of `groups` groups over `nodes` nodes: member `m` of group `g` lives on
+/// node `g + m`, round the ring, so that no node holds two of a group.
+///
+/// # Errors
+/// There are fewer nodes than members in a group.
+pub fn homes(groups: u16, size: u16, nodes: u32) -> Result<Vec<NodeId>, TooFewNodes> {
+    if u32::from(size) > nodes {
+        return Err(TooFewNodes { size, nodes });
+    }
+    let of = |group: u16| (0..size).map(move |place| u32::from(group) + u32::from(place));
+    Ok((0..groups).flat_map(of).map(|at| NodeId(at % nodes)).collect())
+}
+
+/// Groups do not fit on the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFewNodes {
+    /// How many members a group has.
+    pub size: u16,
+    /// How many nodes there are.
+    pub nodes: u32,
+}
+
+impl std::fmt::Display for TooFewNodes {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let TooFewNodes { size, nodes } = self;
+        write!(out, "groups of {size} on {nodes} nodes: each member needs a node of its own")
+    }
+}
+
+impl std::error::Error for TooFewNodes {}
+
+/// The catalog as the protocol inside sees it.
+pub fn inner(outer: &Catalog, size: u16) -> Arc<Catalog> {
+    let groups = groups(outer, size);
+    let homes: Vec<_> = (0..groups).map(|group| outer.home(member(group, 0, size))).collect();
+    let inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators);
+    let mut inner = inner.expect("a grouped catalog has whole groups, no fewer than replicas");
+    for space in outer.spaces() {
+        let with = inner.with_space(&space.name, space.options.clone());
+        inner = with.expect("a grouped space fits its groups");
+    }
+    Arc::new(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_a_group_live_on_nodes_of_their_own() {
+        let homes = homes(4, 3, 4).unwrap();
+        let catalog = Catalog::new(&homes, 2, &[NodeId(0)]).unwrap();
+        for group in 0..groups(&catalog, 3) {
+            let at = |it| address(&catalog, group, it, 3).node;
+            let mut nodes: Vec<_> = (0..3).map(at).collect();
+            nodes.dedup();
+            assert_eq!(nodes.len(), 3);
+            assert_eq!(place(member(group, 2, 3), 3), (group, 2));
+        }
+        assert_eq!(inner(&catalog, 3).repositories(), 4);
+        assert!(super::homes(4, 3, 2).is_err());
+    }
+}

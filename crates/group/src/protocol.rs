@@ -1,0 +1,165 @@
+//! The protocol of groups: what is said, what is kept, what can be switched off.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use muesli_core::{Address, Catalog, Isolation, Protocol, Wire};
+
+use crate::front::Front;
+use crate::ledger::{Change, Standing};
+use crate::replica::Replica;
+
+/// Protocol `P` with each of its repositories on a group of nodes.
+///
+/// The catalog of a grouped database names the *members*: group `g` of a size `n` is the
+/// repositories from `g * n` to `g * n + n - 1`, each with its own home. `P` sees one repository a
+/// group ([`layout`](crate::layout)).
+#[derive(Clone, Copy, Debug)]
+pub struct Grouped<P>(PhantomData<P>);
+
+/// Switches of groups. But for `inner` and `size`, they break a rule each, to see it noticed.
+#[derive(Clone, Debug)]
+pub struct Rules<R> {
+    /// The switches of the protocol inside.
+    pub inner: R,
+    /// How many members a group has.
+    pub size: u16,
+    /// A member speaks after what it wrote is stable.
+    pub syncs_first: bool,
+    /// Answers wait until it is sure that nobody else leads.
+    pub confirms_answers: bool,
+    /// Answers wait until the group has decided all that they depend on.
+    pub decides_first: bool,
+    /// A follower replays every entry.
+    pub replays_all: bool,
+    /// A member without memory asks the others before it votes.
+    pub asks_before_voting: bool,
+    /// After so many decided entries a member takes a checkpoint and drops them.
+    pub compact_every: u64,
+}
+
+impl<R: Default> Default for Rules<R> {
+    fn default() -> Rules<R> {
+        Rules {
+            inner: R::default(),
+            size: 3,
+            syncs_first: true,
+            confirms_answers: true,
+            decides_first: true,
+            replays_all: true,
+            asks_before_voting: true,
+            compact_every: 10_000,
+        }
+    }
+}
+
+/// A ballot of the consensus: which leader, and which time it leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ballot {
+    /// Larger ones win.
+    pub number: u32,
+    /// The member that leads, from 1; 0 is nobody.
+    pub member: u64,
+}
+
+/// What is said.
+#[derive(Clone, Debug)]
+pub enum Message<M> {
+    /// Of the protocol inside, to a coordinator or to whoever leads a group.
+    Inside {
+        /// Who says it, by the inner catalog.
+        from: Address,
+        /// How often it was passed on by members that do not lead.
+        hops: u8,
+        /// What.
+        message: M,
+    },
+    /// Member to member: of the consensus.
+    Consensus(Vec<u8>),
+    /// Leader to member: do you still follow this ballot?
+    Confirm {
+        /// The leader's.
+        ballot: Ballot,
+        /// Which time it asks.
+        round: u64,
+    },
+    /// Member to leader: I had promised nobody else when you asked.
+    Confirmed {
+        /// Whom I follow.
+        ballot: Ballot,
+        /// Which time was asked.
+        round: u64,
+    },
+    /// Leader to everyone: I lead this group.
+    Leads {
+        /// The group.
+        group: u16,
+        /// The member, from 0.
+        member: u16,
+        /// Its ballot: larger ones are believed.
+        ballot: Ballot,
+    },
+    /// A member without memory to the others: what do you know?
+    Ask,
+    /// The answer.
+    Standing(Box<Standing>),
+    /// Leader to member: messages were lost; ask me for what is missing.
+    Resync(Ballot),
+}
+
+/// What a member's log holds: changes of what it knows, made together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record(pub Vec<Change>);
+
+impl<P: Protocol> Protocol for Grouped<P> {
+    const NAME: &'static str = P::NAME;
+    const ISOLATION: Isolation = P::ISOLATION;
+    type Message = Message<P::Message>;
+    type Record = Record;
+    type Rules = Rules<P::Rules>;
+    type Coordinator = Front<P>;
+    type Participant = Replica<P>;
+
+    fn wire_bytes(message: &Message<P::Message>) -> usize {
+        match message {
+            Message::Inside { message, .. } => 8 + P::wire_bytes(message),
+            Message::Consensus(bytes) => 8 + bytes.len(),
+            Message::Standing(standing) => 8 + standing.bytes(),
+            Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
+            Message::Ask | Message::Resync(_) => 16,
+        }
+    }
+
+    fn record_bytes(record: &Record) -> usize {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        bytes.len()
+    }
+
+    fn message_name(message: &Message<P::Message>) -> &'static str {
+        match message {
+            Message::Inside { message, .. } => P::message_name(message),
+            Message::Consensus(_) => "Consensus",
+            Message::Confirm { .. } => "Confirm",
+            Message::Confirmed { .. } => "Confirmed",
+            Message::Leads { .. } => "Leads",
+            Message::Ask => "AskMember",
+            Message::Standing(_) => "Standing",
+            Message::Resync(_) => "Resync",
+        }
+    }
+
+    fn is_about(message: &Message<P::Message>, catalog: &Catalog) -> bool {
+        match message {
+            // The catalog of the protocol inside is smaller: replicas and fronts ask again.
+            Message::Inside { message, .. } => P::is_about(message, catalog),
+            Message::Leads { group, .. } => usize::from(*group) < catalog.repositories(),
+            Message::Consensus(_)
+            | Message::Confirm { .. }
+            | Message::Confirmed { .. }
+            | Message::Ask
+            | Message::Standing(_)
+            | Message::Resync(_) => true,
+        }
+    }
+}

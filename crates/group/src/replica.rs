@@ -1,0 +1,492 @@
+//! A member of a group: it keeps the group's log, and runs or replays the participant.
+
+use std::fmt;
+
+use muesli_core::wire::{Wire, WireError};
+use muesli_core::{
+    Address, Cursor, Effect, LogPosition, Nanos, Participant, Protocol, RepositoryId, Role,
+    Settings, SmallBytes, SpaceId, Timestamp,
+};
+
+use crate::compact::Compacting;
+use crate::consensus::{Consensus, Decided};
+use crate::inside::{Context, InnerContext, Inside, Said, send_now};
+use crate::join::Joining;
+use crate::layout;
+use crate::lead::Leading;
+use crate::ledger::{Change, Entry, Image, Ledger, Standing};
+use crate::protocol::{Grouped, Message, Record, Rules};
+
+/// Time between ticks of the consensus.
+const TICK: Nanos = Nanos::from_millis(2);
+/// The timer of ticks; those of the participant inside come after it.
+const TICK_TIMER: u32 = 0;
+const INNER_TIMERS: u32 = 1;
+/// A leader says that it leads once in so many ticks.
+const ANNOUNCE_TICKS: u64 = 8;
+/// After so many ticks without a decision, followers are told to ask for what is missing.
+const STALLED_TICKS: u32 = 6;
+/// A member without memory asks again after so many ticks.
+const ASK_TICKS: u64 = 10;
+/// A member that has not heard of a leader for so many ticks does not count as settled.
+const SILENT_TICKS: u64 = 4 * ANNOUNCE_TICKS;
+/// Which entries a follower leaves out where it is to make that mistake.
+const LEFT_OUT: u64 = 20;
+/// A message is passed on at most so often.
+const HOPS_MAX: u8 = 2;
+
+/// The member.
+pub struct Replica<P: Protocol> {
+    group: u16,
+    place: u16,
+    rules: Rules<P::Rules>,
+    settings: Settings,
+    inside: Inside<P>,
+    ledger: Ledger,
+    /// `None` as long as it has no memory.
+    consensus: Option<Consensus>,
+    joining: Joining,
+    inner: P::Participant,
+    /// How many entries the participant has seen.
+    applied: u64,
+    leading: Option<Leading<P::Message>>,
+    compacting: Option<Compacting>,
+    ticks: u64,
+    /// When a leader was last heard of.
+    heard: Option<u64>,
+}
+
+impl<P: Protocol> fmt::Debug for Replica<P> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Replica { group, place, consensus, applied, .. } = self;
+        write!(out, "Replica({place} of group {group}, {consensus:?}, {applied} applied)")
+    }
+}
+
+impl<P: Protocol> Replica<P> {
+    /// Whether it leads, and answers.
+    pub fn leads(&self) -> bool {
+        self.leading.is_some()
+    }
+
+    /// What it knows.
+    pub fn look<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
+        self.ledger.look(look)
+    }
+
+    fn role(&self) -> Role {
+        Role::Repository(RepositoryId(self.group))
+    }
+
+    fn others(&self) -> impl Iterator<Item = u16> + use<P> {
+        let place = self.place;
+        (0..self.rules.size).filter(move |&other| other != place)
+    }
+
+    fn address_of(&self, place: u16, cx: &Context<'_, P>) -> Address {
+        layout::address(cx.catalog, self.group, place, self.rules.size)
+    }
+
+    /// Which other member of the group has this address.
+    fn member_at(&self, from: Address) -> Option<u16> {
+        let Role::Repository(repository) = from.role else { return None };
+        let (group, place) = layout::place(repository, self.rules.size);
+        (group == self.group && place != self.place).then_some(place)
+    }
+
+    fn new_participant(&self) -> P::Participant {
+        let id = RepositoryId(self.group);
+        P::Participant::new(id, &self.settings, &self.rules.inner)
+    }
+
+    /// A message of the protocol inside: for the participant if it leads, or for whoever does.
+    fn on_inside(&mut self, from: Address, hops: u8, message: P::Message, cx: &mut Context<'_, P>) {
+        let catalog = self.inside.catalog(cx.catalog);
+        if !P::is_about(&message, &catalog) {
+            return;
+        }
+        if self.leading.is_some() {
+            return self.step(cx, |inner, cx| inner.receive(from, message, cx));
+        }
+        let leader = self.inside.leader(self.group);
+        if hops < HOPS_MAX && leader.is_some_and(|leader| leader != self.place) {
+            let to = Address { node: cx.me.node, role: self.role() };
+            self.inside.pass_on(from, to, hops + 1, message, cx);
+        }
+    }
+
+    /// Lets the participant of a leader do something. What it logs is appended to the group's log,
+    /// what it says is held back.
+    fn step(
+        &mut self,
+        cx: &mut Context<'_, P>,
+        run: impl FnOnce(&mut P::Participant, &mut InnerContext<'_, P>),
+    ) {
+        let before = self.applied;
+        let (role, inner) = (self.role(), &mut self.inner);
+        let ((), said) = self.inside.run(role, cx, |cx| run(inner, cx));
+        self.take_said(said, before, cx);
+    }
+
+    fn take_said(&mut self, said: Said<P>, before: u64, cx: &mut Context<'_, P>) {
+        let Rules { confirms_answers, decides_first, .. } = self.rules;
+        let (Some(consensus), Some(leading)) = (&mut self.consensus, &mut self.leading) else {
+            return;
+        };
+        for effect in said {
+            match effect {
+                Effect::Log { record, .. } => {
+                    let mut bytes = Vec::new();
+                    record.encode(&mut bytes);
+                    self.applied = consensus.append(Entry(SmallBytes::from(bytes)));
+                }
+                Effect::Send { envelope, after } => {
+                    let after = if decides_first { after.0 } else { 0 };
+                    leading.hold(envelope, after, before, confirms_answers && decides_first);
+                }
+                Effect::SetTimer { timer, after, .. } => cx.set_timer(INNER_TIMERS + timer, after),
+                Effect::Complete { .. } => unreachable!("participants answer by messages"),
+            }
+        }
+        assert_eq!(self.applied, self.inside.logged.0, "an entry a record");
+    }
+
+    /// After every input: leads or follows, writes down, speaks.
+    fn turn(&mut self, cx: &mut Context<'_, P>) {
+        self.check_leadership(cx);
+        if self.leading.is_none() {
+            self.replay_decided(cx);
+            self.check_leadership(cx);
+        }
+        self.ask_round(cx);
+        for changes in self.ledger.take_changes() {
+            let only_decided = changes.iter().all(|change| matches!(change, Change::Decided(_)));
+            if only_decided {
+                cx.log_lazily(|| Record(changes)); // Others tell it again.
+            } else {
+                cx.log(|| Record(changes));
+            }
+        }
+        let Some(consensus) = &mut self.consensus else { return };
+        let outgoing = consensus.outgoing();
+        for message in outgoing {
+            let to = self.address_of(message.to, cx);
+            if message.urgent || !self.rules.syncs_first {
+                send_now(to, Message::Consensus(message.bytes), cx);
+            } else {
+                cx.send(to, Message::Consensus(message.bytes));
+            }
+        }
+        self.release(cx);
+    }
+
+    /// Takes over where this member was elected and has everything, and gives up where another was.
+    fn check_leadership(&mut self, cx: &mut Context<'_, P>) {
+        let Some(consensus) = &self.consensus else { return };
+        let elected = consensus.leading();
+        if self.leading.as_ref().is_some_and(|leading| Some(leading.ballot) != elected) {
+            // The participant has done what nobody may ever decide.
+            self.leading = None;
+            self.start_over();
+        }
+        let Some(consensus) = &self.consensus else { return };
+        let complete = consensus.decided() == consensus.accepted();
+        if let Some(ballot) = elected
+            && self.leading.is_none()
+            && complete
+            && self.applied == consensus.decided()
+        {
+            self.leading = Some(Leading::new(ballot, self.rules.size));
+            self.compacting = None;
+            (self.inside.logged, self.inside.gate) =
+                (LogPosition(self.applied), LogPosition(self.applied));
+            self.step(cx, |inner, cx| inner.start(cx));
+            self.announce(cx);
+        }
+    }
+
+    /// Forgets the participant; what is decided will be replayed.
+    fn start_over(&mut self) {
+        self.inner = self.new_participant();
+        self.applied = 0;
+        self.compacting = None;
+    }
+
+    fn replay_decided(&mut self, cx: &mut Context<'_, P>) {
+        let Some(consensus) = &self.consensus else { return };
+        for decided in consensus.decided_after(self.applied) {
+            match decided {
+                Decided::Entry(entry) => self.replay_entry(&entry, cx),
+                Decided::Image(upto, image) => self.install(upto, &image, cx),
+            }
+        }
+    }
+
+    /// # Panics
+    /// If the entry is no record: a member of the group has lied.
+    fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
+        self.applied += 1;
+        if !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT) {
+            return;
+        }
+        let record = P::Record::decode_all(entry.0.as_slice()).expect("entries are records");
+        let (role, inner) = (self.role(), &mut self.inner);
+        // A replay says nothing; what it would have said was said by the leader.
+        let _ = self.inside.run(role, cx, |cx| inner.replay(record, cx));
+    }
+
+    /// # Panics
+    /// If the image is none: a member of the group has lied.
+    fn install(&mut self, upto: u64, image: &Image, cx: &mut Context<'_, P>) {
+        self.start_over();
+        let (role, inner) = (self.role(), &mut self.inner);
+        for piece in &image.pieces {
+            let piece = piece.0.as_slice();
+            let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
+            restored.expect("images have pieces of checkpoints");
+        }
+        image.then.iter().for_each(|entry| self.replay_entry(entry, cx));
+        self.applied = upto;
+    }
+
+    /// Begins a round for the answers that wait for one.
+    fn ask_round(&mut self, cx: &mut Context<'_, P>) {
+        let Some(leading) = &mut self.leading else { return };
+        let ballot = leading.ballot;
+        if let Some(round) = leading.begin_round() {
+            self.tell_others(&Message::Confirm { ballot, round }, cx);
+        }
+    }
+
+    fn tell_others(&self, message: &Message<P::Message>, cx: &mut Context<'_, P>) {
+        for other in self.others() {
+            send_now(self.address_of(other, cx), message.clone(), cx);
+        }
+    }
+
+    fn release(&mut self, cx: &mut Context<'_, P>) {
+        let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else { return };
+        let decided = consensus.decided();
+        while let Some(envelope) = leading.release(decided) {
+            self.inside.speak(envelope, cx);
+        }
+    }
+
+    /// Says to everyone that this member leads.
+    fn announce(&mut self, cx: &mut Context<'_, P>) {
+        let Some(leading) = &self.leading else { return };
+        let (group, member, ballot) = (self.group, self.place, leading.ballot);
+        self.inside.hear_leader(group, member, ballot);
+        let message = Message::Leads { group, member, ballot };
+        for &node in cx.catalog.coordinators.iter() {
+            send_now(Address::coordinator(node), message.clone(), cx);
+        }
+        for repository in (0..cx.catalog.repositories() as u16).map(RepositoryId) {
+            let to = Address::repository(cx.catalog.home(repository), repository);
+            if to != cx.me {
+                send_now(to, message.clone(), cx);
+            }
+        }
+    }
+
+    fn on_tick(&mut self, cx: &mut Context<'_, P>) {
+        cx.set_timer(TICK_TIMER, TICK);
+        self.ticks += 1;
+        let Some(consensus) = &mut self.consensus else {
+            if self.ticks.is_multiple_of(ASK_TICKS) {
+                self.tell_others(&Message::Ask, cx);
+            }
+            return;
+        };
+        consensus.tick();
+        if let Some(leading) = &mut self.leading {
+            leading.tick(consensus.decided(), consensus.accepted());
+            let (ballot, round) = (leading.ballot, leading.round_under_way());
+            let stalled =
+                leading.stalled_ticks > 0 && leading.stalled_ticks.is_multiple_of(STALLED_TICKS);
+            if let Some(round) = round {
+                self.tell_others(&Message::Confirm { ballot, round }, cx);
+            }
+            if stalled {
+                self.tell_others(&Message::Resync(ballot), cx);
+            }
+            if self.ticks.is_multiple_of(ANNOUNCE_TICKS) {
+                self.announce(cx);
+            }
+        }
+        self.compact();
+    }
+
+    /// Goes on with a checkpoint, or begins one where there are many entries.
+    fn compact(&mut self) {
+        let Some(consensus) = &mut self.consensus else { return };
+        let decided = consensus.decided();
+        match &mut self.compacting {
+            None => {
+                let covered = self.ledger.look(|standing| standing.image.covers);
+                if decided >= covered + self.rules.compact_every {
+                    self.compacting = Compacting::begin::<P>(&self.inner, self.applied);
+                }
+            }
+            Some(compacting) => {
+                compacting.go_on::<P>(&self.inner, self.applied);
+                if let Some((covers, pieces)) = compacting.done(decided) {
+                    self.ledger.prepare_image(covers, pieces);
+                    consensus.compact(covers);
+                    self.compacting = None;
+                }
+            }
+        }
+    }
+
+    /// Another member has told what it knows.
+    fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
+        if self.consensus.is_some() {
+            return;
+        }
+        let others = usize::from(self.rules.size) - 1;
+        if let Some(adopted) = self.joining.answer(member, standing, others) {
+            if adopted != Standing::default() {
+                self.ledger.make(vec![Change::Adopted(adopted)]);
+            }
+            self.begin(cx);
+        }
+    }
+
+    /// Takes part from now on.
+    fn begin(&mut self, cx: &mut Context<'_, P>) {
+        let ledger = self.ledger.clone();
+        self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
+        self.replay_decided(cx);
+    }
+}
+
+impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
+    fn new(id: RepositoryId, settings: &Settings, rules: &Rules<P::Rules>) -> Replica<P> {
+        let (group, place) = layout::place(id, rules.size);
+        let inner = P::Participant::new(RepositoryId(group), settings, &rules.inner);
+        Replica {
+            group,
+            place,
+            rules: rules.clone(),
+            settings: settings.clone(),
+            inside: Inside::new(rules.size),
+            ledger: Ledger::default(),
+            consensus: None,
+            joining: Joining::default(),
+            inner,
+            applied: 0,
+            leading: None,
+            compacting: None,
+            ticks: 0,
+            heard: None,
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_, P>) {
+        cx.set_timer(TICK_TIMER, TICK);
+        let remembers = self.ledger.look(|standing| *standing != Standing::default());
+        if remembers || !self.rules.asks_before_voting {
+            self.begin(cx);
+        } else {
+            self.tell_others(&Message::Ask, cx);
+        }
+        self.turn(cx);
+    }
+
+    fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
+        let member = self.member_at(from);
+        match (message, member) {
+            (Message::Inside { from, hops, message }, _) => {
+                self.on_inside(from, hops, message, cx);
+            }
+            (Message::Leads { group, member, ballot }, _) => {
+                self.inside.hear_leader(group, member, ballot);
+                if group == self.group {
+                    self.heard = Some(self.ticks);
+                }
+            }
+            (Message::Consensus(bytes), Some(member)) => {
+                if let Some(consensus) = &mut self.consensus {
+                    consensus.receive(member, &bytes);
+                }
+            }
+            (Message::Confirm { ballot, round }, Some(_)) => {
+                if self.consensus.as_ref().is_some_and(|it| it.ballot() == ballot) {
+                    send_now(from, Message::Confirmed { ballot, round }, cx);
+                }
+            }
+            (Message::Confirmed { ballot, round }, Some(member)) => {
+                if let Some(leading) = &mut self.leading {
+                    leading.confirm(member, ballot, round);
+                }
+            }
+            (Message::Ask, Some(_)) => {
+                let standing = self.ledger.look(Standing::clone);
+                cx.send(from, Message::Standing(Box::new(standing)));
+            }
+            (Message::Standing(standing), Some(member)) => {
+                self.on_standing(member, *standing, cx);
+            }
+            (Message::Resync(ballot), Some(_)) => {
+                if let Some(it) = self.consensus.as_mut().filter(|it| it.ballot() == ballot) {
+                    it.catch_up();
+                }
+            }
+            (
+                Message::Consensus(_)
+                | Message::Confirm { .. }
+                | Message::Confirmed { .. }
+                | Message::Ask
+                | Message::Standing(_)
+                | Message::Resync(_),
+                None,
+            ) => {} // From no member: whoever sent it here is mistaken.
+        }
+        self.turn(cx);
+    }
+
+    fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>) {
+        if timer == TICK_TIMER {
+            self.on_tick(cx);
+        } else if self.leading.is_some() {
+            self.step(cx, |inner, cx| inner.timer(timer - INNER_TIMERS, cx));
+        }
+        self.turn(cx);
+    }
+
+    fn replay(&mut self, record: Record, _: &mut Context<'_, P>) {
+        self.ledger.replay(record.0);
+    }
+
+    /// All of one moment: what a member knows is its image, which is there already, and entries
+    /// that wait to be compacted.
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        let mut piece = Vec::new();
+        Record(vec![Change::Adopted(self.ledger.look(Standing::clone))]).encode(&mut piece);
+        Some(Cursor { first: [piece].into(), ..Cursor::default() })
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, _: usize, out: &mut Vec<u8>) -> bool {
+        let piece = cursor.first.pop_front();
+        out.extend_from_slice(piece.as_deref().unwrap_or_default());
+        piece.is_some()
+    }
+
+    fn restore(&mut self, piece: &[u8], _: &mut Context<'_, P>) -> Result<(), WireError> {
+        self.ledger.replay(Record::decode_all(piece)?.0);
+        Ok(())
+    }
+
+    fn in_doubt(&self) -> usize {
+        let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
+        match &self.leading {
+            Some(leading) => self.inner.in_doubt() + leading.waiting(),
+            None => usize::from(!heard || self.consensus.is_none()),
+        }
+    }
+
+    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        if self.leading.is_some() { self.inner.chains() } else { Vec::new() }
+    }
+}

@@ -1,0 +1,66 @@
+//! Other systems doing what Muesli's benchmarks do, on the same machine in the same hour.
+//!
+//! `redis` starts a Redis of its own on the loopback interface, in memory, and moves money between
+//! accounts: by WATCH, MULTI and EXEC as a client library would, and by one Lua call. As in
+//! `muesli bench bank`, each client has one transaction in flight; all are driven by one thread
+//! that waits for none of them, so that the client costs as little as it can.
+
+mod client;
+mod reply;
+mod server;
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use client::{Measured, Mode, Workload};
+
+#[derive(Parser)]
+#[command(name = "muesli-peers", about = "Other systems doing what Muesli's benchmarks do")]
+struct Arguments {
+    #[command(subcommand)]
+    peer: Peer,
+}
+
+#[derive(Subcommand)]
+enum Peer {
+    /// Transfers on a Redis that is started for it: two round trips with WATCH, and one Lua call
+    Redis {
+        /// Clients, each with one transaction in flight
+        #[arg(long, default_value_t = 32,
+            value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        clients: u32,
+        /// Accounts
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
+        keys: u32,
+        /// How long each way is measured
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Where chance comes from
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    let Peer::Redis { clients, keys, seconds, seed } = Arguments::parse().peer;
+    let server = server::Redis::start()?;
+    let length = Duration::try_from_secs_f64(seconds)?;
+    for (name, mode) in [("WATCH/MULTI/EXEC", Mode::Watch), ("Lua", Mode::Lua)] {
+        let workload = Workload { clients: clients as usize, keys, length, seed, mode };
+        let Measured { committed, conflicts, rolled_back, seconds, sum } =
+            client::run(server.address(), &workload)?;
+        let conserved = sum == i64::from(keys) * client::INITIAL;
+        // A reader that has gone away is no matter.
+        let _ = writeln!(
+            std::io::stdout(),
+            "redis {name}: {:.0} transfers/s ({committed} committed, {conflicts} conflicts, \
+             {rolled_back} rolled back, {clients} clients, {keys} accounts); money {}",
+            committed as f64 / seconds,
+            if conserved { "conserved" } else { "NOT CONSERVED" }
+        );
+        anyhow::ensure!(conserved, "the accounts hold {sum}");
+    }
+    Ok(())
+}

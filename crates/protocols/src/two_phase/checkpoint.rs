@@ -1,0 +1,222 @@
+//! Checkpoints of a repository, taken while it serves (see [`muesli_core::checkpoint`]).
+//!
+//! # What they hold
+//! First the *head*, of one moment, that of the log position `L` which the checkpoint stands for:
+//! the clock and the ceiling, every prepared transaction with its vote and, where it is decided and
+//! waits for its turn, its place, and the votes and decisions remembered.
+//! Then the chains of all keys, slot by slot, each as it is when its turn comes. Last the *tail*:
+//! the watermark below which versions may have been collected meanwhile.
+//!
+//! # Why restoring and replaying gives the state
+//! Locks, queue, table and memory begin as they were at `L`, and all that changes them is a record
+//! after `L`, in its order: they pass through the same states as they did. Of a key, the chain
+//! holds exactly what was installed before its turn came, less what was collected. Installs of one
+//! key come in the order of their timestamps, because its lock lies between them. So a replayed
+//! install at or below the newest version of the chain was installed before the turn, and is left
+//! out; every other one came after it, and is made. A key that is removed and written anew may
+//! come twice, by an old slot and by a new one; then the later chain counts alone, because the
+//! tombstone that let the key be removed lies below the watermark. That a chain may be ahead of
+//! the locks does no harm: nothing is served before the replay has reached the end, which lies
+//! behind every turn, because the checkpoint counts only once the log is stable up to there.
+//!
+//! What was collected before the tail was written cannot be read at or above the tail's watermark;
+//! below it nothing is read ([`Participant`] refuses, and first reads begin at it). Snapshots that
+//! were served after `L` without a record lie below a ceiling, which is in the head or is
+//! replayed, and the clock passes it.
+//!
+//! What a variant [keeps](Variant::Keeper) beside these lives in memory alone, with or without
+//! checkpoints: a start counts a bound for it ([`Variant::restarted`]). Under each of them installs
+//! of one key come in the order of their versions, those of the past too: a version never lies at
+//! or below the one that it replaces.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use muesli_core::parts::versions::Chain;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId};
+
+use super::Variant;
+use super::delayed::uses_what_it_delays;
+use super::message::Prepare;
+use super::participant::{Context, Participant};
+use super::table::Memory;
+use super::time::Time;
+
+/// What a piece begins with.
+mod kind {
+    pub const CLOCK: u8 = 0;
+    pub const PREPARED: u8 = 1;
+    pub const MEMORY: u8 = 2;
+    pub const CHAINS: u8 = 3;
+    pub const TAIL: u8 = 4;
+}
+
+/// The stage of a cursor that has handed out everything; space `n` is stage `n`, and the one
+/// after the last space is the tail's.
+const DONE: u32 = u32::MAX;
+/// At most so many remembered votes stand in a piece.
+const MEMORY_PIECE: usize = 1024;
+
+/// A prepared transaction: what was asked, the vote, and the place if it is decided.
+type PreparedNow<V> = (Arc<Prepare<V>>, <V as Variant>::Yes, Option<<V as Variant>::Place>);
+
+impl<V: Variant> Participant<V> {
+    /// Takes what must be of this moment.
+    pub(super) fn checkpoint_of_now(&self) -> Cursor {
+        let mut clock = vec![kind::CLOCK];
+        self.time.encode(&mut clock);
+        let mut pieces = VecDeque::from([clock]);
+        for prepared in self.table.prepared().filter(|_| self.rules.checkpoint_prepared) {
+            let (yes, decided) = (prepared.yes.clone(), prepared.decided.clone());
+            let now: PreparedNow<V> = (prepared.prepare.clone(), yes, decided);
+            pieces.push_back(piece(kind::PREPARED, &now));
+        }
+        let (over, settled) = self.table.memory();
+        for part in over.chunks(MEMORY_PIECE) {
+            let memory: Memory<V> = (part.to_vec(), Vec::new());
+            pieces.push_back(piece(kind::MEMORY, &memory));
+        }
+        pieces.push_back(piece::<Memory<V>>(kind::MEMORY, &(Vec::new(), settled)));
+        Cursor { first: pieces, ..Cursor::default() }
+    }
+
+    /// Appends the next piece.
+    pub(super) fn next_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        if let Some(mut first) = cursor.first.pop_front() {
+            out.append(&mut first);
+            return true;
+        }
+        while (cursor.stage as usize) < self.spaces.len() {
+            if self.chains_from(cursor, bytes, out) {
+                return true;
+            }
+            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+        }
+        if cursor.stage == DONE {
+            return false;
+        }
+        cursor.stage = DONE;
+        out.push(kind::TAIL);
+        self.time.low().encode(out);
+        true
+    }
+
+    /// Appends chains of the cursor's space until there are `bytes` bytes; false: there are none.
+    fn chains_from(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        let Some(versions) = &self.spaces[cursor.stage as usize] else { return false };
+        let start = out.len();
+        let mut count = 0_u32;
+        while cursor.place < u64::from(versions.slots()) && out.len() - start < bytes {
+            if let Some((key, chain)) = versions.chain_in(cursor.place as u32) {
+                if count == 0 {
+                    out.push(kind::CHAINS);
+                    SpaceId(cursor.stage as u16).encode(out);
+                    count.encode(out);
+                }
+                key.encode(out);
+                chain.encode(out);
+                count += 1;
+            }
+            cursor.place += 1;
+        }
+        if count > 0 {
+            out[start + 3..start + 7].copy_from_slice(&count.to_le_bytes());
+        }
+        count > 0
+    }
+
+    /// Takes a piece.
+    pub(super) fn restore_piece(
+        &mut self,
+        piece: &[u8],
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), WireError> {
+        let mut input = Reader::new(piece);
+        match u8::decode(&mut input)? {
+            kind::CLOCK => self.time.restore(&mut input)?,
+            kind::PREPARED => self.restore_prepared(Wire::decode(&mut input)?, cx)?,
+            kind::MEMORY => {
+                self.table.recall(Memory::<V>::decode(&mut input)?);
+            }
+            kind::CHAINS => self.restore_chains(&mut input, cx)?,
+            kind::TAIL => {
+                self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
+                self.spaces.iter_mut().flatten().for_each(|space| space.order_replaced());
+            }
+            other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
+        }
+        input.finish()
+    }
+
+    fn restore_prepared(
+        &mut self,
+        (prepare, yes, decided): PreparedNow<V>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), WireError> {
+        let contradiction =
+            WireError::Variant { what: "prepared transaction that can be", at: 0, found: 0 };
+        if !self.can_be(&prepare, &yes, decided.as_ref(), cx) {
+            return Err(contradiction);
+        }
+        let txn = prepare.txn;
+        self.enter_prepared(prepare, yes.clone(), Nanos(0), cx);
+        if let Some(place) = decided {
+            let owner = self.table.owner(txn).expect("just entered");
+            self.time.decided(txn, &yes, &place, owner);
+            self.table.get_mut(owner).decided = Some(place);
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction may be prepared beside those that are: bytes from outside may say
+    /// anything.
+    fn can_be(
+        &mut self,
+        prepare: &Prepare<V>,
+        yes: &V::Yes,
+        decided: Option<&V::Place>,
+        cx: &Context<'_, V>,
+    ) -> bool {
+        let known = |space: &SpaceId| cx.catalog.space(*space).is_some();
+        let sound = prepare.writes.iter().all(|(space, ..)| known(space))
+            && prepare.reads.iter().all(|(space, ..)| known(space))
+            && prepare.scans.iter().all(|range| known(&range.space))
+            && prepare.delayed.iter().all(|(space, ..)| known(space))
+            && self.table.owner(prepare.txn).is_none()
+            && self.time.can_enter(prepare.txn, yes, decided)
+            && !uses_what_it_delays(prepare);
+        let mut written = BTreeSet::new();
+        sound
+            && prepare.writes.iter().all(|(space, key, _)| {
+                let versions = self.space(*space, cx);
+                let free = versions.find(key).is_none_or(|found| versions.lock(found).is_free());
+                free && written.insert((*space, key))
+            })
+            && self.delayed_are_open(prepare, cx)
+    }
+
+    fn restore_chains(
+        &mut self,
+        input: &mut Reader<'_>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), WireError> {
+        let at = input.position();
+        let space = SpaceId::decode(input)?;
+        if cx.catalog.space(space).is_none() {
+            return Err(WireError::Variant { what: "space", at, found: space.0.into() });
+        }
+        let chains: Vec<(SmallBytes, Chain)> = Wire::decode(input)?;
+        let versions = self.space(space, cx);
+        for (key, chain) in chains {
+            versions.add_chain(&key, chain);
+        }
+        Ok(())
+    }
+}
+
+fn piece<T: Wire>(kind: u8, value: &T) -> Vec<u8> {
+    let mut out = vec![kind];
+    value.encode(&mut out);
+    out
+}

@@ -1,0 +1,397 @@
+//! A checkpoint taken piece by piece while a repository works, restored, and the log replayed on
+//! top, against the replay of the whole log and against the repository that went on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muesli_core::parts::versions::Versions;
+use muesli_core::parts::votes::Votes;
+use muesli_core::{
+    Abort, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId, RepositoryId,
+    Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
+};
+use muesli_protocols::bumper::TimeWarp;
+use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::locking::TryLocks;
+use muesli_protocols::repeatable_read::NewestVersions;
+use muesli_protocols::score::{Rules, Snapshots};
+use muesli_protocols::two_phase::message::{Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::{Message, Participant, Record, Scalar, TwoPhase};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+type Node<V> = muesli_core::Node<TwoPhase<V>>;
+/// What is said about a transaction.
+type Answer<V> = (u64, Option<Vote<V>>);
+
+const SPACE: SpaceId = SpaceId(0);
+const REPOSITORY: RepositoryId = RepositoryId(0);
+const HERE: NodeId = NodeId(0);
+/// Where the coordinator of the prepared transactions would be.
+const ELSEWHERE: NodeId = NodeId(1);
+
+/// What happens to the repository.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// A transaction of one step writes these keys.
+    OneStep(Vec<(u8, bool)>),
+    /// A transaction of two phases reads some keys and writes others.
+    Prepare(Vec<u8>, Vec<(u8, bool)>),
+    /// One of those that are prepared is decided; how far above its proposal, or aborted.
+    Decide(usize, Option<u64>),
+    /// Somebody asks about a transaction that may never have prepared.
+    Ask(u64),
+    /// Somebody reads.
+    Read(u8),
+    /// Nobody reads below what is committed now.
+    Watermark,
+    /// A checkpoint is begun, or its next piece of so many bytes taken.
+    Piece(usize),
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let writes = || prop::collection::vec((0..12_u8, prop::bool::weighted(0.8)), 1..4);
+    let one = prop_oneof![
+        4 => writes().prop_map(Happening::OneStep),
+        4 => (prop::collection::vec(0..12_u8, 0..3), writes())
+            .prop_map(|(reads, writes)| Happening::Prepare(reads, writes)),
+        4 => (any::<usize>(), prop::option::weighted(0.8, 0..200_u64))
+            .prop_map(|(which, above)| Happening::Decide(which, above)),
+        1 => (0..60_u64).prop_map(Happening::Ask),
+        1 => (0..12_u8).prop_map(Happening::Read),
+        1 => Just(Happening::Watermark),
+        4 => (1..200_usize).prop_map(Happening::Piece),
+    ];
+    prop::collection::vec(one, 1..120)
+}
+
+/// What the vote of this repository and that of another come to.
+fn decided<V: Scalar>(txn: TxnId, yes: V::Yes, above: u64) -> Decision<V::Place> {
+    // Unique, as only the proposals of others could be.
+    let other = RepositoryId(1 + (txn.sequence % 4000) as u16);
+    let proposal: Timestamp = yes.into();
+    let mut votes = Votes::from_voters([REPOSITORY, other]);
+    votes.count(REPOSITORY, yes);
+    votes.count(other, proposal.after(above, other).into());
+    <V as Scalar>::decide(&votes)
+}
+
+fn key(number: u8) -> SmallBytes {
+    SmallBytes::from(format!("key {number:02}").as_str())
+}
+
+struct Stage<V: Scalar> {
+    node: Node<V>,
+    effects: Effects<TwoPhase<V>>,
+    log: Vec<Record<V>>,
+    prepared: BTreeMap<TxnId, V::Yes>,
+    sequence: u64,
+    /// What was committed when somebody asked last: some read at it still.
+    earlier: Timestamp,
+    checkpoint: Option<Checkpoint>,
+    pieces: Vec<Vec<u8>>,
+    rules: V::Rules,
+}
+
+fn node<V: Scalar>(rules: &V::Rules) -> Node<V> {
+    let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).expect("one repository");
+    let catalog = catalog.with_space("keys", SpaceOptions::default()).expect("a space");
+    let settings = Settings { logging: true, ..Settings::default() };
+    Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
+}
+
+impl<V: Scalar> Stage<V> {
+    fn new(rules: V::Rules) -> Stage<V> {
+        Stage {
+            node: node(&rules),
+            effects: Effects::default(),
+            log: Vec::new(),
+            prepared: BTreeMap::new(),
+            sequence: 0,
+            earlier: Timestamp::ZERO,
+            checkpoint: None,
+            pieces: Vec::new(),
+            rules,
+        }
+    }
+
+    fn tell(&mut self, message: Message<V>) {
+        let from = Address::coordinator(ELSEWHERE);
+        let to = Address::repository(HERE, REPOSITORY);
+        self.node.deliver(Envelope { from, to, message }, &mut self.effects);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        for effect in std::mem::take(&mut self.effects.list) {
+            match effect {
+                Effect::Log { record, .. } => self.log.push(record),
+                Effect::Send { envelope, .. } => {
+                    if let Message::Vote { txn, vote: Vote::Yes(at), .. } = envelope.message {
+                        self.prepared.insert(txn, at);
+                    }
+                }
+                Effect::Complete { .. } | Effect::SetTimer { .. } => {}
+            }
+        }
+    }
+
+    fn txn(&self, sequence: u64) -> TxnId {
+        TxnId { node: ELSEWHERE, incarnation: 1, sequence }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::OneStep(writes) => self.one_step(writes),
+            Happening::Prepare(reads, writes) => self.prepare(reads, writes),
+            Happening::Decide(which, above) => {
+                let Some((&txn, &yes)) = self.prepared.iter().nth(which % 5) else { return };
+                self.prepared.remove(&txn);
+                let decision = match above {
+                    Some(steps) => decided::<V>(txn, yes, steps),
+                    None => Decision::Abort(Abort::Locked),
+                };
+                self.tell(Message::Decide { txn, decision });
+            }
+            Happening::Ask(sequence) => {
+                self.earlier = self.participant().committed();
+                self.tell(Message::Ask { txn: self.txn(sequence) });
+            }
+            Happening::Read(number) => {
+                let (request, keys) = (self.sequence, vec![(SPACE, key(number))]);
+                let (snapshot, reader) = (Timestamp::ZERO, V::Reader::default());
+                let read =
+                    ReadRequest { request, snapshot, first: true, reader, keys: keys.into() };
+                self.tell(Message::Read(read));
+            }
+            Happening::Watermark => {
+                let low = self.participant().committed();
+                let to = Address::coordinator(HERE);
+                let from = Address::coordinator(ELSEWHERE);
+                let message = Message::Watermark { low, newest: low };
+                self.node.deliver(Envelope { from, to, message }, &mut self.effects);
+                self.sort();
+            }
+            Happening::Piece(bytes) => self.piece(bytes),
+        }
+    }
+
+    fn one_step(&mut self, writes: Vec<(u8, bool)>) {
+        let txn = self.node.begin(TxnOptions::default(), &mut self.effects).expect("begun");
+        for (number, live) in writes {
+            self.sequence += 1;
+            let value = live.then(|| SmallBytes::from(self.sequence.to_string().as_str()));
+            self.node.put(txn, SPACE, key(number), value, &mut self.effects).expect("buffered");
+        }
+        let Step::Wait(_) = self.node.commit(txn, &mut self.effects) else {
+            panic!("it is logged")
+        };
+        self.sort();
+    }
+
+    fn prepare(&mut self, mut reads: Vec<u8>, mut writes: Vec<(u8, bool)>) {
+        self.sequence += 1;
+        // Whoever reads a key that is about to be written waits for its writer.
+        let versions = self.participant().versions(SPACE);
+        let locked = |number: u8| {
+            let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
+            versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
+        };
+        reads.retain(|&number| !locked(number));
+        writes.sort_unstable();
+        writes.dedup_by_key(|write| write.0);
+        let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
+        let snapshot = if late { self.earlier } else { self.participant().committed() };
+        let read_at = if late { snapshot } else { Timestamp::MAX };
+        let seen = |number: u8| {
+            let seen = versions.and_then(|it| Some(it.at(it.find(&key(number))?, read_at).at));
+            seen.unwrap_or_default()
+        };
+        let value = |live: bool| live.then(|| SmallBytes::from(self.sequence.to_string().as_str()));
+        let prepare = Prepare {
+            txn: self.txn(self.sequence),
+            settled_below: self.sequence.saturating_sub(25),
+            participants: [REPOSITORY, RepositoryId(1)].into_iter().collect(),
+            snapshot,
+            reader: V::Reader::default(),
+            strict: false,
+            reads: reads.iter().map(|&number| (SPACE, key(number), seen(number))).collect(),
+            writes: writes.iter().map(|&(it, live)| (SPACE, key(it), value(live))).collect(),
+            scans: Vec::new(),
+            delayed: Vec::new(),
+        };
+        self.tell(Message::Prepare(Arc::new(prepare)));
+    }
+
+    fn piece(&mut self, bytes: usize) {
+        let checkpoint = self.checkpoint.get_or_insert_with(|| {
+            self.node.begin_checkpoint(&self.effects).expect("the protocol has checkpoints")
+        });
+        let mut piece = Vec::new();
+        if self.node.checkpoint_piece(checkpoint, bytes, &self.effects, &mut piece) {
+            self.pieces.push(piece);
+        }
+    }
+
+    fn participant(&self) -> &Participant<V> {
+        &self.node.participants()[0].1
+    }
+
+    /// Finishes the checkpoint and restores it, and replays the rest of the log.
+    fn restored(&mut self) -> Stage<V> {
+        while self.checkpoint.as_ref().is_none_or(|it| it.needs().is_none()) {
+            self.piece(64);
+        }
+        let checkpoint = self.checkpoint.as_ref().expect("just made");
+        assert!(checkpoint.needs().expect("it is over").0 <= self.log.len() as u64);
+        let mut stage = Stage::new(self.rules.clone());
+        for piece in &self.pieces {
+            stage.node.restore(piece, &mut stage.effects).expect("its own piece");
+        }
+        stage.replay(&self.log[checkpoint.covers().0 as usize..]);
+        stage
+    }
+
+    fn replay(&mut self, records: &[Record<V>]) {
+        for record in records {
+            self.node.replay(REPOSITORY, record.clone(), &mut self.effects);
+        }
+        self.effects.list.clear();
+        self.log.clear();
+    }
+
+    /// How it answers about every transaction there was.
+    fn answers(&mut self, transactions: u64) -> Vec<Answer<V>> {
+        let mut answers = Vec::new();
+        for sequence in 0..transactions {
+            let from = Address::coordinator(ELSEWHERE);
+            let to = Address::repository(HERE, REPOSITORY);
+            let message = Message::Ask { txn: self.txn(sequence) };
+            self.node.deliver(Envelope { from, to, message }, &mut self.effects);
+            let list = std::mem::take(&mut self.effects.list);
+            let vote = list.into_iter().find_map(|effect| match effect {
+                Effect::Send { envelope, .. } => match envelope.message {
+                    Message::Vote { vote, .. } => Some(vote),
+                    _ => None,
+                },
+                _ => None,
+            });
+            answers.push((sequence, vote));
+        }
+        answers
+    }
+
+    /// What is read at this snapshot.
+    fn read(&self, at: Timestamp) -> Vec<Option<SmallBytes>> {
+        let Some(versions) = self.participant().versions(SPACE) else { return vec![None; 12] };
+        let value = |number| {
+            let handle = versions.find(&key(number))?;
+            versions.at(handle, at).value.cloned()
+        };
+        (0..12).map(value).collect()
+    }
+}
+
+/// A script was followed, with a checkpoint in the middle of it: what was restored from that and
+/// the log must be what is there.
+fn restored_is_the_same<V: Scalar>(script: Vec<Happening>) -> Result<(), TestCaseError> {
+    let mut live = Stage::<V>::new(V::Rules::default());
+    for happening in script {
+        live.happen(happening);
+    }
+    let low = live.participant().low();
+    let mut restored = live.restored();
+    let mut replayed = Stage::<V>::new(V::Rules::default());
+    replayed.replay(&live.log);
+    let mut snapshots = vec![low, Timestamp::MAX];
+    for (_, _, chain) in live.node.chains().into_iter().flat_map(|(_, chains)| chains) {
+        snapshots.extend(chain.into_iter().filter(|at| *at >= low));
+    }
+    for at in snapshots {
+        prop_assert_eq!(live.read(at), restored.read(at), "at {}", at);
+    }
+    prop_assert_eq!(live.read(Timestamp::MAX), replayed.read(Timestamp::MAX));
+    prop_assert_eq!(live.node.unfinished().1, restored.node.unfinished().1);
+    prop_assert!(restored.participant().newest() >= replayed.participant().newest());
+    prop_assert!(restored.participant().committed() >= replayed.participant().committed());
+    let transactions = live.sequence + 60;
+    // Who has heard that a transaction is settled everywhere says nothing about it; that may
+    // have been said beside a prepare that was not logged.
+    let settled = |pair: &(Answer<V>, Answer<V>)| pair.0.1.is_some() && pair.1.1.is_some();
+    let answers = live.answers(transactions).into_iter().zip(restored.answers(transactions));
+    for (live, restored) in answers.filter(settled) {
+        prop_assert_eq!(live, restored);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(700))]
+
+    #[test]
+    fn restore_and_replay_give_the_state(script in happenings()) {
+        restored_is_the_same::<Snapshots>(script)?;
+    }
+
+    #[test]
+    fn restore_and_replay_give_the_state_with_versions_of_the_past(script in happenings()) {
+        restored_is_the_same::<TimeWarp>(script)?;
+    }
+
+    #[test]
+    fn restore_and_replay_give_the_state_of_the_baselines(script in happenings()) {
+        restored_is_the_same::<TryLocks>(script.clone())?;
+        restored_is_the_same::<NewestVersions>(script.clone())?;
+        restored_is_the_same::<Everybody>(script)?;
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_taken(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
+        let mut stage = Stage::<Snapshots>::new(Rules::default());
+        for mut piece in pieces {
+            piece.splice(0..0, [0, 0]);
+            if stage.node.restore(&piece, &mut stage.effects).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Pieces of a real checkpoint with bytes changed, in any order.
+    #[test]
+    fn changed_pieces_are_refused_or_taken(
+        script in happenings(),
+        changes in prop::collection::vec((any::<usize>(), any::<usize>(), any::<u8>()), 0..6),
+    ) {
+        let mut live = Stage::<Snapshots>::new(Rules::default());
+        script.into_iter().for_each(|happening| live.happen(happening));
+        drop(live.restored());
+        let mut pieces = live.pieces.clone();
+        for (which, at, byte) in changes {
+            let which = which % pieces.len();
+            let piece = &mut pieces[which];
+            let at = 2 + at % (piece.len() - 2);
+            piece[at] = byte;
+            let other = at % pieces.len();
+            pieces.swap(which, other);
+        }
+        let mut stage = Stage::<Snapshots>::new(Rules::default());
+        for piece in &pieces {
+            if stage.node.restore(piece, &mut stage.effects).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
+    let rules = Rules { checkpoint_prepared: false, ..Rules::default() };
+    let mut live = Stage::<Snapshots>::new(rules);
+    live.happen(Happening::Prepare(vec![], vec![(1, true)]));
+    (0..9).for_each(|_| live.happen(Happening::Piece(64)));
+    live.happen(Happening::Decide(0, Some(0)));
+    let restored = live.restored();
+    let newest = Timestamp::MAX;
+    assert_ne!(live.read(newest), restored.read(newest), "its write is lost with it");
+    assert!(live.pieces.len() >= 3);
+}

@@ -1,0 +1,88 @@
+//! Checkpoints of hosts: begun at drawn moments, a piece a turn, published once the log is stable
+//! as far as their pieces know it.
+
+use muesli_core::{Checkpoint, Protocol};
+
+use super::host::Host;
+use super::{Event, World};
+use crate::disk::StoredCheckpoint;
+use crate::random::Random;
+use crate::time::Span;
+
+/// A checkpoint that is not on the disk yet.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    checkpoint: Checkpoint,
+    pieces: Vec<Vec<u8>>,
+    piece_bytes: usize,
+}
+
+/// Pieces are drawn to have at most so many bytes, few enough that many turns come between them.
+const PIECE_BYTES_MOST: u64 = 600;
+
+impl<P: Protocol> World<P> {
+    /// Draws when each host begins its next checkpoint.
+    pub(super) fn schedule_checkpoints(&mut self) {
+        for place in 0..self.stations.len() {
+            let seed = self.seed.split("checkpoints").nth(place as u64);
+            self.checkpoint_chances.push(seed.stream());
+            self.schedule_checkpoint(place);
+        }
+    }
+
+    fn schedule_checkpoint(&mut self, place: usize) {
+        let Some(every) = self.checkpoint_every else { return };
+        let wait = self.checkpoint_chances[place].between(1, 2 * every.as_nanos());
+        self.queue.push(self.now + Span::from_nanos(wait), Event::Checkpoint(place));
+    }
+
+    /// Time for a host to begin a checkpoint, if it is up and none is under way.
+    pub(super) fn begin_checkpoint(&mut self, place: usize) {
+        let random = &mut self.checkpoint_chances[place];
+        let begun = self.stations[place].host.borrow_mut().begin_checkpoint(random);
+        if let Some(covers) = begun {
+            self.trace_node(place, "checkpoint", [covers, 0, 0]);
+            self.wake(place);
+        }
+        self.schedule_checkpoint(place);
+    }
+}
+
+impl<P: Protocol> Host<P> {
+    fn begin_checkpoint(&mut self, random: &mut Random) -> Option<u64> {
+        let node = self.node.as_ref()?;
+        if self.checkpoint.is_some() {
+            return None;
+        }
+        let checkpoint = node.begin_checkpoint(&self.effects)?;
+        let covers = checkpoint.covers().0;
+        let piece_bytes = random.between(1, PIECE_BYTES_MOST) as usize;
+        self.checkpoint = Some(UnderWay { checkpoint, pieces: Vec::new(), piece_bytes });
+        Some(covers)
+    }
+
+    /// Takes the next piece. Returns whether there is more to take.
+    pub(super) fn go_on_with_checkpoint(&mut self) -> bool {
+        let (Some(node), Some(under_way)) = (&self.node, &mut self.checkpoint) else {
+            return false;
+        };
+        let UnderWay { checkpoint, pieces, piece_bytes } = under_way;
+        let mut piece = Vec::new();
+        if node.checkpoint_piece(checkpoint, *piece_bytes, &self.effects, &mut piece) {
+            self.load.bytes += piece.len() as u64;
+            pieces.push(piece);
+            return true;
+        }
+        self.publish_checkpoint();
+        false
+    }
+
+    /// Publishes the checkpoint if it has all pieces and the log is stable far enough.
+    pub(super) fn publish_checkpoint(&mut self) {
+        let stable = self.stable;
+        let ready = |it: &UnderWay| it.checkpoint.needs().is_some_and(|needs| needs <= stable);
+        let Some(done) = self.checkpoint.take_if(|it| ready(it)) else { return };
+        let covers = self.log_base + done.checkpoint.covers().0 as usize;
+        self.disk.publish(StoredCheckpoint { covers, pieces: done.pieces });
+    }
+}

@@ -1,0 +1,149 @@
+//! Tests of the tests of recovery: with a mistake in checkpoints, replay or groups, the workload's
+//! own checks, the judge of the history or an assertion notice; without, nobody does.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli_check::{Level, check};
+use muesli_core::Protocol;
+use muesli_group::{Grouped, Rules as GroupRules};
+use muesli_protocols::score::{Rules, Score};
+use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_workloads::embedded::Length;
+use muesli_workloads::registry;
+use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
+use muesli_workloads::tally::Tallies;
+use serde_json::Map;
+
+const CLIENTS: u32 = 8;
+
+/// Four nodes with a repository each, and what goes wrong there.
+fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
+    Simulated {
+        protocol: "score".to_owned(),
+        nodes: 4,
+        repositories: 4,
+        replicas: 1,
+        seed,
+        plan,
+        length: Length::Time(Duration::from_millis(60)),
+        transactions_least: 0,
+        pause_most: Span::from_micros(300),
+        logging: true,
+        upkeep,
+        history: true,
+        trace: false,
+    }
+}
+
+/// Whether anybody notices that something is wrong with a run.
+fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, rules: &P::Rules) -> bool {
+    let workload = registry::find(workload).unwrap().build(&["keys=10".to_owned()], CLIENTS);
+    let (workload, tallies) = (workload.unwrap(), Arc::new(Tallies::new(CLIENTS)));
+    // An assertion of the protocol may notice before the judge does.
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        run_protocol::<P>(&workload, simulated, rules.clone(), &tallies).unwrap()
+    }));
+    let Ok(run) = run else { return true };
+    let options = muesli_check::Options::default();
+    let holds = |history| check(&history, Level::Serializable, &options).holds();
+    run.checks.iter().any(|check| !check.ok) || !run.run.history(Map::new()).is_ok_and(holds)
+}
+
+/// Runs with crashes and checkpoints, until a mistake is noticed or none was.
+fn crashes_notice(rules: &Rules, upkeep: Upkeep) -> bool {
+    (0..40).any(|seed| {
+        let crash = |at, node| format!("{at}ms+5ms crash n{node}");
+        let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 4)).collect();
+        let plan = format!("horizon 100ms; {}", crashes.join("; ")).parse().unwrap();
+        is_noticed::<Score>("bank", &simulated(seed, plan, upkeep), rules)
+    })
+}
+
+#[test]
+fn mistakes_of_checkpoints_and_replays_are_noticed() {
+    let often = Upkeep { checkpoint_every: Some(Span::from_millis(2)), ..Upkeep::default() };
+    let sound = Rules::default();
+    assert!(!crashes_notice(&sound, often));
+    assert!(crashes_notice(&Rules { checkpoint_prepared: false, ..sound }, often));
+    assert!(crashes_notice(&sound, Upkeep { skips_a_record_at_replay: true, ..often }));
+}
+
+type Groups = GroupRules<Rules>;
+
+/// The first seed with which groups of three that make a mistake are found out, if one does.
+fn groups_notice(
+    workload: &str,
+    plan: impl Fn(u64) -> Plan,
+    seeds: Range<u64>,
+    change: impl Fn(&mut Groups),
+) -> Option<u64> {
+    let mut rules = Groups { compact_every: 40, ..Groups::default() };
+    change(&mut rules);
+    seeds.into_iter().find(|&seed| {
+        let checkpoint_every = Some(Span::from_millis(20));
+        let upkeep = Upkeep { group: 3, checkpoint_every, ..Upkeep::default() };
+        is_noticed::<Grouped<Score>>(workload, &simulated(seed, plan(seed), upkeep), &rules)
+    })
+}
+
+/// Plans of faults of these kinds.
+fn drawn(kinds: &str) -> impl Fn(u64) -> Plan {
+    let kinds: FaultKinds = kinds.parse().unwrap();
+    let horizon = VirtualTime::ZERO + Span::from_millis(300);
+    let shape = PlanShape { nodes: 4, clients: CLIENTS + 1, horizon, kinds, faults_max: 8 };
+    move |seed| shape.draw(Seed::new(seed))
+}
+
+/// The power fails, for everyone at once, while disks are slow.
+fn power_failures(seed: u64) -> Plan {
+    let slow = (0..4).map(|node| format!("1ms+140ms disk n{node} x{}", 2 + 3 * (node + seed) % 11));
+    let at = |time: u64| (0..4).map(move |node| format!("{time}ms+2ms crash n{node}"));
+    let crashes = (1..4).flat_map(|time| at(35 * time + seed % 17));
+    let faults: Vec<_> = slow.chain(crashes).collect();
+    format!("horizon 200ms; {}", faults.join("; ")).parse().unwrap()
+}
+
+/// Two nodes and two others do not hear of each other for a while, time and again: each side goes
+/// on with half of the groups, and on each there may be leaders of the others.
+fn halves(seed: u64) -> Plan {
+    let cut = |time: u64| format!("{}ms+60ms partition n0,n{}", 80 * time, 1 + (time + seed) % 3);
+    let cuts: Vec<_> = (0..6).map(cut).collect();
+    format!("horizon 500ms; {}", cuts.join("; ")).parse().unwrap()
+}
+
+#[test]
+fn nobody_notices_anything_of_groups_without_a_mistake() {
+    assert_eq!(groups_notice("bank", drawn("all"), 0..20, |_| {}), None);
+    assert_eq!(groups_notice("bank", power_failures, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("append", halves, 0..10, |_| {}), None);
+}
+
+#[test]
+fn speaking_before_what_was_written_is_stable_is_noticed() {
+    let change = |rules: &mut Groups| rules.syncs_first = false;
+    assert!(groups_notice("bank", power_failures, 0..40, change).is_some());
+}
+
+#[test]
+fn votes_lost_at_a_failover_are_noticed() {
+    let change = |rules: &mut Groups| rules.decides_first = false;
+    assert!(groups_notice("bank", drawn("crash,partition"), 0..60, change).is_some());
+}
+
+#[test]
+fn entries_left_out_by_followers_are_noticed() {
+    let change = |rules: &mut Groups| rules.replays_all = false;
+    assert!(groups_notice("bank", drawn("crash"), 0..60, change).is_some());
+}
+
+#[test]
+fn members_that_forgot_their_votes_and_vote_are_noticed() {
+    let change = |rules: &mut Groups| rules.asks_before_voting = false;
+    assert!(groups_notice("bank", drawn("loss"), 0..200, change).is_some());
+}

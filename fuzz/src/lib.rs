@@ -1,0 +1,216 @@
+//! What the fuzz targets do: bytes in, no panic, no memory out of proportion, and whatever was
+//! decoded comes back the same from its encoding.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use muesli_cluster::control::Control;
+use muesli_cluster::frame::{self, Kind};
+use muesli_cluster::hello::{Hello, Refusal, Welcome};
+use muesli_cluster::map::{Map, MapParts};
+use muesli_core::{Catalog, NodeId, Protocol, SpaceOptions, Wire};
+use muesli_log::{MemoryDisk, Options, Replay, Sequence};
+use muesli_protocols::{Choice, NAMES, choose};
+
+#[path = "../../crates/cli/src/config.rs"]
+#[allow(dead_code, unused_imports)]
+mod configuration;
+
+const FRAME_MOST: usize = 1 << 16;
+
+/// The stream of a connection.
+pub fn frames(data: &[u8]) {
+    let mut rest = data;
+    while let Ok(Some(found)) = frame::next(rest, FRAME_MOST) {
+        rest = &rest[found.bytes()..];
+    }
+    let mut whole = Vec::new();
+    let start = frame::begin(Kind::Messages, &mut whole);
+    whole.extend_from_slice(data);
+    frame::end(start, &mut whole);
+    match frame::next(&whole, FRAME_MOST) {
+        Ok(Some(found)) => assert_eq!(found.body, data),
+        other => assert!(data.len() > FRAME_MOST, "{other:?}"),
+    }
+}
+
+/// The first frames of a connection, and what drivers say to each other.
+pub fn handshake(data: &[u8]) {
+    let Some((&which, data)) = data.split_first() else { return };
+    match which % 5 {
+        0 => comes_back::<Hello>(data),
+        1 => {
+            comes_back::<Welcome>(data);
+            if let Ok(welcome) = Welcome::decode_all(data) {
+                makes_sense_or_not(welcome.map);
+            }
+        }
+        2 => comes_back::<Refusal>(data),
+        3 => comes_back::<Control>(data),
+        _ => {
+            comes_back::<MapParts>(data);
+            if let Ok(parts) = MapParts::decode_all(data) {
+                makes_sense_or_not(parts);
+            }
+        }
+    }
+}
+
+fn makes_sense_or_not(parts: MapParts) {
+    if let Ok(map) = Map::try_from(parts) {
+        assert!(map.address_of(map.keeper()).is_some());
+        assert_eq!(Map::try_from(MapParts::from(&map)), Ok(map));
+    }
+}
+
+fn comes_back<T: Wire + PartialEq + Debug>(data: &[u8]) {
+    let Ok(value) = T::decode_all(data) else { return };
+    let mut again = Vec::new();
+    value.encode(&mut again);
+    assert_eq!(T::decode_all(&again), Ok(value));
+}
+
+/// The messages of the protocol that the first byte names.
+pub fn messages(data: &[u8]) {
+    struct Messages<'a>(&'a [u8]);
+    impl Choice for Messages<'_> {
+        type Output = ();
+
+        fn chosen<P: Protocol>(self, _: P::Rules) {
+            let Ok(message) = P::Message::decode_all(self.0) else { return };
+            let mut again = Vec::new();
+            message.encode(&mut again);
+            // Messages need not be comparable: their bytes are.
+            let back = P::Message::decode_all(&again).expect("it was just encoded");
+            let mut twice = Vec::new();
+            back.encode(&mut twice);
+            assert_eq!(again, twice);
+            let _ = P::is_about(&message, &catalog());
+            let _ = (P::wire_bytes(&message), P::message_name(&message));
+        }
+    }
+    by_first_byte(data, Messages);
+}
+
+/// The records of the protocol that the first byte names.
+pub fn records(data: &[u8]) {
+    struct Records<'a>(&'a [u8]);
+    impl Choice for Records<'_> {
+        type Output = ();
+
+        fn chosen<P: Protocol>(self, _: P::Rules) {
+            let Ok(record) = P::Record::decode_all(self.0) else { return };
+            let mut again = Vec::new();
+            record.encode(&mut again);
+            let back = P::Record::decode_all(&again).expect("it was just encoded");
+            let mut twice = Vec::new();
+            back.encode(&mut twice);
+            assert_eq!(again, twice);
+            let _ = P::record_bytes(&record);
+        }
+    }
+    by_first_byte(data, Records);
+}
+
+fn by_first_byte<'a, C: Choice<Output = ()>>(data: &'a [u8], choice: impl Fn(&'a [u8]) -> C) {
+    let Some((&which, data)) = data.split_first() else { return };
+    let name = NAMES[usize::from(which) % NAMES.len()];
+    choose(name, choice(data)).expect("the name is one of the table");
+}
+
+fn catalog() -> Catalog {
+    let homes = [NodeId(0), NodeId(1), NodeId(0)];
+    let catalog = Catalog::new(&homes, 2, &[NodeId(0), NodeId(1)]).expect("it can be");
+    catalog.with_space("space", SpaceOptions::default()).expect("it can be")
+}
+
+/// What a replay saw.
+#[derive(Default)]
+struct Seen {
+    pieces: usize,
+    records: Vec<(u64, Vec<u8>)>,
+}
+
+impl Replay for Seen {
+    fn piece(&mut self, _: &[u8]) -> Result<(), String> {
+        self.pieces += 1;
+        Ok(())
+    }
+
+    fn record(&mut self, at: Sequence, _: u8, payload: &[u8]) -> Result<(), String> {
+        self.records.push((at.0, payload.to_vec()));
+        Ok(())
+    }
+}
+
+const OWNER: u64 = 7;
+
+fn options() -> Options {
+    Options { owner: OWNER, segment_bytes: 400, preallocate_bytes: 0, ..Options::default() }
+}
+
+/// A directory: where the first byte is odd, files of any bytes; else a good log in which the
+/// rest of the bytes, three by three, are put over what is there.
+pub fn log(data: &[u8]) {
+    let Some((&which, data)) = data.split_first() else { return };
+    let good = good_log();
+    let mut files = good.clone();
+    if which % 2 == 1 {
+        let middle = data.len() / 2;
+        let names: Vec<_> = files.keys().cloned().collect();
+        for (name, bytes) in names.iter().zip([&data[..middle], &data[middle..]]) {
+            files.insert(name.clone(), bytes.to_vec());
+        }
+    } else {
+        for change in data.chunks_exact(4) {
+            let place = usize::from(change[0]) % files.len();
+            let bytes = files.values_mut().nth(place).expect("it was counted");
+            let at = usize::from(u16::from_le_bytes([change[1], change[2]]));
+            match bytes.get_mut(at) {
+                Some(byte) => *byte = change[3],
+                None => bytes.truncate(bytes.len().saturating_sub(usize::from(change[3]))),
+            }
+        }
+    }
+    let disk = MemoryDisk::with_files(1, files);
+    let _ = muesli_log::repair::inspect(&disk, OWNER);
+    let mut seen = Seen::default();
+    if muesli_log::open(disk, options(), &mut seen).is_ok() && which % 2 == 0 {
+        // Whatever is read back is what was written, in order and without gaps.
+        let mut whole = Seen::default();
+        muesli_log::open(MemoryDisk::with_files(1, good), options(), &mut whole)
+            .expect("it is a good one");
+        assert!(whole.records.starts_with(&seen.records), "{:?}", seen.records);
+    }
+}
+
+/// The files of a log with a few records in a few segments.
+fn good_log() -> BTreeMap<String, Vec<u8>> {
+    let disk = MemoryDisk::new(1);
+    let opened = muesli_log::open(disk.clone(), options(), &mut Seen::default());
+    let (mut writer, _) = opened.expect("an empty one is good");
+    for number in 0..12u8 {
+        let mut batch = muesli_log::Batch::after(writer.stable());
+        for part in 0..=number % 3 {
+            batch.append(1, |out| out.extend([number, part].repeat(9)));
+        }
+        writer.write(&mut batch).expect("the disk is well");
+    }
+    drop(writer);
+    disk.files()
+}
+
+/// The file of a server.
+pub fn config(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut config = configuration::Config::default();
+    let _ = config.read_text(&text, "fuzz.toml");
+}
+
+/// A file of the checker.
+pub fn history(data: &[u8]) {
+    let Ok(history) = muesli_check::History::read(data) else { return };
+    for level in [muesli_check::Level::Serializable, muesli_check::Level::Rr] {
+        let _ = muesli_check::check(&history, level, &muesli_check::Options::default()).to_string();
+    }
+}
