@@ -6,8 +6,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol, Row, Scan,
-    SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Action, Committed, Effects, Failure, Later, Nanos, Node, OpId, OpResult, Outcome, Protocol,
+    Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use crate::machine::Machine;
@@ -109,6 +109,16 @@ impl<P: Protocol> Engine for Station<P> {
         value: Option<SmallBytes>,
     ) -> Result<(), Failure> {
         self.step(|node, effects| node.put(txn, space, key, value, effects))
+    }
+
+    fn later(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+    ) -> Result<Later, Failure> {
+        self.step(|node, effects| node.later(txn, space, key, action, effects))
     }
 
     fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {

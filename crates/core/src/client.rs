@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use crate::actions::Action;
 use crate::bytes::SmallBytes;
-use crate::contract::{Scan, Step};
+use crate::contract::{Later, Scan, Step};
 use crate::effects::{OpResult, Row};
 use crate::ids::{OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
@@ -57,6 +58,14 @@ pub trait Engine {
         key: SmallBytes,
         value: Option<SmallBytes>,
     ) -> Result<(), Failure>;
+    /// Changes a key by an action that need not be done before the commit.
+    fn later(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+    ) -> Result<Later, Failure>;
     /// Reads a range.
     fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>>;
     /// Commits.

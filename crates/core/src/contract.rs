@@ -11,6 +11,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::Cursor;
@@ -84,6 +85,15 @@ pub struct Scan {
     pub reverse: bool,
     /// Most rows wanted.
     pub limit: usize,
+}
+
+/// What becomes of a delayed action.
+#[derive(Clone, Copy, Debug)]
+pub enum Later {
+    /// It is done when the transaction commits.
+    Deferred,
+    /// The caller is to read the key, run this, and write what it gives.
+    Now(ActionFn),
 }
 
 /// The participants that live on the coordinator's own node.
@@ -201,6 +211,19 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         value: Option<SmallBytes>,
         cx: &mut Context<'_, P>,
     ) -> Result<(), Failure>;
+    /// Changes a key by an action that need not be done before the commit. A protocol that has no
+    /// better way gives it back, to be done at once.
+    fn later(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+        cx: &mut Context<'_, P>,
+    ) -> Result<Later, Failure> {
+        let _ = (txn, space, key);
+        known_action(action, cx.settings).map(Later::Now)
+    }
     /// Reads a range.
     fn scan(
         &mut self,
@@ -239,6 +262,19 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         let _ = txn;
         Outcome::NotKnown(Doubt::Forgotten)
     }
+}
+
+/// The function of an action.
+///
+/// # Errors
+/// There is none of that name.
+pub fn known_action(action: &Action, settings: &Settings) -> Result<ActionFn, Failure> {
+    settings.actions.get(&action.name).ok_or_else(|| {
+        let text = |name: &SmallBytes| String::from_utf8_lossy(name.as_slice()).into_owned();
+        let known: Vec<_> = settings.actions.names().map(text).collect();
+        let name = text(&action.name);
+        Failure::Space(format!("there is no action `{name}`; there are: {}", known.join(", ")))
+    })
 }
 
 /// The state machine of a repository.

@@ -5,6 +5,7 @@
 //! performs its [`effects`]. What several protocols need stands in [`parts`], each part knowing
 //! no protocol.
 
+pub mod actions;
 pub mod bytes;
 pub mod catalog;
 pub mod checkpoint;
@@ -19,10 +20,11 @@ pub mod parts;
 pub mod recorder;
 pub mod wire;
 
+pub use actions::{Action, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor};
-pub use contract::{Coordinator, Here, Isolation, Participant, Protocol, Scan, Step};
+pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
 pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, OpResult, Role, Row, Work,
 };

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::Checkpoint;
-use crate::contract::{Coordinator, Here, Participant, Protocol, Scan, Step};
+use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Step};
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
@@ -244,6 +245,19 @@ impl<P: Protocol> Node<P> {
     ) -> Result<(), Failure> {
         let mut cx = context!(self, Role::Coordinator, effects);
         self.coordinator.put(txn, space, key, value, &mut cx)
+    }
+
+    /// See [`Coordinator::later`].
+    pub fn later(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+        effects: &mut Effects<P>,
+    ) -> Result<Later, Failure> {
+        let mut cx = context!(self, Role::Coordinator, effects);
+        self.coordinator.later(txn, space, key, action, &mut cx)
     }
 
     /// See [`Coordinator::scan`].

@@ -1,5 +1,6 @@
 //! Options of transactions, limits, and the settings of a node.
 
+use crate::actions::Actions;
 use crate::ids::Timestamp;
 
 /// Virtual or real time, in nanoseconds from a start of the driver's choosing.
@@ -44,6 +45,8 @@ pub struct TxnOptions {
     pub read_only: bool,
     /// Strict serializability: a read-only transaction is validated as an update is.
     pub strict: bool,
+    /// Delayed actions are done at once, as reads and writes.
+    pub eager: bool,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub floor: Timestamp,
     /// The session, for histories.
@@ -72,6 +75,8 @@ impl Default for Limits {
 pub struct Settings {
     /// Size limits.
     pub limits: Limits,
+    /// The delayed actions that the node knows; the same on every node.
+    pub actions: Actions,
     /// Seed of the index hashes: random in production, fixed in the simulator.
     pub hash_seed: u64,
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
@@ -98,6 +103,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             limits: Limits::default(),
+            actions: Actions::default(),
             hash_seed: 0,
             logging: false,
             keep_tombstones: false,

@@ -26,6 +26,10 @@ pub enum Abort {
     /// The queues of a repository were full.
     #[error("a repository was overloaded")]
     Overloaded,
+    /// A key was used that a delayed action of the same transaction is for: run again, it does its
+    /// actions at once.
+    #[error("a key was used that a delayed action of the transaction is for")]
+    Strayed,
     /// The client rolled back.
     #[error("rolled back")]
     Rollback,

@@ -459,6 +459,7 @@ impl Wire for Abort {
             Abort::Abandoned => 4,
             Abort::Overloaded => 5,
             Abort::Rollback => 6,
+            Abort::Strayed => 7,
         });
     }
 
@@ -472,6 +473,7 @@ impl Wire for Abort {
             4 => Abort::Abandoned,
             5 => Abort::Overloaded,
             6 => Abort::Rollback,
+            7 => Abort::Strayed,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

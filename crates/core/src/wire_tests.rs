@@ -37,6 +37,7 @@ fn decision() -> impl Strategy<Value = Decision> {
         Abort::Abandoned,
         Abort::Overloaded,
         Abort::Rollback,
+        Abort::Strayed,
     ];
     prop_oneof![
         any::<u64>().prop_map(|at| Decision::Commit(Timestamp(at))),

@@ -225,13 +225,14 @@ impl Db {
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
-        let mut attempts = 0;
+        let (mut attempts, mut eager) = (0, false);
         loop {
             attempts += 1;
-            let reason = match self.attempt(&body).await {
+            let reason = match self.attempt(&body, eager).await {
                 Err(Error::Conflict { reason, .. }) => reason,
                 done => return done,
             };
+            eager |= reason == Abort::Strayed;
             self.after_conflict(reason, attempts).await?;
         }
     }
@@ -246,18 +247,19 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, F, Fut>(&self, body: &F) -> Result<T, Error>
+    async fn attempt<T, F, Fut>(&self, body: &F, eager: bool) -> Result<T, Error>
     where
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
         let database = self.inner.database;
+        let options = || TxnOptions { eager, ..self.txn_options() };
         let mut begun = client::with(database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(self.txn_options()))
+            (!engine.should_yield()).then(|| engine.begin(options()))
         });
         if let Some(None) = begun {
             yield_now().await;
-            begun = client::with(database, |engine| Some(engine.begin(self.txn_options())));
+            begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)??;
         let open = Open { tx: Tx { database, txn, away: None } };
@@ -492,7 +494,7 @@ impl Future for Yield {
 }
 
 /// The reasons of conflicts.
-const REASONS: [Abort; 7] = [
+const REASONS: [Abort; 8] = [
     Abort::StaleRead,
     Abort::Phantom,
     Abort::Locked,
@@ -500,6 +502,7 @@ const REASONS: [Abort; 7] = [
     Abort::Abandoned,
     Abort::Overloaded,
     Abort::Rollback,
+    Abort::Strayed,
 ];
 
 impl Inner {

@@ -38,7 +38,9 @@ pub use embedded::Report;
 pub use error::Error;
 pub use key::Key;
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
-pub use muesli_core::{Abort, Doubt, Limits, Outcome, SmallBytes, TxnId};
+pub use muesli_core::{
+    Abort, Action, ActionFn, Actions, Doubt, Limits, Outcome, SmallBytes, TxnId,
+};
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};
 #[cfg(feature = "cluster")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muesli_core::{Limits, SpaceOptions};
+use muesli_core::{Actions, Limits, SpaceOptions};
 
 /// How a database is opened. The default is one repository on one loop, under SCORe.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Options {
     pub limits: Limits,
     /// How conflicts are retried.
     pub retry: Retry,
+    /// What [`Tx::later`](crate::Tx::later) can do; add your own with [`Actions::with`].
+    pub actions: Actions,
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
     pub history: bool,
@@ -39,6 +41,7 @@ impl Default for Options {
             spaces: Vec::new(),
             limits: Limits::default(),
             retry: Retry::default(),
+            actions: Actions::default(),
             history: false,
             spin: Duration::from_micros(20),
         }

@@ -2,9 +2,10 @@
 //!
 //! * [`score`]: multi-version, genuine partial replication, one-copy serializable; read-only
 //!   transactions never abort.
-//! * [`bumper`]: SCORe whose updates may commit in the past.
+//! * [`bumper`]: SCORe whose updates may commit in the past, and delay what they need not see.
 //! * [`locking`]: two-phase commit with locks, the plain way that others are compared with.
 //! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
+//! * [`gmu`]: snapshots are vectors: update serializable, no clock is shared.
 //! * [`global_clock`]: SCORe with everybody taking part in every update.
 //! * [`two_phase`]: what all of these share.
 //!
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 pub mod bumper;
 pub mod global_clock;
+pub mod gmu;
 pub mod locking;
 pub mod repeatable_read;
 pub mod score;
@@ -58,8 +60,12 @@ macro_rules! protocols {
 
 protocols! {
     "score" => score::Score, score::Rules::default();
+    "bumper" => bumper::Bumper, bumper::Rules::default();
     "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
+    "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
     "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
+    "gmu" => gmu::Gmu, gmu::Rules::default();
+    "gmu-printed" => gmu::Gmu, gmu::Rules::printed();
     "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
     "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
     "ngm" => global_clock::GlobalClock, two_phase::Rules::default();

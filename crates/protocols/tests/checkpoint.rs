@@ -16,7 +16,7 @@ use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
 use muesli_protocols::two_phase::message::{Prepare, ReadRequest, Vote};
-use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
+use muesli_protocols::two_phase::{Message, Participant, Record, Scalar, TwoPhase};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -66,21 +66,21 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 }
 
 /// What the vote of this repository and that of another come to.
-fn decided<V: Variant>(txn: TxnId, yes: V::Yes, above: u64) -> Decision<V::Place> {
+fn decided<V: Scalar>(txn: TxnId, yes: V::Yes, above: u64) -> Decision<V::Place> {
     // Unique, as only the proposals of others could be.
     let other = RepositoryId(1 + (txn.sequence % 4000) as u16);
     let proposal: Timestamp = yes.into();
     let mut votes = Votes::from_voters([REPOSITORY, other]);
     votes.count(REPOSITORY, yes);
     votes.count(other, proposal.after(above, other).into());
-    V::decide(&votes)
+    <V as Scalar>::decide(&votes)
 }
 
 fn key(number: u8) -> SmallBytes {
     SmallBytes::from(format!("key {number:02}").as_str())
 }
 
-struct Stage<V: Variant> {
+struct Stage<V: Scalar> {
     node: Node<V>,
     effects: Effects<TwoPhase<V>>,
     log: Vec<Record<V>>,
@@ -93,14 +93,14 @@ struct Stage<V: Variant> {
     rules: V::Rules,
 }
 
-fn node<V: Variant>(rules: &V::Rules) -> Node<V> {
+fn node<V: Scalar>(rules: &V::Rules) -> Node<V> {
     let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).expect("one repository");
     let catalog = catalog.with_space("keys", SpaceOptions::default()).expect("a space");
     let settings = Settings { logging: true, ..Settings::default() };
     Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
 }
 
-impl<V: Variant> Stage<V> {
+impl<V: Scalar> Stage<V> {
     fn new(rules: V::Rules) -> Stage<V> {
         Stage {
             node: node(&rules),
@@ -218,6 +218,7 @@ impl<V: Variant> Stage<V> {
             reads: reads.iter().map(|&number| (SPACE, key(number), seen(number))).collect(),
             writes: writes.iter().map(|&(it, live)| (SPACE, key(it), value(live))).collect(),
             scans: Vec::new(),
+            delayed: Vec::new(),
         };
         self.tell(Message::Prepare(Arc::new(prepare)));
     }
@@ -293,7 +294,7 @@ impl<V: Variant> Stage<V> {
 
 /// A script was followed, with a checkpoint in the middle of it: what was restored from that and
 /// the log must be what is there.
-fn restored_is_the_same<V: Variant>(script: Vec<Happening>) -> Result<(), TestCaseError> {
+fn restored_is_the_same<V: Scalar>(script: Vec<Happening>) -> Result<(), TestCaseError> {
     let mut live = Stage::<V>::new(V::Rules::default());
     for happening in script {
         live.happen(happening);

@@ -3,9 +3,10 @@
 mod exploration;
 mod judge;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use Do::{Get, Put, ReadOnly, Scan};
+use Do::{Get, Later, Put, ReadOnly, Scan};
 use exploration::{Do, Fault, Found, Program, Scope, explore};
 use muesli_protocols::bumper::{Rules, TimeWarp};
 
@@ -30,21 +31,35 @@ const READ_C_WRITE_A_AT_0: Program = (0, &[Get("c"), Put("a")]);
 const SCAN_B_WRITE_A_AT_0: Program = (0, &[Scan("b", "c"), Put("a")]);
 const READ_A_INSERT_B_AT_1: Program = (1, &[Get("a"), Put("b1")]);
 
+const ADD_AB_AT_0: Program = (0, &[Later("a"), Later("b")]);
+const ADD_B_AT_1: Program = (1, &[Later("b")]);
+const ADD_AB_AT_2: Program = (2, &[Get("c"), Later("a"), Later("b"), Put("c")]);
+const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
+
 const LIMIT: usize = 300_000;
 
 fn hold(name: &str, scopes: &[BumperScope]) {
+    for outcomes in hold_whatever(name, scopes) {
+        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
+    }
+}
+
+/// The same, and how each scope may end.
+fn hold_whatever(name: &str, scopes: &[BumperScope]) -> Vec<BTreeMap<String, usize>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
     let mut golden = goldenfile::Mint::new(folder);
     let mut file = golden.new_goldenfile(format!("bumper_{name}.txt")).expect("a writable folder");
+    let mut all = Vec::new();
     for scope in scopes {
         let Found { states, outcomes, violation } = explore(scope, LIMIT);
         assert_eq!(violation, None);
-        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
         writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
-        for (outcome, ends) in outcomes {
+        for (outcome, ends) in &outcomes {
             writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
         }
+        all.push(outcomes);
     }
+    all
 }
 
 fn breaks(change: impl Fn(&mut Rules), scope: &BumperScope) {
@@ -141,4 +156,39 @@ fn without_stamps_of_updates_the_checker_notices() {
 #[test]
 fn as_printed_the_checker_notices() {
     breaks(|rules| *rules = Rules::printed(), &skew());
+}
+
+fn delayed(programs: &[Program]) -> BumperScope {
+    Scope::of(programs)
+}
+
+#[test]
+fn delayed_actions() {
+    let fault = |fault| BumperScope { fault: Some(fault), ..delayed(&[ADD_AB_AT_0, ADD_B_AT_1]) };
+    let alone =
+        |programs: &[Program]| BumperScope { rules: Rules::delaying(), ..delayed(programs) };
+    let two_replicas = BumperScope { replicas: 2, ..delayed(&[ADD_B_AT_1, READ_AB_AT_2]) };
+    let two = delayed(&[ADD_AB_AT_0, ADD_B_AT_1]);
+    let ends = &hold_whatever("delayed_alone", &[two])[0];
+    assert_eq!(ends.keys().collect::<Vec<_>>(), ["t1 wrote, t2 wrote"], "nobody aborts");
+    let scopes = [
+        delayed(&[ADD_AB_AT_0, READ_AB_AT_2]),
+        delayed(&[ADD_AB_AT_0, SCAN_AB_AT_2]),
+        delayed(&[ADD_AB_AT_0, CHANGE_AB_AT_0]),
+        delayed(&[ADD_AB_AT_0, READ_A_WRITE_B_AT_1]),
+        alone(&[ADD_AB_AT_0, ADD_AB_AT_2]),
+        alone(&[ADD_AB_AT_0, READ_A_WRITE_B_AT_1]),
+        two_replicas,
+        fault(Fault::Crash(0)),
+        fault(Fault::Crash(1)),
+        fault(Fault::Lose),
+        fault(Fault::Repeat),
+    ];
+    let ends = hold_whatever("delayed", &scopes);
+    assert!(ends.iter().flat_map(|ends| ends.keys()).any(|end| end.contains("aborted")));
+}
+
+#[test]
+fn a_delayed_lock_is_no_shared_one() {
+    breaks(|rules| rules.family.delayed_excludes = false, &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]));
 }

@@ -46,10 +46,14 @@ fn without_its_rule_a_script_shows_the_anomaly_and_with_it_does_not() {
     let mut broken = BTreeMap::<bool, u32>::new();
     for (name, text) in scripts() {
         let breaks = name.ends_with("_broken.txt");
+        if name.starts_with("gmu_") {
+            assert_eq!(text.contains("not eus: "), breaks, "{name}");
+            continue;
+        }
         let promises_it = !name.starts_with("rr_");
         assert_eq!(text.contains("not serializable: "), breaks || !promises_it, "{name}");
         *broken.entry(name.starts_with("bumper_")).or_default() += u32::from(breaks);
     }
     assert_eq!(broken[&false], 8, "SCORe: one for each of seven rules, and one without floors");
-    assert_eq!(broken[&true], 7, "Bumper: one for each of its rules");
+    assert_eq!(broken[&true], 8, "Bumper: one for each of its rules");
 }

@@ -57,6 +57,8 @@ pub trait Remains {
     fn told(&self) -> impl Iterator<Item = Told>;
     /// Where a participant there applied a transaction.
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
+    /// What the delayed actions of a transaction read and wrote, as participants there saw it.
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]>;
     /// The version chains of its repositories.
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
 }
@@ -75,10 +77,13 @@ pub fn by_versions<N: Remains>(
     builder.meta(meta);
     let names = Names { catalog };
     for node in nodes {
-        for told in node.told() {
+        for mut told in node.told() {
             let asked = matches!(told.status, Status::Unknown | Status::Running);
             let applied = || nodes.iter().find_map(|node| node.applied_at(told.record.id));
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
+            if at.is_some() && told.status != Status::Aborted {
+                told.operations.extend(executed(nodes, told.record.id));
+            }
             names.add(&mut builder, &told, at)?;
         }
     }
@@ -94,6 +99,21 @@ pub fn by_versions<N: Remains>(
         }
     }
     Ok(builder.finish())
+}
+
+/// What the delayed actions of a transaction did. Replicas that saw the same say it once; where
+/// they do not agree, the transaction has read one key twice, and the history is none that may be.
+fn executed<N: Remains>(
+    nodes: &[N],
+    txn: muesli_core::TxnId,
+) -> impl Iterator<Item = Operation> + use<N> {
+    let mut all: Vec<[Operation; 2]> = Vec::new();
+    for operations in nodes.iter().flat_map(|node| node.executed(txn)) {
+        if !all.contains(&operations) {
+            all.push(operations);
+        }
+    }
+    all.into_iter().flatten()
 }
 
 /// How spaces are named in keys.
@@ -233,6 +253,10 @@ mod tests {
 
         fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
             self.recorder.applied_at(txn)
+        }
+
+        fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]> {
+            self.recorder.executed_for(txn).collect()
         }
 
         fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

@@ -7,6 +7,7 @@
 
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
+use muesli_core::recorder::Operation;
 use muesli_core::{Catalog, RepositoryId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
@@ -23,6 +24,10 @@ impl Remains for Left<'_> {
 
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
         self.0.recorder.applied_at(txn)
+    }
+
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]> {
+        self.0.recorder.executed_for(txn).collect()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

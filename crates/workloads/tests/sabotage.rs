@@ -8,6 +8,7 @@ use std::time::Duration;
 use muesli_check::{Level, check};
 use muesli_core::Protocol;
 use muesli_protocols::bumper::{self, Bumper};
+use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{Rules, Score};
 use muesli_sim::plan::Plan;
@@ -143,6 +144,51 @@ fn each_correction_of_bumper_is_needed() {
     assert!(caught(true, false, true), "without stamps that reach the snapshot");
     assert!(caught(true, true, false), "without stamps of updates");
     assert!(!caught(true, true, true), "with all corrections");
+}
+
+/// Turns a rule off.
+type Change<R> = fn(&mut R);
+
+/// The first seed that shows that GMU with such rules is not update serializable.
+fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Rules)) -> Option<u64> {
+    let mut rules = gmu::Rules::default();
+    change(&mut rules);
+    let keys = "keys=6 appends=40";
+    let mut seeds = seeds;
+    seeds.find(|&seed| {
+        noticed_under::<Gmu>("append", keys, &rules, Level::Eus, seed..seed + 1).versions
+    })
+}
+
+#[test]
+fn gmu_without_a_rule_is_caught() {
+    let all: [(&str, Change<gmu::Rules>); 8] = [
+        ("reads_wait", |rules| rules.reads_wait = false),
+        ("local_reads_wait", |rules| rules.local_reads_wait = false),
+        ("merge_votes", |rules| rules.merge_votes = false),
+        ("ordered_queue", |rules| rules.family.ordered_queue = false),
+        ("filter_by_vectors", |rules| rules.filter_by_vectors = false),
+        ("pointwise", |rules| rules.pointwise = false),
+        ("exact_validation", |rules| rules.exact_validation = false),
+        ("unique_numbers", |rules| rules.unique_numbers = false),
+    ];
+    for (name, change) in all {
+        assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
+    }
+    assert_eq!(gmu_is_caught(0..100, |_| {}), None, "nothing is wrong");
+}
+
+#[test]
+fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
+    let delayed = |rules: &bumper::Rules| {
+        let bank = "keys=6 delayed=true totals=10";
+        noticed_under::<Bumper>("bank", bank, rules, Level::Serializable, 0..10)
+    };
+    let mut rules = bumper::Rules::default();
+    assert_eq!(delayed(&rules), Noticed::default(), "nothing is wrong");
+    rules.family.delayed_excludes = false;
+    let found = delayed(&rules);
+    assert!(found.checks && found.versions, "{found:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::bytes::SmallBytes;
 use crate::ids::{RepositoryId, SpaceId};
 use crate::parts::vector_clock::{Number, VectorClock};
 use crate::parts::watermark::Bound;
+use crate::wire::{Reader, Wire, WireError};
 
 /// A key, with its space.
 pub type LoggedKey = (SpaceId, SmallBytes);
@@ -20,7 +21,9 @@ pub type LoggedKey = (SpaceId, SmallBytes);
 #[derive(Clone, Debug)]
 pub struct CommitLog {
     me: RepositoryId,
-    entries: BTreeMap<Number, Entry>,
+    /// In the order of numbers here; those of one number, as they were applied.
+    entries: BTreeMap<(Number, u64), Entry>,
+    added: u64,
     /// The pointwise maximum of all that was ever applied.
     most_recent: VectorClock,
     /// The same of what was collected: everybody sees it.
@@ -41,6 +44,7 @@ impl CommitLog {
         CommitLog {
             me,
             entries: BTreeMap::new(),
+            added: 0,
             most_recent: VectorClock::default(),
             collected: VectorClock::default(),
             collected_to: Number::ZERO,
@@ -50,7 +54,8 @@ impl CommitLog {
     /// A transaction was applied, at its commit vector.
     pub fn add(&mut self, vector: VectorClock, keys: Vec<LoggedKey>) {
         self.most_recent.join(&vector);
-        self.entries.insert(vector.get(self.me), Entry { vector, keys });
+        self.added += 1;
+        self.entries.insert((vector.get(self.me), self.added), Entry { vector, keys });
     }
 
     /// The pointwise maximum of everything applied here.
@@ -77,6 +82,13 @@ impl CommitLog {
         visible
     }
 
+    /// The commit vector of the last of them, as the paper may be read.
+    pub fn last_visible_to(&self, clock: &VectorClock, answered: &[RepositoryId]) -> VectorClock {
+        let mut newest_first = self.entries.values().rev();
+        let found = newest_first.find(|entry| sees(clock, answered, &entry.vector));
+        found.map_or_else(|| self.collected.clone(), |entry| entry.vector.clone())
+    }
+
     /// The commit vector of whoever wrote the version of `key` whose number has this counter;
     /// `None` if it was collected, and everybody sees it.
     pub fn writer_of(
@@ -85,8 +97,8 @@ impl CommitLog {
         key: &SmallBytes,
         counter: u64,
     ) -> Option<&VectorClock> {
-        let from = Number { counter, ..Number::ZERO };
-        let to = Number { counter: counter + 1, ..Number::ZERO };
+        let from = (Number { counter, ..Number::ZERO }, 0);
+        let to = (Number { counter: counter.saturating_add(1), ..Number::ZERO }, 0);
         let wrote = |entry: &&Entry| entry.keys.iter().any(|(s, k)| *s == space && k == key);
         self.entries.range(from..to).map(|(_, entry)| entry).find(wrote).map(|entry| &entry.vector)
     }
@@ -98,11 +110,33 @@ impl CommitLog {
             if !first.get().vector.is_within(bound) {
                 break;
             }
-            let (number, entry) = first.remove_entry();
+            let ((number, _), entry) = first.remove_entry();
             self.collected.join(&entry.vector);
             self.collected_to = number;
         }
         self.collected_to
+    }
+
+    /// Appends all of it, for a checkpoint.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let entry = |entry: &Entry| (entry.vector.clone(), entry.keys.clone());
+        self.entries.values().map(entry).collect::<Vec<_>>().encode(out);
+        (self.most_recent.clone(), self.collected.clone(), self.collected_to).encode(out);
+    }
+
+    /// Takes over what another log of this repository [appended](Self::encode).
+    ///
+    /// # Errors
+    /// The bytes are no log.
+    pub fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
+        for (vector, keys) in Vec::<(VectorClock, Vec<LoggedKey>)>::decode(input)? {
+            self.add(vector, keys);
+        }
+        let (most_recent, collected, collected_to) = Wire::decode(input)?;
+        self.most_recent.join(&most_recent);
+        self.collected.join(&collected);
+        self.collected_to = collected_to;
+        Ok(())
     }
 
     /// How many commits are kept.
@@ -197,7 +231,12 @@ mod tests {
             }
             prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
             log.collect(&low);
-            prop_assert_eq!(log.visible_to(&reader, &answered), wanted);
+            prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
+            let (mut bytes, mut restored) = (Vec::new(), CommitLog::new(ME));
+            log.encode(&mut bytes);
+            restored.restore(&mut Reader::new(&bytes)).unwrap();
+            prop_assert_eq!(restored.visible_to(&reader, &answered), wanted);
+            prop_assert_eq!(restored.len(), log.len());
         }
     }
 }

@@ -14,12 +14,14 @@ use crate::ids::SpaceId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u32);
 
-/// The lock of one key: free, shared by a number of owners, or held exclusively by one.
+/// The lock of one key: free, shared by a number of readers, held exclusively by one owner, or
+/// held by a number of owners whose delayed actions will change it one after the other.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct LockWord(u32);
 
 impl LockWord {
     const EXCLUSIVE: u32 = 1 << 31;
+    const DELAYED: u32 = 1 << 30;
 
     /// Whether nobody holds it.
     #[inline]
@@ -33,6 +35,18 @@ impl LockWord {
         self.0 & Self::EXCLUSIVE != 0
     }
 
+    /// Whether those hold it whose delayed actions will change it.
+    #[inline]
+    pub fn is_delayed(self) -> bool {
+        self.0 & (Self::EXCLUSIVE | Self::DELAYED) == Self::DELAYED
+    }
+
+    /// Whether somebody holds it who will change the key.
+    #[inline]
+    pub fn is_for_writing(self) -> bool {
+        self.0 >= Self::DELAYED
+    }
+
     /// Who holds it exclusively.
     pub fn exclusive_owner(self) -> Option<Owner> {
         self.is_exclusive().then_some(Owner(self.0 & !Self::EXCLUSIVE))
@@ -40,13 +54,13 @@ impl LockWord {
 
     /// How many share it.
     pub fn sharers(self) -> u32 {
-        if self.is_exclusive() { 0 } else { self.0 }
+        if self.is_for_writing() { 0 } else { self.0 }
     }
 
     /// Takes it exclusively if it is free; false leaves it as it is.
     #[inline]
     pub fn try_exclusive(&mut self, owner: Owner) -> bool {
-        assert!(owner.0 < Self::EXCLUSIVE, "owner out of range");
+        assert!(owner.0 < Self::DELAYED, "owner out of range");
         let free = self.is_free();
         if free {
             self.0 = Self::EXCLUSIVE | owner.0;
@@ -54,14 +68,37 @@ impl LockWord {
         free
     }
 
-    /// Shares it unless somebody holds it exclusively; false leaves it as it is.
+    /// Shares it unless somebody holds it for writing; false leaves it as it is.
     #[inline]
     pub fn try_shared(&mut self) -> bool {
-        let open = !self.is_exclusive();
+        let open = !self.is_for_writing();
         if open {
             self.0 += 1;
         }
         open
+    }
+
+    /// Takes it for a delayed action if only such hold it; false leaves it as it is.
+    #[inline]
+    pub fn try_delayed(&mut self) -> bool {
+        let open = self.is_free() || self.is_delayed();
+        if open {
+            self.0 = (self.0 | Self::DELAYED) + 1;
+        }
+        open
+    }
+
+    /// Gives back one hold for a delayed action.
+    ///
+    /// # Panics
+    /// If nobody holds it so.
+    #[inline]
+    pub fn release_delayed(&mut self) {
+        assert!(self.is_delayed(), "released a hold for a delayed action that nobody has");
+        self.0 -= 1;
+        if self.0 == Self::DELAYED {
+            self.0 = 0;
+        }
     }
 
     /// Gives back an exclusive hold.
@@ -89,6 +126,7 @@ impl fmt::Debug for LockWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.exclusive_owner() {
             Some(owner) => write!(f, "X{}", owner.0),
+            None if self.is_delayed() => write!(f, "D{}", self.0 & !Self::DELAYED),
             None => write!(f, "S{}", self.sharers()),
         }
     }
@@ -159,6 +197,22 @@ mod tests {
         assert_eq!(lock.exclusive_owner(), Some(Owner(1)));
         lock.release_exclusive(Owner(1));
         assert!(lock.is_free());
+    }
+
+    #[test]
+    fn delayed_actions_share_with_each_other_alone() {
+        let mut lock = LockWord::default();
+        assert!(lock.try_delayed() && lock.try_delayed());
+        assert!(!lock.try_shared() && !lock.try_exclusive(Owner(0)));
+        assert!(lock.is_delayed() && lock.is_for_writing() && !lock.is_exclusive());
+        assert_eq!(lock.sharers(), 0);
+        lock.release_delayed();
+        assert!(lock.is_delayed());
+        lock.release_delayed();
+        assert!(lock.is_free() && lock.try_shared());
+        assert!(!lock.try_delayed());
+        lock.release_shared();
+        assert!(lock.try_exclusive(Owner(7)) && !lock.try_delayed() && !lock.is_delayed());
     }
 
     #[test]

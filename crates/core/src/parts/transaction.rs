@@ -83,6 +83,12 @@ impl TransactionSets {
         self.own_place(space, key).map(|place| &self.writes[place].value)
     }
 
+    /// The version of a key as it was read last.
+    pub fn version_read(&self, space: SpaceId, key: &SmallBytes) -> Option<Timestamp> {
+        let mut reads = self.reads.iter().rev();
+        reads.find(|read| read.key == *key && read.space == space).map(|read| read.version)
+    }
+
     #[inline]
     fn own_place(&self, space: SpaceId, key: &SmallBytes) -> Option<usize> {
         if self.writes.len() > SEARCHED_LINEARLY {

@@ -28,6 +28,11 @@ impl<K: Copy + PartialEq, V: Clone> Votes<K, V> {
         Votes { missing: votes.len(), votes }
     }
 
+    /// The votes so far, with their voters.
+    pub fn by_voter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.votes.iter().filter_map(|(voter, vote)| Some((*voter, vote.as_ref()?)))
+    }
+
     /// Counts a vote.
     pub fn count(&mut self, voter: K, vote: V) -> Counted {
         let found = self.votes.iter_mut().find(|(known, _)| *known == voter);

@@ -3,7 +3,7 @@
 //! The recorder belongs to the driver, not to the node, so that it outlives a crash. It knows
 //! nothing of formats: `muesli-check` reads what it collected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 
 use operations::Decoder;
@@ -80,6 +80,20 @@ pub struct Recorder {
     chunks: Vec<Vec<u8>>,
     count: usize,
     applied: BTreeMap<TxnId, Timestamp>,
+    executed: BTreeSet<Executed>,
+}
+
+/// A delayed action as a participant ran it. All that run it must have seen and done the same, and
+/// one that ran it twice would show as two.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Executed {
+    txn: TxnId,
+    space: SpaceId,
+    key: SmallBytes,
+    /// What it was given, and what it left; hashes as in [`Operation`].
+    version: Timestamp,
+    read: Option<u64>,
+    written: Option<u64>,
 }
 
 /// A chunk takes no further transaction beyond so many bytes; the first one grows from nothing,
@@ -114,6 +128,37 @@ impl Recorder {
         self.applied.insert(txn, at);
     }
 
+    /// A participant ran the delayed actions of `txn` on a key: what they found, what they left.
+    pub fn executed(
+        &mut self,
+        txn: TxnId,
+        (space, key): (SpaceId, &SmallBytes),
+        (version, read): (Timestamp, Option<&SmallBytes>),
+        written: Option<&SmallBytes>,
+    ) {
+        let (read, written) = (read.map(value_hash), written.map(value_hash));
+        self.executed.insert(Executed { txn, space, key: key.clone(), version, read, written });
+    }
+
+    /// What the delayed actions of `txn` read and wrote, as the participants of this node saw it.
+    pub fn executed_for(&self, txn: TxnId) -> impl Iterator<Item = [Operation; 2]> + '_ {
+        let first = Executed {
+            txn,
+            space: SpaceId(0),
+            key: SmallBytes::EMPTY,
+            version: Timestamp::ZERO,
+            read: None,
+            written: None,
+        };
+        let of_txn = self.executed.range(first..).take_while(move |it| it.txn == txn);
+        of_txn.map(Executed::as_operations)
+    }
+
+    /// The same of all transactions.
+    pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, [Operation; 2])> + '_ {
+        self.executed.iter().map(|it| (it.txn, it.as_operations()))
+    }
+
     /// The timestamp at which some participant of this node applied `txn`.
     pub fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.applied.get(&txn).copied()
@@ -143,6 +188,14 @@ impl Recorder {
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+}
+
+impl Executed {
+    fn as_operations(&self) -> [Operation; 2] {
+        let Executed { space, key, version, read, written, .. } = self.clone();
+        let read = Operation::Read { space, key: key.clone(), version, hash: read };
+        [read, Operation::Write { space, key, hash: written }]
     }
 }
 

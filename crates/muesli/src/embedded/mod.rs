@@ -97,6 +97,7 @@ fn start<P: Protocol>(
     let database = next_database();
     let settings = Settings {
         limits: options.limits,
+        actions: options.actions.clone(),
         hash_seed: fastrand::u64(..),
         keep_tombstones: options.history,
         ..Settings::default()

@@ -9,8 +9,8 @@ use std::task::{Poll, Waker};
 use hashbrown::HashMap;
 use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::{
-    Committed, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol,
-    Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Action, Committed, Effect, Effects, Envelope, Failure, Later, Nanos, Node, OpId, OpResult,
+    Outcome, Protocol, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -311,6 +311,16 @@ impl<P: Protocol> Engine for State<P> {
         value: Option<SmallBytes>,
     ) -> Result<(), Failure> {
         self.step(|node, effects| node.put(txn, space, key, value, effects))
+    }
+
+    fn later(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+    ) -> Result<Later, Failure> {
+        self.step(|node, effects| node.later(txn, space, key, action, effects))
     }
 
     fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {

@@ -1,5 +1,8 @@
 //! Bumper (Diegues and Romano: transactional replication that is sheltered from contention):
-//! distributed time-warping over SCORe.
+//! distributed time-warping over SCORe, and delayed actions.
+//!
+//! This page is about time-warping; [delayed actions](crate::two_phase::delayed) are a room of the
+//! family, which this protocol turns on.
 //!
 //! # The problem
 //! SCORe, like most, aborts an update when a version that it read is no longer the newest at its
@@ -47,7 +50,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
-use crate::two_phase::{self, Key, Standing, TwoPhase, Variant};
+use crate::two_phase::{self, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant};
 
 mod keeper;
 mod place;
@@ -73,8 +76,10 @@ impl Variant for TimeWarp {
     type Rules = Rules;
     type Keeper = Keeper;
     type Reader = Reader;
+    type Snapshot = Timestamp;
     type Yes = Claim;
     type Place = Place;
+    type Time = ScalarTime;
 
     const MAY_COMMIT_IN_THE_PAST: bool = true;
 
@@ -90,6 +95,10 @@ impl Variant for TimeWarp {
         rules.time_warp
     }
 
+    fn delays_actions(rules: &Rules) -> bool {
+        rules.delay
+    }
+
     fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         (pair(node.0, incarnation), pair(txn.slot, txn.generation))
@@ -98,25 +107,21 @@ impl Variant for TimeWarp {
     fn note_read(
         keeper: &mut Keeper,
         key: Key<'_>,
-        snapshot: Timestamp,
-        committed: Timestamp,
+        snapshot: &Timestamp,
+        committed: &Timestamp,
         reader: Reader,
     ) {
-        keeper.note_read(key, snapshot, committed, reader);
+        keeper.note_read(key, *snapshot, *committed, reader);
     }
 
     fn note_scan(
         keeper: &mut Keeper,
         range: &KeyRange,
-        snapshot: Timestamp,
-        committed: Timestamp,
+        snapshot: &Timestamp,
+        committed: &Timestamp,
         reader: Reader,
     ) {
-        keeper.note_scan(range, snapshot, committed, reader);
-    }
-
-    fn blocks(keeper: &Keeper, held: Timestamp, yes: Claim, snapshot: Timestamp) -> bool {
-        keeper.blocks(held, yes, snapshot)
+        keeper.note_scan(range, *snapshot, *committed, reader);
     }
 
     fn suffers_stale_reads(keeper: &Keeper) -> bool {
@@ -142,7 +147,33 @@ impl Variant for TimeWarp {
         keeper.note_write(key, head, reader, standing);
     }
 
-    fn yes(turn: Timestamp, standing: Standing) -> Claim {
+    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: &Place) {
+        keeper.note_written(key, *place);
+    }
+
+    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: &Place) {
+        keeper.note_read_by(key, *place);
+    }
+
+    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: &Place) {
+        keeper.note_scanned_by(range, *place);
+    }
+
+    fn restarted(keeper: &mut Keeper, ceiling: &Timestamp) {
+        keeper.restarted(*ceiling);
+    }
+
+    fn collect(keeper: &mut Keeper, low: &Timestamp) {
+        keeper.collect(*low);
+    }
+}
+
+impl Scalar for TimeWarp {
+    fn blocks(keeper: &Keeper, held: Timestamp, yes: Claim, snapshot: Timestamp) -> bool {
+        keeper.blocks(held, yes, snapshot)
+    }
+
+    fn yes(turn: Timestamp, standing: &Standing) -> Claim {
         let missed = standing.missed.unwrap_or(Timestamp::MAX);
         Claim { turn, missed, floor: standing.floor }
     }
@@ -158,25 +189,5 @@ impl Variant for TimeWarp {
 
     fn version(place: Place) -> Timestamp {
         place.version
-    }
-
-    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: Place) {
-        keeper.note_written(key, place);
-    }
-
-    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: Place) {
-        keeper.note_read_by(key, place);
-    }
-
-    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: Place) {
-        keeper.note_scanned_by(range, place);
-    }
-
-    fn restarted(keeper: &mut Keeper, ceiling: Timestamp) {
-        keeper.restarted(ceiling);
-    }
-
-    fn collect(keeper: &mut Keeper, low: Timestamp) {
-        keeper.collect(low);
     }
 }

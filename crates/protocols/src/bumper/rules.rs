@@ -11,6 +11,8 @@ pub struct Rules {
     pub family: two_phase::Rules,
     /// An update whose read is stale may commit in the past.
     pub time_warp: bool,
+    /// Actions that need not be done before the commit are delayed until then.
+    pub delay: bool,
     /// Reads leave stamps.
     pub read_stamps: bool,
     /// An update that must lie in the past aborts where somebody has read there what it writes.
@@ -38,6 +40,7 @@ impl Default for Rules {
         Rules {
             family: two_phase::Rules::default(),
             time_warp: true,
+            delay: true,
             read_stamps: true,
             triad_rule: true,
             before_the_earliest: true,
@@ -53,7 +56,12 @@ impl Default for Rules {
 impl Rules {
     /// Time-warping alone.
     pub fn time_warping() -> Rules {
-        Rules::default()
+        Rules { delay: false, ..Rules::default() }
+    }
+
+    /// Delayed actions alone.
+    pub fn delaying() -> Rules {
+        Rules { time_warp: false, ..Rules::default() }
     }
 
     /// As the paper prints it. It is not serializable.
@@ -63,7 +71,7 @@ impl Rules {
             stamps_reach_the_snapshot: false,
             updates_stamp: false,
             by_flags: true,
-            ..Rules::time_warping()
+            ..Rules::default()
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Rules, TwoPhase, Variant};
+use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type GlobalClock = TwoPhase<Everybody>;
@@ -31,8 +31,10 @@ impl Variant for Everybody {
     type Rules = Rules;
     type Keeper = ();
     type Reader = ();
+    type Snapshot = Timestamp;
     type Yes = Timestamp;
     type Place = Timestamp;
+    type Time = ScalarTime;
 
     const EVERYBODY_TAKES_PART: bool = true;
 
@@ -42,3 +44,5 @@ impl Variant for Everybody {
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }
+
+impl Scalar for Everybody {}

@@ -33,7 +33,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Rules, TwoPhase, Variant};
+use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type TwoPhaseLocking = TwoPhase<TryLocks>;
@@ -48,8 +48,10 @@ impl Variant for TryLocks {
     type Rules = Rules;
     type Keeper = ();
     type Reader = ();
+    type Snapshot = Timestamp;
     type Yes = Timestamp;
     type Place = Timestamp;
+    type Time = ScalarTime;
 
     const VALIDATES_READERS: bool = true;
     const WAITS_FOR_LOCKS: bool = false;
@@ -60,3 +62,5 @@ impl Variant for TryLocks {
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }
+
+impl Scalar for TryLocks {}

@@ -19,7 +19,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Rules, TwoPhase, Variant};
+use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
@@ -34,8 +34,10 @@ impl Variant for NewestVersions {
     type Rules = Rules;
     type Keeper = ();
     type Reader = ();
+    type Snapshot = Timestamp;
     type Yes = Timestamp;
     type Place = Timestamp;
+    type Time = ScalarTime;
 
     const SNAPSHOTS: bool = false;
     const VALIDATES_READS: bool = false;
@@ -46,3 +48,5 @@ impl Variant for NewestVersions {
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }
+
+impl Scalar for NewestVersions {}

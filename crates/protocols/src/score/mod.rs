@@ -45,7 +45,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{self, TwoPhase, Variant};
+use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
 
 pub use two_phase::Rules;
 
@@ -78,8 +78,10 @@ impl Variant for Snapshots {
     type Rules = Rules;
     type Keeper = ();
     type Reader = ();
+    type Snapshot = Timestamp;
     type Yes = Timestamp;
     type Place = Timestamp;
+    type Time = ScalarTime;
 
     fn rules(rules: &Rules) -> Rules {
         *rules
@@ -87,3 +89,5 @@ impl Variant for Snapshots {
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
 }
+
+impl Scalar for Snapshots {}

@@ -34,12 +34,14 @@ use std::sync::Arc;
 
 use muesli_core::parts::versions::Chain;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId};
 
 use super::Variant;
+use super::delayed::uses_what_it_delays;
 use super::message::Prepare;
 use super::participant::{Context, Participant};
 use super::table::Memory;
+use super::time::Time;
 
 /// What a piece begins with.
 mod kind {
@@ -63,11 +65,11 @@ impl<V: Variant> Participant<V> {
     /// Takes what must be of this moment.
     pub(super) fn checkpoint_of_now(&self) -> Cursor {
         let mut clock = vec![kind::CLOCK];
-        let known = self.clock.known();
-        known.iter().chain([&self.ceiling]).for_each(|at| at.encode(&mut clock));
+        self.time.encode(&mut clock);
         let mut pieces = VecDeque::from([clock]);
         for prepared in self.table.prepared().filter(|_| self.rules.checkpoint_prepared) {
-            let now: PreparedNow<V> = (prepared.prepare.clone(), prepared.yes, prepared.decided);
+            let (yes, decided) = (prepared.yes.clone(), prepared.decided.clone());
+            let now: PreparedNow<V> = (prepared.prepare.clone(), yes, decided);
             pieces.push_back(piece(kind::PREPARED, &now));
         }
         let (over, settled) = self.table.memory();
@@ -96,7 +98,7 @@ impl<V: Variant> Participant<V> {
         }
         cursor.stage = DONE;
         out.push(kind::TAIL);
-        self.low.encode(out);
+        self.time.low().encode(out);
         true
     }
 
@@ -132,32 +134,19 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), WireError> {
         let mut input = Reader::new(piece);
         match u8::decode(&mut input)? {
-            kind::CLOCK => self.restore_clock(&mut input)?,
+            kind::CLOCK => self.time.restore(&mut input)?,
             kind::PREPARED => self.restore_prepared(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => {
                 self.table.recall(Memory::<V>::decode(&mut input)?);
             }
             kind::CHAINS => self.restore_chains(&mut input, cx)?,
             kind::TAIL => {
-                self.low = self.low.max(Wire::decode(&mut input)?);
+                self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
                 self.spaces.iter_mut().flatten().for_each(|space| space.order_replaced());
             }
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
         }
         input.finish()
-    }
-
-    fn restore_clock(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
-        let mut known = [Timestamp::ZERO; 4];
-        for at in &mut known {
-            *at = Timestamp::decode(input)?;
-        }
-        let ceiling = Timestamp::decode(input)?;
-        self.clock.learn(known);
-        // Snapshots up to it may have been served since.
-        self.clock.serve(ceiling);
-        self.ceiling = self.ceiling.max(ceiling);
-        Ok(())
     }
 
     fn restore_prepared(
@@ -167,17 +156,15 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), WireError> {
         let contradiction =
             WireError::Variant { what: "prepared transaction that can be", at: 0, found: 0 };
-        let (proposed, turn) = (yes.into(), decided.map(Into::into));
-        if !self.can_be(&prepare, proposed, turn, cx) {
+        if !self.can_be(&prepare, &yes, decided.as_ref(), cx) {
             return Err(contradiction);
         }
         let txn = prepare.txn;
-        self.enter_prepared(prepare, yes, Nanos(0), cx);
-        if let Some(at) = turn {
+        self.enter_prepared(prepare, yes.clone(), Nanos(0), cx);
+        if let Some(place) = decided {
             let owner = self.table.owner(txn).expect("just entered");
-            self.table.get_mut(owner).decided = decided;
-            self.clock.promise(at);
-            self.queue.decide(proposed, owner, at);
+            self.time.decided(txn, &yes, &place, owner);
+            self.table.get_mut(owner).decided = Some(place);
         }
         Ok(())
     }
@@ -187,18 +174,18 @@ impl<V: Variant> Participant<V> {
     fn can_be(
         &mut self,
         prepare: &Prepare<V>,
-        proposed: Timestamp,
-        decided: Option<Timestamp>,
+        yes: &V::Yes,
+        decided: Option<&V::Place>,
         cx: &Context<'_, V>,
     ) -> bool {
         let known = |space: &SpaceId| cx.catalog.space(*space).is_some();
-        let (queue, table) = (&self.queue, &self.table);
         let sound = prepare.writes.iter().all(|(space, ..)| known(space))
             && prepare.reads.iter().all(|(space, ..)| known(space))
             && prepare.scans.iter().all(|range| known(&range.space))
-            && table.owner(prepare.txn).is_none()
-            && !queue.is_taken(proposed)
-            && decided.is_none_or(|at| at == proposed || at > proposed && !queue.is_taken(at));
+            && prepare.delayed.iter().all(|(space, ..)| known(space))
+            && self.table.owner(prepare.txn).is_none()
+            && self.time.can_enter(prepare.txn, yes, decided)
+            && !uses_what_it_delays(prepare);
         let mut written = BTreeSet::new();
         sound
             && prepare.writes.iter().all(|(space, key, _)| {
@@ -206,6 +193,7 @@ impl<V: Variant> Participant<V> {
                 let free = versions.find(key).is_none_or(|found| versions.lock(found).is_free());
                 free && written.insert((*space, key))
             })
+            && self.delayed_are_open(prepare, cx)
     }
 
     fn restore_chains(

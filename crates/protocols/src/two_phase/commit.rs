@@ -6,15 +6,17 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult, Outcome,
-    RepositoryId, Role, Step, Timestamp, Txn, TxnId,
+    Abort, Action, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult,
+    Outcome, RepositoryId, Role, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
 };
 use smallvec::SmallVec;
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Few, Message, Prepare, Repositories, Vote};
 use super::one_step::Alone;
+use super::time::{Snapshot, Time};
 use super::{Standing, TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
 const UNANSWERED_MAX: usize = 10_000;
@@ -59,23 +61,25 @@ impl<V: Variant> Coordinator<V> {
             Ok(slot) => slot,
             Err(failure) => return Step::Done(Err(failure)),
         };
-        let snapshot = slot.snapshot.unwrap_or(slot.base);
+        let snapshot = slot.reads_at().clone();
         if !V::VALIDATES_READS {
             slot.sets.reads.clear();
             slot.sets.scans.clear();
         }
         let reads_count = (V::VALIDATES_READERS || slot.options.strict)
             && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
-        if slot.sets.writes.is_empty() && !reads_count {
-            return self.finish_at_once(txn, Ok(snapshot), cx);
+        let delays = !slot.delayed.is_empty();
+        if slot.sets.writes.is_empty() && !reads_count && !delays {
+            self.remember(&snapshot);
+            return self.finish_at_once(txn, Ok(snapshot.at()), cx);
         }
-        let only = self.only_repository(txn, &here, cx);
+        let only = if delays { None } else { self.only_repository(txn, &here, cx) };
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
             let role = Role::Repository(only.expect("there is one"));
             let reader = V::reader(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
             let slot = self.slot(txn).expect("an open transaction");
-            let standing = Standing::new(snapshot, slot.options.strict);
+            let standing = Standing::new(snapshot.clone(), slot.options.strict);
             let alone = Alone { since: slot.undisturbed_since, on_the_node };
             let at = &mut cx.at(role);
             let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
@@ -83,10 +87,22 @@ impl<V: Variant> Coordinator<V> {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }
+                if let Ok(place) = &result {
+                    self.remember(&V::Time::known_by(place));
+                }
+                let result = result.map(|place| V::Time::version_of(&place));
                 return self.finish_at_once(txn, result, cx);
             }
         }
         Step::Wait(self.start_commit(txn, snapshot, cx))
+    }
+
+    /// A transaction of this node has committed that saw this.
+    #[inline]
+    fn remember(&mut self, seen: &V::Snapshot) {
+        if V::NODES_REMEMBER {
+            self.seen.join(seen);
+        }
     }
 
     /// The repository on this node that is all of the transaction's footprint, if there is one.
@@ -144,7 +160,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Sends each participant its part of the transaction.
-    fn start_commit(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_, V>) -> OpId {
+    fn start_commit(&mut self, txn: Txn, snapshot: V::Snapshot, cx: &mut Context<'_, V>) -> OpId {
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         let (op, now) = (self.next_op(), cx.now());
@@ -161,8 +177,9 @@ impl<V: Variant> Coordinator<V> {
             reads: Few::new(),
             writes: Few::new(),
             scans: vec![],
+            delayed: vec![],
         };
-        let parts = divide(&slot.sets, &whole, cx.catalog);
+        let parts = divide(&slot.sets, &slot.delayed, &whole, cx.catalog);
         let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
         let prepares: Parts<_> = parts
             .into_iter()
@@ -194,7 +211,7 @@ impl<V: Variant> Coordinator<V> {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
             Vote::Yes(at) => match votes.count(repository, at) {
-                Counted::Complete => V::decide(votes),
+                Counted::Complete => V::Time::decide(&self.rules, votes),
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
@@ -206,16 +223,19 @@ impl<V: Variant> Coordinator<V> {
         let commit = self.committing.get_mut(sequence).expect("a known commit");
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
-            cx.send_to_repository(repository, Message::Decide { txn: commit.id, decision });
+            let (txn, decision) = (commit.id, decision.clone());
+            cx.send_to_repository(repository, Message::Decide { txn, decision });
         }
-        commit.phase = Phase::Deciding { decision, unacknowledged };
+        commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
         commit.sent = cx.now();
         let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
         let (status, at, result) = match decision {
             Decision::Commit(place) => {
-                self.heard = self.heard.max(place.into());
-                let at = V::version(place);
+                let known = V::Time::known_by(&place);
+                self.heard.join(&known);
+                self.remember(&known);
+                let at = V::Time::version_of(&place);
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
             Decision::Abort(reason) => {
@@ -300,7 +320,7 @@ impl<V: Variant> Coordinator<V> {
                 }
                 Phase::Deciding { decision, unacknowledged } => {
                     for &repository in unacknowledged {
-                        let (txn, decision) = (commit.id, *decision);
+                        let (txn, decision) = (commit.id, decision.clone());
                         cx.send_to_repository(repository, Message::Decide { txn, decision });
                     }
                 }
@@ -322,6 +342,7 @@ impl<V: Variant> Coordinator<V> {
 /// in a scan.
 fn divide<V: Variant>(
     sets: &TransactionSets,
+    delayed: &[(SpaceId, SmallBytes, Action)],
     empty: &Prepare<V>,
     catalog: &Catalog,
 ) -> Parts<Prepare<V>> {
@@ -340,6 +361,12 @@ fn divide<V: Variant>(
         for replica in catalog.replicas_of(catalog.partition(write.space, &write.key)) {
             let part = part_of(&mut parts, replica, empty);
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
+        }
+    }
+    for (space, key, action) in delayed {
+        for replica in catalog.replicas_of(catalog.partition(*space, key)) {
+            let part = part_of(&mut parts, replica, empty);
+            part.delayed.push((*space, key.clone(), action.clone()));
         }
     }
     for range in &sets.scans {

@@ -7,14 +7,17 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Abort, Address, Committed, Failure, Here, LogPosition, Nanos, NodeId, OpId, OpResult, Outcome,
-    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Action, Address, Committed, Failure, Here, Later, LogPosition, Nanos, NodeId, OpId,
+    OpResult, Outcome, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    TxnOptions,
 };
 
 use super::commit::Committing;
 use super::message::{Found, Message};
 use super::requests::{Operation, Request};
+use super::time::Snapshot;
 use super::{TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
@@ -29,8 +32,9 @@ pub struct Coordinator<V: Variant> {
     pub(super) id: NodeId,
     pub(super) incarnation: u32,
     pub(super) tolerates_stale_reads: bool,
+    pub(super) rules: V::Rules,
     sequence: u64,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<V>>,
     free: Vec<u32>,
     next_op: u64,
     /// Operations that wait for answers, by number.
@@ -45,13 +49,15 @@ pub struct Coordinator<V: Variant> {
     pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
-    pub(super) heard: Timestamp,
+    pub(super) heard: V::Snapshot,
     /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
     /// a node that is told of nothing new would read the same stale versions for ever.
-    pub(super) fresh: Timestamp,
+    pub(super) fresh: V::Snapshot,
+    /// What transactions of this node have seen, where nodes remember.
+    pub(super) seen: V::Snapshot,
     /// No transaction of this node reads below it: told to others, so it never falls.
-    pub(super) bound: Timestamp,
-    pub(super) watermark: Watermark,
+    pub(super) bound: V::Snapshot,
+    pub(super) watermark: Watermark<V::Snapshot>,
     /// When this life began.
     pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
@@ -61,32 +67,59 @@ pub struct Coordinator<V: Variant> {
 }
 
 /// A transaction's place; reused, with its memory, by the next one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Slot {
+#[derive(Clone, Debug)]
+pub(super) struct Slot<V: Variant> {
     generation: u32,
     pub running: bool,
     /// Its commit is under way: no further operations.
     pub committing: Option<u64>,
     pub options: TxnOptions,
     /// The least snapshot it may get.
-    pub base: Timestamp,
-    /// Fixed by the first read.
-    pub snapshot: Option<Timestamp>,
+    pub base: V::Snapshot,
+    /// Known from the first read on.
+    pub snapshot: Option<V::Snapshot>,
     /// See [`Alone::since`](super::one_step::Alone::since).
     pub undisturbed_since: Option<u64>,
-    /// A first read is under way elsewhere; other requests wait for it.
-    pub fixing: bool,
-    /// Requests that wait for the snapshot.
+    /// A request is under way elsewhere that may change the snapshot; others wait for it.
+    pub fixing: Option<u64>,
+    /// Requests that wait for the snapshot, in order.
     pub held: Vec<u64>,
     /// What must be stable before the client may hear of what it read here.
     pub gate: LogPosition,
     begun: Nanos,
     pub sets: TransactionSets,
+    /// Actions to be done at the commit, in order.
+    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
 }
 
-impl Slot {
+impl<V: Variant> Slot<V> {
+    fn empty() -> Slot<V> {
+        Slot {
+            generation: 0,
+            running: false,
+            committing: None,
+            options: TxnOptions::default(),
+            base: V::Snapshot::default(),
+            snapshot: None,
+            undisturbed_since: None,
+            fixing: None,
+            held: Vec::new(),
+            gate: LogPosition(0),
+            begun: Nanos(0),
+            sets: TransactionSets::default(),
+            delayed: Vec::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// What it reads at, or at least will.
+    #[inline]
+    pub fn reads_at(&self) -> &V::Snapshot {
+        self.snapshot.as_ref().unwrap_or(&self.base)
+    }
+
     fn record(
         &self,
         id: TxnId,
@@ -107,13 +140,13 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The running transactions.
-    pub(super) fn running(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn running(&self) -> impl Iterator<Item = &Slot<V>> {
         self.slots.iter().filter(|slot| slot.running)
     }
 
     /// The slot of a transaction that takes operations.
     #[inline]
-    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot, Failure> {
+    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot<V>, Failure> {
         match self.slots.get_mut(txn.slot as usize) {
             Some(slot)
                 if slot.running
@@ -127,7 +160,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The slot of a transaction that has not ended, its commit perhaps under way.
-    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot> {
+    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot<V>> {
         let slot = self.slots.get_mut(txn.slot as usize)?;
         (slot.running && slot.generation == txn.generation).then_some(slot)
     }
@@ -171,6 +204,7 @@ impl<V: Variant> Coordinator<V> {
         slot.running = false;
         slot.generation = slot.generation.wrapping_add(1);
         slot.sets.clear();
+        slot.delayed.clear();
         if !V::SNAPSHOTS {
             slot.seen.clear();
         }
@@ -210,8 +244,11 @@ impl<V: Variant> Coordinator<V> {
     /// What a stale read teaches: later snapshots are to be at least what was heard of since.
     pub(super) fn learn_from(&mut self, reason: Abort) {
         match reason {
-            Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => self.fresh = self.heard,
-            Abort::Locked | Abort::Abandoned | Abort::Overloaded | Abort::Rollback => {}
+            Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => {
+                self.fresh = self.heard.clone();
+            }
+            Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
+            Abort::Rollback | Abort::Strayed => {}
         }
     }
 
@@ -238,6 +275,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             id: node,
             incarnation,
             tolerates_stale_reads: V::tolerates_stale_reads(rules),
+            rules: rules.clone(),
             sequence: 0,
             slots: Vec::new(),
             free: Vec::new(),
@@ -249,9 +287,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             committing: Window::default(),
             unanswered: BTreeMap::new(),
             sweep_timer_set: false,
-            heard: Timestamp::ZERO,
-            fresh: Timestamp::ZERO,
-            bound: Timestamp::ZERO,
+            heard: V::Snapshot::default(),
+            fresh: V::Snapshot::default(),
+            seen: V::Snapshot::default(),
+            bound: V::Snapshot::default(),
             watermark: Watermark::default(),
             started: None,
             told_all: Nanos(0),
@@ -271,11 +310,16 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         let place = match self.free.pop() {
             Some(place) => place,
             None => {
-                self.slots.push(Slot::default());
+                self.slots.push(Slot::empty());
                 (self.slots.len() - 1) as u32
             }
         };
-        let base = options.floor.max(self.bound).max(self.fresh);
+        let mut base = V::Snapshot::from_floor(options.floor);
+        base.join(&self.bound);
+        base.join(&self.fresh);
+        if V::NODES_REMEMBER {
+            base.join(&self.seen);
+        }
         let slot = &mut self.slots[place as usize];
         slot.running = true;
         slot.committing = None;
@@ -283,7 +327,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         slot.base = base;
         slot.snapshot = None;
         slot.undisturbed_since = None;
-        slot.fixing = false;
+        slot.fixing = None;
         slot.held.clear();
         slot.gate = LogPosition(0);
         slot.begun = cx.effects.now;
@@ -340,6 +384,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
         }
+        if !slot.delayed.is_empty() && slot.is_delayed(space, &key) {
+            return Err(self.stray(txn, cx));
+        }
         if cx.effects.recorder.is_some() {
             check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
             let mark = slot.sets.operations.mark();
@@ -351,6 +398,17 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             return written;
         }
         slot.sets.write(space, key, value, &cx.settings.limits)
+    }
+
+    fn later(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Later, Failure> {
+        self.on_later(txn, space, key, action, cx)
     }
 
     fn scan(
@@ -392,7 +450,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
             Message::ScanReply(reply) => self.on_scan_reply(*reply, here, cx),
             Message::Vote { txn, repository, vote, committed } => {
-                self.heard = self.heard.max(committed);
+                self.heard.join(&committed);
                 if txn.incarnation == self.incarnation {
                     self.on_vote(txn, repository, vote, cx);
                 }
@@ -403,9 +461,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 }
             }
             Message::Bound { bound, newest } => {
-                self.on_bound(from.node, bound, newest, &mut here, cx);
+                self.on_bound(from.node, bound, &newest, &mut here, cx);
             }
-            Message::Watermark { low, newest } => self.on_watermark(low, newest, &mut here, cx),
+            Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Read(_)
             | Message::Scan(_)
             | Message::Prepare(_)

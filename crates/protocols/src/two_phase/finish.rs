@@ -12,6 +12,7 @@ use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 use super::Variant;
 use super::message::{Message, Record, Vote};
 use super::participant::{Context, Participant};
+use super::time::Time;
 
 /// The pause between two rounds of asking doubles this often at most.
 const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
@@ -48,7 +49,7 @@ impl<V: Variant> Participant<V> {
     fn ask_about(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
         let prepared = self.table.get(owner);
-        let (participants, own) = (prepared.prepare.participants.clone(), prepared.yes);
+        let (participants, own) = (prepared.prepare.participants.clone(), prepared.yes.clone());
         let id = self.id;
         let finishing = self.finishing.entry(txn).or_insert_with(|| {
             let mut votes = Votes::from_voters(participants.iter().copied());
@@ -59,7 +60,7 @@ impl<V: Variant> Participant<V> {
         finishing.next = cx.now() + Nanos(pause);
         finishing.asked += 1;
         if finishing.votes.is_complete() {
-            let decision = V::decide(&finishing.votes);
+            let decision = V::Time::decide(&self.protocol_rules, &finishing.votes);
             self.finish_as(txn, decision, cx);
             return;
         }
@@ -100,7 +101,7 @@ impl<V: Variant> Participant<V> {
             Vote::Decided(decision) => decision,
             Vote::No(_) => Decision::Abort(Abort::Abandoned),
             Vote::Yes(at) => match finishing.votes.count(repository, at) {
-                Counted::Complete => V::decide(&finishing.votes),
+                Counted::Complete => V::Time::decide(&self.protocol_rules, &finishing.votes),
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
@@ -111,8 +112,9 @@ impl<V: Variant> Participant<V> {
     fn finish_as(&mut self, txn: TxnId, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
         let participants = self.table.get(owner).prepare.participants.clone();
-        self.on_decide(txn, decision, cx);
+        self.on_decide(txn, decision.clone(), cx);
         for &repository in participants.iter().filter(|&&other| other != self.id) {
+            let decision = decision.clone();
             cx.send_to_repository(repository, Message::Decide { txn, decision });
         }
     }

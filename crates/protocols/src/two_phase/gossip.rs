@@ -7,11 +7,12 @@
 //! transactions come and go: while they are heard of they count like the others, and each is
 //! answered alone.
 
-use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Timestamp};
+use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role};
 
 use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
 use super::message::Message;
 use super::{TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
 
 /// After so many transactions the bound is told without waiting for the timer.
 const TELL_EVERY: u32 = 256;
@@ -20,14 +21,30 @@ const IDLE_FACTOR_MAX: u64 = 32;
 
 impl<V: Variant> Coordinator<V> {
     /// What a transaction that begins now may read at, at least.
-    pub(super) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> Timestamp {
-        here.all().map(|participant| participant.committed()).max().unwrap_or(self.heard)
+    pub(super) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
+        self.greatest(here.all().map(|participant| participant.committed()))
     }
 
-    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> Timestamp {
-        let running = self.running().map(|slot| slot.snapshot.unwrap_or(slot.base)).min();
-        self.bound = self.bound.max(running.unwrap_or_else(|| self.newest_here(here)));
-        self.bound
+    /// The greatest of what the repositories here say; without any, what was heard of. A node that
+    /// remembers knows of other repositories what it has heard.
+    fn greatest(&self, all: impl Iterator<Item = V::Snapshot>) -> V::Snapshot {
+        let also = V::NODES_REMEMBER.then(|| self.heard.clone());
+        let joined = all.chain(also).reduce(|mut greatest, other| {
+            greatest.join(&other);
+            greatest
+        });
+        joined.unwrap_or_else(|| self.heard.clone())
+    }
+
+    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
+        let running = self.running().map(|slot| slot.reads_at().clone());
+        let least = running.reduce(|mut least, other| {
+            least.meet(&other);
+            least
+        });
+        let bound = least.unwrap_or_else(|| self.newest_here(here));
+        self.bound.join(&bound);
+        self.bound.clone()
     }
 
     /// A transaction ended: once in a while its node's bound is worth telling.
@@ -47,14 +64,13 @@ impl<V: Variant> Coordinator<V> {
         self.ended_since_told = 0;
         let bound = self.raise_bound(here);
         if cx.catalog.is_only_coordinator(self.id) {
-            Self::raise_low(bound, Timestamp::ZERO, here, cx);
+            Self::raise_low(&bound, &V::Snapshot::default(), here, cx);
             return;
         }
-        let newest = here.all().map(|participant| participant.newest()).max();
-        let newest = newest.unwrap_or(self.heard);
+        let newest = self.greatest(here.all().map(|participant| participant.newest()));
         let gatherer = cx.catalog.home(RepositoryId(0));
         if gatherer == self.id {
-            self.on_bound(self.id, bound, newest, here, cx);
+            self.on_bound(self.id, bound, &newest, here, cx);
         } else {
             let to = Address::coordinator(gatherer);
             cx.send(to, Message::Bound { bound, newest });
@@ -64,12 +80,12 @@ impl<V: Variant> Coordinator<V> {
     pub(super) fn on_bound(
         &mut self,
         from: NodeId,
-        bound: Timestamp,
-        newest: Timestamp,
+        bound: V::Snapshot,
+        newest: &V::Snapshot,
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        self.heard = self.heard.max(newest);
+        self.heard.join(newest);
         let now = cx.now();
         self.watermark.hear(from, bound, now);
         let (since, started) = (now - cx.settings.snapshot_lease, self.started.unwrap_or(now));
@@ -77,9 +93,10 @@ impl<V: Variant> Coordinator<V> {
             self.watermark.forget_silent(&cx.catalog.coordinators, since);
         }
         let low = self.watermark.advance(&cx.catalog.coordinators, since, started);
-        let newest = self.heard;
-        Self::raise_low(low, newest, here, cx);
+        let newest = self.heard.clone();
+        Self::raise_low(&low, &newest, here, cx);
         if !cx.catalog.coordinators.contains(&from) {
+            let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(from), Message::Watermark { low, newest });
         }
         if now - self.told_all < Nanos(cx.settings.gossip_every.0 / 4) {
@@ -87,24 +104,25 @@ impl<V: Variant> Coordinator<V> {
         }
         self.told_all = now;
         for &node in cx.catalog.coordinators.iter().filter(|&&node| node != self.id) {
+            let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(node), Message::Watermark { low, newest });
         }
     }
 
     pub(super) fn on_watermark(
         &mut self,
-        low: Timestamp,
-        newest: Timestamp,
+        low: &V::Snapshot,
+        newest: &V::Snapshot,
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        self.heard = self.heard.max(newest);
+        self.heard.join(newest);
         Self::raise_low(low, newest, here, cx);
     }
 
     fn raise_low(
-        low: Timestamp,
-        newest: Timestamp,
+        low: &V::Snapshot,
+        newest: &V::Snapshot,
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {

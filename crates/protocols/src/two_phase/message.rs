@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::{Abort, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Abort, Action, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use smallvec::SmallVec;
 
@@ -33,11 +33,11 @@ pub enum Message<V: Variant> {
     /// Coordinator to a replica: read these keys.
     Read(ReadRequest<V>),
     /// Replica to coordinator: what was read. The clock passed the snapshot before.
-    ReadReply(ReadReply),
+    ReadReply(ReadReply<V>),
     /// Coordinator to a replica: scan these partitions.
     Scan(Box<ScanRequest<V>>),
     /// Replica to coordinator: what the scan saw.
-    ScanReply(Box<ScanReply>),
+    ScanReply(Box<ScanReply<V>>),
     /// Coordinator to participant: lock, validate, propose.
     Prepare(Arc<Prepare<V>>),
     /// Participant to whoever asked: stable before it is said, and never taken back.
@@ -50,7 +50,7 @@ pub enum Message<V: Variant> {
         vote: Vote<V>,
         /// The last transaction applied there: what is refused as stale now is not stale at a
         /// snapshot of at least this.
-        committed: Timestamp,
+        committed: V::Snapshot,
     },
     /// To a participant: final. May be repeated, is never contradicted.
     Decide {
@@ -74,16 +74,16 @@ pub enum Message<V: Variant> {
     /// To the gatherer of bounds: nothing here reads below this.
     Bound {
         /// No transaction of the sender reads below it, now or later.
-        bound: Timestamp,
+        bound: V::Snapshot,
         /// The largest timestamp the sender knows of.
-        newest: Timestamp,
+        newest: V::Snapshot,
     },
     /// From the gatherer of bounds: nobody reads below this.
     Watermark {
         /// No transaction anywhere reads below it.
-        low: Timestamp,
+        low: V::Snapshot,
         /// The largest timestamp heard of.
-        newest: Timestamp,
+        newest: V::Snapshot,
     },
 }
 
@@ -93,7 +93,7 @@ pub struct ReadRequest<V: Variant> {
     /// The coordinator's number for the answer.
     pub request: u64,
     /// The snapshot, or for a first read the least it may be.
-    pub snapshot: Timestamp,
+    pub snapshot: V::Snapshot,
     /// Whether this read fixes the snapshot.
     pub first: bool,
     /// Who reads.
@@ -115,13 +115,13 @@ pub struct Found {
 
 /// The answer to a [`ReadRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadReply {
+pub struct ReadReply<V: Variant> {
     /// The number of the request.
     pub request: u64,
     /// The snapshot read at; `None`: it is older than the versions still kept.
-    pub snapshot: Option<Timestamp>,
+    pub snapshot: Option<V::Snapshot>,
     /// The last transaction applied there.
-    pub committed: Timestamp,
+    pub committed: V::Snapshot,
     /// What was found, in the order asked.
     pub found: Mostly<Found>,
 }
@@ -132,7 +132,7 @@ pub struct ScanRequest<V: Variant> {
     /// The coordinator's number for the answer.
     pub request: u64,
     /// As in [`ReadRequest`].
-    pub snapshot: Timestamp,
+    pub snapshot: V::Snapshot,
     /// As in [`ReadRequest`].
     pub first: bool,
     /// As in [`ReadRequest`].
@@ -149,13 +149,13 @@ pub struct ScanRequest<V: Variant> {
 
 /// The answer to a [`ScanRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanReply {
+pub struct ScanReply<V: Variant> {
     /// The number of the request.
     pub request: u64,
     /// As in [`ReadReply`].
-    pub snapshot: Option<Timestamp>,
+    pub snapshot: Option<V::Snapshot>,
     /// As in [`ReadReply`].
-    pub committed: Timestamp,
+    pub committed: V::Snapshot,
     /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
     pub rows: Vec<(SmallBytes, Found)>,
     /// Whether the range was seen to its end.
@@ -173,7 +173,7 @@ pub struct Prepare<V: Variant> {
     /// Everyone who votes.
     pub participants: Repositories,
     /// The transaction's snapshot: it is proposed a later timestamp.
-    pub snapshot: Timestamp,
+    pub snapshot: V::Snapshot,
     /// Who it was as it read.
     pub reader: V::Reader,
     /// Whether it must take effect while it is under way.
@@ -184,10 +184,12 @@ pub struct Prepare<V: Variant> {
     pub writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     /// Ranges scanned.
     pub scans: Vec<KeyRange>,
+    /// Delayed actions on keys that this participant holds, in the order they were asked for.
+    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
 }
 
 /// How a participant stands to a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vote<V: Variant> {
     /// Prepared, and proposes this.
     Yes(V::Yes),
@@ -252,7 +254,11 @@ impl<V: Variant> Prepare<V> {
     fn bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|(_, key, _)| KEY_BYTES + key.len()).sum();
         let scans: usize = self.scans.iter().map(range_bytes).sum();
-        24 + 2 * self.participants.len() + reads + scans + writes_bytes(&self.writes)
+        let action = |(_, key, action): &(SpaceId, SmallBytes, Action)| {
+            KEY_BYTES + key.len() + action.name.len() + action.argument.len()
+        };
+        let delayed: usize = self.delayed.iter().map(action).sum();
+        24 + 2 * self.participants.len() + reads + scans + delayed + writes_bytes(&self.writes)
     }
 }
 

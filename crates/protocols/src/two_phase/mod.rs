@@ -30,6 +30,7 @@ use muesli_core::contract::{Isolation, Protocol};
 pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
+pub mod delayed;
 pub mod finish;
 pub mod gossip;
 pub mod message;
@@ -40,8 +41,10 @@ pub mod prepare;
 pub mod reads;
 pub mod requests;
 mod rules;
+pub mod scalar;
 pub mod scans;
 mod table;
+pub mod time;
 mod variant;
 mod wire;
 
@@ -49,6 +52,8 @@ pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
 pub use rules::Rules;
+pub use scalar::{Scalar, ScalarTime};
+pub use time::{Snapshot, Time};
 pub use variant::{Key, Standing, Variant, Word};
 
 /// The protocol of a variant.

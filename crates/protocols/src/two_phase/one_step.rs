@@ -7,6 +7,7 @@ use muesli_core::{Abort, Decision, SmallBytes, Timestamp};
 use super::message::Record;
 use super::participant::{Context, Participant};
 use super::prepare::{Hindrance, NO_HANDLE};
+use super::time::Time;
 use super::{Standing, Variant};
 
 /// What spares a transaction work because no other one can be in its way.
@@ -22,23 +23,18 @@ pub(super) struct Alone {
 impl<V: Variant> Participant<V> {
     /// Both phases in one step, for a transaction that this repository alone takes part in.
     /// `None`: it must take the long way, to wait for locks.
-    ///
-    /// It goes below whatever is queued if there is room, and past it if not: what is queued
-    /// shares no key with it, and may come to lie before it, because whoever reads a queued
-    /// transaction's key at a later snapshot waits for that transaction, whatever was applied
-    /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
     #[inline(always)]
     pub(super) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
-        mut standing: Standing,
+        mut standing: Standing<V::Snapshot>,
         alone: Alone,
         reader: V::Reader,
         cx: &mut Context<'_, V>,
-    ) -> Option<Result<Timestamp, Abort>> {
-        let snapshot = standing.snapshot;
+    ) -> Option<Result<V::Place, Abort>> {
         cx.effects.work.validated += (sets.reads.len() + sets.writes.len()) as u64;
-        if snapshot < self.low && !(sets.reads.is_empty() && sets.scans.is_empty()) {
+        let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
+        if !reads_nothing && self.time.is_too_old(&standing.snapshot) {
             return Some(Err(Abort::SnapshotTooOld));
         }
         let unchanged = alone.since == Some(self.changes);
@@ -53,7 +49,8 @@ impl<V: Variant> Participant<V> {
         }
         for range in &sets.scans {
             let is_written = |space, key: &SmallBytes| sets.own(space, key).is_some();
-            match self.check_scan(range, &mut standing, is_written, cx) {
+            let seen = |space, key: &SmallBytes| sets.version_read(space, key);
+            match self.check_scan(range, &mut standing, is_written, seen, cx) {
                 Ok(()) => {}
                 Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
                 Err(Hindrance::Blocked) => return None,
@@ -72,16 +69,11 @@ impl<V: Variant> Participant<V> {
             }
             V::note_write(&self.keeper, (write.space, &write.key), newest, reader, &mut standing);
         }
-        self.clock.serve(snapshot);
-        let at = match self.clock.room_below(self.queue.first()) {
-            Some(at) => at,
-            None if self.rules.waits_by_proposal => self.clock.step_past(),
-            None => return None,
-        };
-        match V::decide_alone(V::yes(at, standing)) {
+        let yes = self.time.yes_alone(&standing, cx.settings.logging)?;
+        match self.time.decide_alone(&self.protocol_rules, yes) {
             Decision::Commit(place) => {
-                self.install_here(sets, place, alone.on_the_node, cx);
-                Some(Ok(V::version(place)))
+                self.install_here(sets, &place, alone.on_the_node, cx);
+                Some(Ok(place))
             }
             Decision::Abort(reason) => Some(Err(reason)),
         }
@@ -91,15 +83,16 @@ impl<V: Variant> Participant<V> {
     fn install_here(
         &mut self,
         sets: &mut TransactionSets,
-        place: V::Place,
+        place: &V::Place,
         alone: bool,
         cx: &mut Context<'_, V>,
     ) {
         self.changes += 1;
         cx.log(|| {
             let write = |w: &WriteEntry| (w.space, w.key.clone(), w.value.clone());
-            Record::Committed { at: place, writes: sets.writes.iter().map(write).collect() }
+            Record::Committed { at: place.clone(), writes: sets.writes.iter().map(write).collect() }
         });
+        let at = V::Time::version_of(place);
         cx.effects.work.installed += sets.writes.len() as u64;
         for write in &mut sets.writes {
             let versions = self.space(write.space, cx);
@@ -108,8 +101,8 @@ impl<V: Variant> Participant<V> {
                 handle => handle,
             };
             match write.value.take() {
-                Some(value) if alone => versions.overwrite(handle, value, V::version(place)),
-                value => versions.install(handle, value, V::version(place)),
+                Some(value) if alone => versions.overwrite(handle, value, at),
+                value => versions.install(handle, value, at),
             }
             V::note_written(&mut self.keeper, (write.space, &write.key), place);
         }
@@ -120,12 +113,10 @@ impl<V: Variant> Participant<V> {
             V::note_scanned_by(&mut self.keeper, range, place);
         }
         if alone {
-            self.low = self.low.max(V::version(place));
+            self.time.applied_alone(place);
         }
-        self.clock.apply(place.into());
-        if self.queue.is_empty() {
-            self.clock.catch_up();
-        }
+        self.time.applied(place, sets.writes.iter().map(|write| (write.space, &write.key)));
+        self.time.rest();
         self.count_step();
     }
 }

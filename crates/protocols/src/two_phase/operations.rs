@@ -2,7 +2,7 @@
 //! node, else by [`requests`](super::requests).
 
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
-use muesli_core::{Abort, Failure, Here, Role, SmallBytes, SpaceId, Step, Txn};
+use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
 
 use smallvec::smallvec;
 
@@ -10,12 +10,13 @@ use super::coordinator::{Context, Coordinator, Slot};
 use super::message::{Found, Mostly};
 use super::reads::{NotServed, Reading};
 use super::requests::Kind;
+use super::time::Snapshot;
 use super::{TwoPhase, Variant};
 
-impl Slot {
+impl<V: Variant> Slot<V> {
     /// Whether what is read is kept, to be validated at the commit.
     #[inline]
-    pub fn keeps_reads<V: Variant>(&self) -> bool {
+    pub fn keeps_reads(&self) -> bool {
         V::VALIDATES_READS
             && (!self.options.read_only || self.options.strict || V::VALIDATES_READERS)
     }
@@ -23,17 +24,12 @@ impl Slot {
     /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
     /// stale reads are suffered.
     #[inline]
-    pub fn note<V: Variant>(
-        &mut self,
-        read: ReadEntry,
-        newest: bool,
-        suffered: bool,
-    ) -> Result<(), Abort> {
+    pub fn note(&mut self, read: ReadEntry, newest: bool, suffered: bool) -> Result<(), Abort> {
         let lost = !suffered || self.options.strict;
         if !newest && !self.sets.writes.is_empty() && lost {
             return Err(Abort::StaleRead);
         }
-        if self.keeps_reads::<V>() {
+        if self.keeps_reads() {
             self.sets.reads.push(read);
         }
         Ok(())
@@ -42,12 +38,7 @@ impl Slot {
     /// What is read of a key, now that `found` was found: where reads are made at no snapshot,
     /// that is what was read of it before.
     #[inline]
-    pub fn repeated<V: Variant>(
-        &mut self,
-        space: SpaceId,
-        key: &SmallBytes,
-        found: Found,
-    ) -> Found {
+    pub fn repeated(&mut self, space: SpaceId, key: &SmallBytes, found: Found) -> Found {
         if V::SNAPSHOTS {
             return found;
         }
@@ -56,13 +47,30 @@ impl Slot {
 
     /// How it reads now.
     #[inline]
-    fn reading<V: Variant>(&self, reader: V::Reader) -> Reading<V> {
-        let (snapshot, first) = (self.snapshot.unwrap_or(self.base), self.snapshot.is_none());
-        Reading { snapshot, first, reader }
+    fn reading(&self, reader: V::Reader) -> Reading<V> {
+        let (snapshot, first) = (self.reads_at().clone(), self.snapshot.is_none());
+        Reading { snapshot, first, here: true, reader }
     }
 
-    pub fn may_read_now(&self) -> bool {
-        self.snapshot.is_some() || !self.fixing
+    /// Whether a read at `repository` need not wait for another one to be answered.
+    #[inline]
+    pub fn may_read_at(&self, repository: RepositoryId) -> bool {
+        self.fixing.is_none() || self.is_fixed_at(repository)
+    }
+
+    /// Whether a read at `repository` leaves the snapshot as it is.
+    #[inline]
+    pub fn is_fixed_at(&self, repository: RepositoryId) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_fixed_at(repository))
+    }
+
+    /// A repository has answered at `snapshot`.
+    #[inline]
+    pub fn learn(&mut self, snapshot: V::Snapshot) {
+        match &mut self.snapshot {
+            Some(known) => known.learn(&snapshot),
+            unknown => *unknown = Some(snapshot),
+        }
     }
 }
 
@@ -111,19 +119,22 @@ impl<V: Variant> Coordinator<V> {
     ) -> bool {
         let reader = V::reader(self.id, self.incarnation, txn);
         let Ok(slot) = self.open(txn) else { return false };
-        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty();
+        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && slot.delayed.is_empty();
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
-        if !plain || !one_repository || !slot.may_read_now() {
+        if !plain || !one_repository {
             return false;
         }
         let Some(key) = keys.first() else { return true };
         let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
             return false;
         };
+        if !slot.may_read_at(replica) {
+            return false;
+        }
         let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
-        let noting = slot.keeps_reads::<V>();
+        let noting = slot.keeps_reads();
         let TransactionSets { reads, operations, .. } = &mut slot.sets;
         let (before, mark) = (reads.len(), operations.mark());
         let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
@@ -145,7 +156,7 @@ impl<V: Variant> Coordinator<V> {
             slot.sets.operations.rewind(mark);
             return false;
         };
-        slot.snapshot = Some(snapshot);
+        slot.learn(snapshot);
         slot.undisturbed_since = undisturbed.then_some(changes);
         if cx.settings.logging {
             slot.gate = cx.effects.gate;
@@ -167,6 +178,9 @@ impl<V: Variant> Coordinator<V> {
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let reader = V::reader(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
+        if !slot.delayed.is_empty() && slot.is_delayed(space, key) {
+            return Ok(Local::Failed(Abort::Strayed));
+        }
         if let Some(own) = slot.sets.own(space, key) {
             let own = own.clone();
             if cx.effects.recorder.is_some() {
@@ -183,17 +197,17 @@ impl<V: Variant> Coordinator<V> {
             }
             return Ok(Local::Value(found.value));
         }
-        if !slot.may_read_now() {
-            return Ok(Local::Ask);
-        }
         let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
             return Ok(Local::Ask);
         };
+        if !slot.may_read_at(replica) {
+            return Ok(Local::Ask);
+        }
         let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
         match participant.read_here(space, key, reading, &mut at) {
             Ok(read) => {
-                slot.snapshot = Some(read.snapshot);
+                slot.learn(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
                 if !V::SNAPSHOTS {
@@ -208,7 +222,7 @@ impl<V: Variant> Coordinator<V> {
                 let (handle, key, newest) = (read.handle, key.clone(), version.newest);
                 let entry =
                     ReadEntry { space, repository: replica, handle, key, version: version.at };
-                let noted = slot.note::<V>(entry, newest, suffered);
+                let noted = slot.note(entry, newest, suffered);
                 Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
             }
             Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),

@@ -1,9 +1,7 @@
-//! A repository under SCORe: its versions, its clock, its commit queue, and its answers.
+//! A repository: its versions, its clock, its commit queue, and its answers.
 
 use std::collections::BTreeMap;
 
-use muesli_core::parts::clock::ScalarClock;
-use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
@@ -17,6 +15,7 @@ use super::message::{Message, Prepare, Record, Vote};
 use super::prepare::WaitingPrepare;
 use super::reads::WaitingRead;
 use super::table::{Prepared, Table};
+use super::time::Time;
 use super::{Rules, TwoPhase, Variant};
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -38,20 +37,20 @@ pub(super) const COLLECT_BUDGET: usize = 1024;
 pub struct Participant<V: Variant> {
     pub(super) id: RepositoryId,
     pub(super) rules: Rules,
+    pub(super) protocol_rules: V::Rules,
     pub(super) keeper: V::Keeper,
     hash_seed: u64,
     keep_tombstones: bool,
     pub(super) spaces: Vec<Option<Versions>>,
-    pub(super) clock: ScalarClock,
-    /// No snapshot above this may be served before a higher ceiling is stable.
-    pub(super) ceiling: Timestamp,
-    /// No snapshot below this is served.
-    pub(super) low: Timestamp,
+    pub(super) time: V::Time,
+    /// No version is needed that was replaced at or below this.
+    pub(super) unneeded: Timestamp,
     pub(super) table: Table<V>,
-    pub(super) queue: CommitQueue<Owner>,
     pub(super) ranges: RangeLocks,
     /// By coordinator and request number.
     pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead<V>>,
+    /// Who has delayed actions on a key.
+    pub(super) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
     /// In the order they came.
     pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
     pub(super) arrivals: u64,
@@ -85,19 +84,19 @@ impl<V: Variant> Participant<V> {
         self.spaces[at] = Some(Versions::new(ordered, self.hash_seed));
     }
 
-    /// The timestamp of the last transaction applied here.
-    pub fn committed(&self) -> Timestamp {
-        self.clock.committed()
+    /// Up to where transactions were applied here.
+    pub fn committed(&self) -> V::Snapshot {
+        self.time.committed()
     }
 
     /// No snapshot below this is served.
-    pub fn low(&self) -> Timestamp {
-        self.low
+    pub fn low(&self) -> V::Snapshot {
+        self.time.low()
     }
 
-    /// The largest timestamp this repository served, proposed or decided.
-    pub fn newest(&self) -> Timestamp {
-        self.clock.promised()
+    /// The largest that this repository served, proposed or decided.
+    pub fn newest(&self) -> V::Snapshot {
+        self.time.newest()
     }
 
     /// The keys of a space with their versions.
@@ -110,25 +109,20 @@ impl<V: Variant> Participant<V> {
         self.table.remembered()
     }
 
-    /// A timestamp was heard of that may be larger than any known here. An idle repository must
-    /// follow, or what it tells of itself would hold back everybody's garbage collection. It goes
-    /// by what it committed: after a restart it has promised more than others may ever tell.
-    pub(super) fn hear(&mut self, newest: Timestamp, cx: &mut Context<'_, V>) {
-        if newest > self.clock.committed() && self.queue.is_empty() {
-            // Whoever fails to serve what it then has committed needs a ceiling first.
-            let _ = self.serve_at(newest, true, cx);
-        }
+    /// Somebody knows of a newer one than may be known here.
+    pub(super) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
+        self.time.hear(newest, cx);
     }
 
     /// Snapshots below `low` are not read any more.
-    pub(super) fn raise_low(&mut self, low: Timestamp) {
-        self.low = self.low.max(low);
-        V::collect(&mut self.keeper, self.low);
+    pub(super) fn raise_low(&mut self, low: &V::Snapshot) {
+        self.unneeded = self.time.collect(low);
+        V::collect(&mut self.keeper, low);
         self.collect();
     }
 
     fn collect(&mut self) {
-        let (low, keep) = (self.low, self.keep_tombstones);
+        let (low, keep) = (self.unneeded, self.keep_tombstones);
         for versions in self.spaces.iter_mut().flatten() {
             versions.collect(low, keep, COLLECT_BUDGET);
         }
@@ -165,7 +159,7 @@ impl<V: Variant> Participant<V> {
         self.forget_waiting(txn);
         let Some(owner) = self.table.owner(txn) else {
             if self.table.standing(txn).is_none() && matches!(decision, Decision::Abort(_)) {
-                cx.log(|| Record::Decided { txn, decision });
+                cx.log(|| Record::Decided { txn, decision: decision.clone() });
                 self.table.remember(txn, Vote::Decided(decision));
             }
             return;
@@ -173,7 +167,7 @@ impl<V: Variant> Participant<V> {
         if self.table.get(owner).decided.is_some() {
             return;
         }
-        cx.log_lazily(|| Record::Decided { txn, decision });
+        cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
         self.settle(owner, decision, cx);
     }
 
@@ -185,16 +179,14 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let prepared = self.table.get_mut(owner);
-        let proposed = prepared.yes.into();
+        let txn = prepared.prepare.txn;
         match decision {
             Decision::Commit(place) => {
+                self.time.decided(txn, &prepared.yes, &place, owner);
                 prepared.decided = Some(place);
-                let at = place.into();
-                self.clock.promise(at);
-                self.queue.decide(proposed, owner, at);
             }
             Decision::Abort(_) => {
-                self.queue.remove(proposed, owner);
+                self.time.withdraw(txn, &prepared.yes, owner);
                 let prepared = self.table.finish(owner, decision);
                 self.release(owner, &prepared, cx);
             }
@@ -205,16 +197,11 @@ impl<V: Variant> Participant<V> {
 
     /// Applies the transactions whose turn has come: versions, clock, locks, in this order.
     fn apply_ready(&mut self, cx: &mut Context<'_, V>) {
-        loop {
-            let next = if self.rules.ordered_queue {
-                self.queue.pop_ready()
-            } else {
-                self.queue.pop_any_ready()
-            };
-            let Some((turn, owner)) = next else { break };
-            let place = self.table.get(owner).decided.expect("only what was decided is ready");
-            let mut prepared = self.table.finish(owner, Decision::Commit(place));
-            let at = V::version(place);
+        while let Some(owner) = self.time.next_ready() {
+            let decided = self.table.get(owner).decided.clone();
+            let place = decided.expect("only what was decided is ready");
+            let mut prepared = self.table.finish(owner, Decision::Commit(place.clone()));
+            let at = V::Time::version_of(&place);
             for write in &mut prepared.writes {
                 let value = write.value.take();
                 let versions = self.space(write.space, cx);
@@ -224,25 +211,30 @@ impl<V: Variant> Participant<V> {
                     versions.install(write.handle, value, at);
                 }
             }
-            self.note_applied(&prepared.prepare, place);
+            if !prepared.delayed.is_empty() {
+                self.run_delayed(&prepared, at, cx);
+            }
+            self.note_applied(&prepared.prepare, &place);
             cx.effects.work.installed += prepared.writes.len() as u64;
-            self.clock.apply(turn);
+            let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
+            self.time.applied(&place, keys);
             if let Some(recorder) = &mut cx.effects.recorder {
                 recorder.applied(prepared.prepare.txn, at);
             }
             self.release(owner, &prepared, cx);
         }
-        if self.queue.is_empty() || !self.rules.catch_up_when_idle {
-            self.clock.catch_up();
-        }
+        self.time.rest();
         self.count_step();
     }
 
     /// What the keeper must know of a transaction that was applied: its writes first, so that what
     /// it read and wrote itself is forgotten, and then what it read.
     #[inline]
-    fn note_applied(&mut self, prepare: &Prepare<V>, place: V::Place) {
+    fn note_applied(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.writes {
+            V::note_written(&mut self.keeper, (*space, key), place);
+        }
+        for (space, key, _) in &prepare.delayed {
             V::note_written(&mut self.keeper, (*space, key), place);
         }
         for (space, key, _) in &prepare.reads {
@@ -264,6 +256,7 @@ impl<V: Variant> Participant<V> {
             versions.lock_mut(handle).release_shared();
             versions.remove_if_unused(handle);
         }
+        self.release_delayed(owner, prepared, cx);
         if !self.ranges.is_empty() {
             self.ranges.release(owner);
         }
@@ -316,7 +309,7 @@ impl<V: Variant> Participant<V> {
     }
 
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
-        let (repository, committed) = (self.id, self.clock.committed());
+        let (repository, committed) = (self.id, self.time.committed());
         cx.send(to, Message::Vote { txn, repository, vote, committed });
     }
 
@@ -328,11 +321,12 @@ impl<V: Variant> Participant<V> {
 
     fn replay_committed(
         &mut self,
-        place: V::Place,
+        place: &V::Place,
         writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
         cx: &mut Context<'_, V>,
     ) {
-        let at = V::version(place);
+        let at = V::Time::version_of(place);
+        self.time.applied(place, writes.iter().map(|(space, key, _)| (*space, key)));
         for (space, key, value) in writes {
             let versions = self.space(space, cx);
             let handle = versions.find_or_create(Handle::NONE, &key);
@@ -341,7 +335,6 @@ impl<V: Variant> Participant<V> {
                 versions.install(handle, value, at);
             }
         }
-        self.clock.apply(place.into());
     }
 }
 
@@ -350,17 +343,17 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         Participant {
             id,
             rules: V::rules(rules),
+            protocol_rules: rules.clone(),
             keeper: V::keeper(rules, settings.hash_seed),
             hash_seed: settings.hash_seed,
             keep_tombstones: settings.keep_tombstones,
             spaces: Vec::new(),
-            clock: ScalarClock::new(id),
-            ceiling: Timestamp::ZERO,
-            low: Timestamp::ZERO,
+            time: V::Time::new(id, rules),
+            unneeded: Timestamp::ZERO,
             table: Table::default(),
-            queue: CommitQueue::default(),
             ranges: RangeLocks::default(),
             waiting_reads: BTreeMap::new(),
+            delayers: BTreeMap::new(),
             waiting_prepares: BTreeMap::new(),
             arrivals: 0,
             lock_timer_set: false,
@@ -373,7 +366,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     fn start(&mut self, cx: &mut Context<'_, V>) {
-        V::restarted(&mut self.keeper, self.clock.promised());
+        V::restarted(&mut self.keeper, &self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
@@ -418,11 +411,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
                 Some(owner) => self.settle(owner, decision, cx),
                 None => self.table.remember(txn, Vote::Decided(decision)),
             },
-            Record::Committed { at, writes } => self.replay_committed(at, writes, cx),
-            Record::Ceiling { at } => {
-                self.ceiling = self.ceiling.max(at);
-                self.clock.serve(at);
-            }
+            Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
+            Record::Ceiling { at } => self.time.replay_ceiling(at),
         }
     }
 

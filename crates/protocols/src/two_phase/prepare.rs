@@ -1,6 +1,7 @@
 //! The first phase at a participant: locks, validation, proposal; and the one step that does all
 //! of it where a transaction has no other participant.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
@@ -10,7 +11,8 @@ use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 use super::message::{Few, Prepare, Record, Vote};
 use super::participant::{Context, LOCK_TIMER, Participant};
 use super::table::{LockedWrite, Prepared};
-use super::{Standing, Variant};
+use super::time::Time;
+use super::{Snapshot, Standing, Variant};
 
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
 
@@ -23,10 +25,10 @@ pub(super) struct WaitingPrepare<V: Variant> {
 }
 
 /// Whether a transaction may prepare now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Check {
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Check<S> {
     /// Nothing is in its way.
-    Free(Standing),
+    Free(Standing<S>),
     /// A lock is, and may go.
     Blocked,
     /// It cannot commit.
@@ -76,16 +78,12 @@ impl<V: Variant> Participant<V> {
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
-        standing: Standing,
+        standing: Standing<V::Snapshot>,
         cx: &mut Context<'_, V>,
     ) {
-        // Reads raised the clock when they were served; a blind write was never here before.
-        if self.rules.reads_raise {
-            self.clock.promise(prepare.snapshot);
-        }
-        let (txn, yes) = (prepare.txn, V::yes(self.clock.propose(), standing));
-        cx.log(|| Record::Prepared { prepare: prepare.clone(), at: yes });
-        self.enter_prepared(prepare, yes, cx.now(), cx);
+        let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
+        cx.log(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
+        self.enter_prepared(prepare, yes.clone(), cx.now(), cx);
         self.set_sweep_timer(cx);
         self.vote(from, txn, Vote::Yes(yes), cx);
     }
@@ -96,12 +94,13 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Looks, and changes nothing.
-    fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check {
+    fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check<V::Snapshot> {
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
-        if prepare.snapshot < self.low && !(prepare.reads.is_empty() && prepare.scans.is_empty()) {
+        let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
+        if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
-        let mut standing = Standing::new(prepare.snapshot, prepare.strict);
+        let mut standing = Standing::new(prepare.snapshot.clone(), prepare.strict);
         let mut blocked = false;
         let writes = |space, key: &SmallBytes| {
             prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
@@ -114,8 +113,10 @@ impl<V: Variant> Participant<V> {
                 Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
             }
         }
+        let seen = seen_rows(prepare);
+        let seen = |space, key: &SmallBytes| seen.get(&(space, key)).copied();
         for range in &prepare.scans {
-            match self.check_scan(range, &mut standing, writes, cx) {
+            match self.check_scan(range, &mut standing, writes, seen, cx) {
                 Ok(()) => {}
                 Err(Hindrance::Blocked) => blocked = true,
                 Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
@@ -128,6 +129,10 @@ impl<V: Variant> Participant<V> {
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             blocked |= locked || self.ranges.blocks(None, *space, key);
             V::note_write(&self.keeper, (*space, key), head, prepare.reader, &mut standing);
+        }
+        match self.check_delayed(prepare, &mut standing, cx) {
+            Ok(free) => blocked |= !free,
+            Err(reason) => return Check::Refused(reason),
         }
         match blocked {
             true if V::WAITS_FOR_LOCKS => Check::Blocked,
@@ -142,7 +147,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn check_read(
         &mut self,
         (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
-        standing: &mut Standing,
+        standing: &mut Standing<V::Snapshot>,
         is_written: impl FnOnce() -> bool,
         cx: &Context<'_, V>,
     ) -> Result<(), Hindrance> {
@@ -153,16 +158,18 @@ impl<V: Variant> Participant<V> {
             let stale = rules.validate && version != Timestamp::ZERO;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
-        if rules.lock_reads && lock.is_exclusive() && tolerant {
+        let is_current = self.time.is_current(newest, version, &standing.snapshot);
+        let closed = self.is_closed(lock);
+        if rules.lock_reads && closed && tolerant {
             return Err(Hindrance::Blocked); // What it writes may be missed: then it is known what.
         }
-        if rules.validate && newest != version {
+        if rules.validate && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
             return self.note_missed((space, key), version, standing);
         }
-        if rules.lock_reads && lock.is_exclusive() {
+        if rules.lock_reads && closed {
             return Err(Abort::Locked.into());
         }
         Ok(())
@@ -170,7 +177,7 @@ impl<V: Variant> Participant<V> {
 
     /// Whether stale reads go into the standing of an update.
     #[inline]
-    fn tolerates(&self, standing: &Standing) -> bool {
+    fn tolerates(&self, standing: &Standing<V::Snapshot>) -> bool {
         V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
     }
 
@@ -179,7 +186,7 @@ impl<V: Variant> Participant<V> {
         &mut self,
         (space, key): (SpaceId, &SmallBytes),
         seen: Timestamp,
-        standing: &mut Standing,
+        standing: &mut Standing<V::Snapshot>,
     ) -> Result<(), Hindrance> {
         let versions = self.versions(space).expect("its key was just found");
         let Some(handle) = versions.find(key) else { return Ok(()) };
@@ -193,26 +200,29 @@ impl<V: Variant> Participant<V> {
     pub(super) fn check_scan(
         &mut self,
         range: &KeyRange,
-        standing: &mut Standing,
+        standing: &mut Standing<V::Snapshot>,
         is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
+        seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Hindrance> {
         if !self.rules.validate_scans {
             return Ok(());
         }
         let tolerant = self.tolerates(standing);
-        let (space, snapshot) = (range.space, standing.snapshot);
+        let space = range.space;
         self.space(space, cx);
         let versions = self.versions(space).expect("made above");
         for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
             cx.effects.work.validated += 1;
-            let locked = versions.lock(handle).is_exclusive();
-            let stale = versions.newest(handle).at > snapshot;
+            let locked = self.is_closed(versions.lock(handle));
+            let newest = versions.newest(handle).at;
+            let stale = self.time.is_phantom(newest, &standing.snapshot, || seen(space, key));
             match (tolerant, stale, locked) {
                 (_, false, false) => {}
                 (true, _, true) => return Err(Hindrance::Blocked),
                 (true, true, false) if !is_written(space, key) => {
-                    for at in versions.above(handle, snapshot) {
+                    let from = standing.snapshot.at();
+                    for at in versions.above(handle, from) {
                         V::note_missed(&self.keeper, (space, key), at, standing)?;
                     }
                 }
@@ -256,9 +266,9 @@ impl<V: Variant> Participant<V> {
                 self.ranges.lock(owner, range.clone());
             }
         }
-        self.clock.promise(yes.into());
-        self.queue.propose(yes.into(), owner);
-        let prepared = Prepared { prepare, yes, decided: None, since, writes, shared };
+        self.time.enter(prepare.txn, &yes, owner);
+        let delayed = self.enter_delayed(&prepare, owner, cx);
+        let prepared = Prepared { prepare, yes, decided: None, since, writes, delayed, shared };
         assert_eq!(self.table.insert(prepared), owner);
     }
 
@@ -324,4 +334,12 @@ impl<V: Variant> Participant<V> {
         }
         self.waiting_prepares.len() < before
     }
+}
+
+/// The rows that a transaction scanned, among what it read, where they are validated as reads.
+fn seen_rows<V: Variant>(prepare: &Prepare<V>) -> BTreeMap<(SpaceId, &SmallBytes), Timestamp> {
+    if !V::VALIDATES_ROWS || prepare.scans.is_empty() {
+        return BTreeMap::new();
+    }
+    prepare.reads.iter().map(|(space, key, version)| ((*space, key), *version)).collect()
 }

@@ -5,13 +5,9 @@ use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
-use super::message::{
-    Found, Message, Mostly, ReadReply, ReadRequest, Record, ScanReply, ScanRequest,
-};
+use super::message::{Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest};
 use super::participant::{Context, Participant};
-
-/// A ceiling is raised by so many steps at once, so that it is seldom logged.
-const CEILING_STEPS: u64 = 1 << 20;
+use super::time::Time;
 
 /// A read that waits for a lock.
 #[derive(Clone, Debug)]
@@ -21,18 +17,21 @@ pub(super) enum WaitingRead<V: Variant> {
 }
 
 /// How a transaction reads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reading<V: Variant> {
+#[derive(Clone, Debug)]
+pub struct Reading<V: Variant> {
     /// The snapshot, or for a first read the least it may be.
-    pub snapshot: Timestamp,
+    pub snapshot: V::Snapshot,
     /// Whether this read fixes the snapshot.
     pub first: bool,
+    /// Whether the coordinator is on the same node, and asks by a call.
+    pub here: bool,
+    /// Who reads.
     pub reader: V::Reader,
 }
 
 /// How a key of this node was read.
-pub(super) struct ReadHere<'a> {
-    pub snapshot: Timestamp,
+pub(super) struct ReadHere<'a, S> {
+    pub snapshot: S,
     pub handle: Handle,
     pub version: Version<'a>,
     /// Whether a writer holds the key's lock.
@@ -41,8 +40,8 @@ pub(super) struct ReadHere<'a> {
 
 /// Why a read was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotServed {
-    /// A lock holder may come to lie inside the snapshot: wait.
+pub enum NotServed {
+    /// What the snapshot needs is not decided, or not applied: wait.
     Blocked,
     /// The versions that the snapshot needs may be gone.
     TooOld,
@@ -51,57 +50,20 @@ pub(super) enum NotServed {
 }
 
 impl<V: Variant> Participant<V> {
-    /// Fixes the snapshot of a first read, and makes sure that everything proposed from now on is
-    /// later. This comes before any lock is looked at, and in one step with it.
-    #[inline(always)]
-    pub(super) fn serve_at(
-        &mut self,
-        snapshot: Timestamp,
-        first: bool,
-        cx: &mut Context<'_, V>,
-    ) -> Result<Timestamp, NotServed> {
-        // A first read is free to begin at the watermark, so it is never too old.
-        let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
-        if !V::SNAPSHOTS {
-            return Ok(at);
-        }
-        if at < self.low {
-            return Err(NotServed::TooOld);
-        }
-        if self.rules.reads_raise {
-            self.clock.serve(at);
-            if at > self.clock.committed() {
-                self.clock.hear(at);
-                if self.queue.is_empty() || !self.rules.catch_up_when_idle {
-                    self.clock.catch_up();
-                }
-            }
-            if cx.settings.logging && at > self.ceiling {
-                self.raise_ceiling(at, cx);
-            }
-        }
-        Ok(at)
-    }
-
-    fn raise_ceiling(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
-        self.ceiling = at.after(CEILING_STEPS, self.id);
-        let at = self.ceiling;
-        cx.log(|| Record::Ceiling { at });
-    }
-
     /// Whether a read of an entry at `snapshot` must wait: it is locked by a writer that may come
     /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
-    fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: Timestamp) -> bool {
+    fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
         let versions = self.versions(space).expect("the space has this handle");
-        let Some(owner) = versions.lock(handle).exclusive_owner() else { return false };
-        let inside = if self.rules.waits_by_proposal {
+        let lock = versions.lock(handle);
+        let blocks = |owner| {
             let holder = self.table.get(owner);
-            V::blocks(&self.keeper, holder.prepare.snapshot, holder.yes, snapshot)
-        } else {
-            self.clock.committed() < snapshot
+            self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)
         };
-        V::SNAPSHOTS && self.rules.reads_wait && inside
+        match lock.exclusive_owner() {
+            Some(owner) => blocks(owner),
+            None => self.is_closed(lock) && self.delayers(space, handle).any(blocks),
+        }
     }
 
     /// Reads a key for a coordinator on the same node.
@@ -112,21 +74,24 @@ impl<V: Variant> Participant<V> {
         key: &SmallBytes,
         reading: Reading<V>,
         cx: &mut Context<'_, V>,
-    ) -> Result<ReadHere<'_>, NotServed> {
-        let Reading { snapshot, first, reader } = reading;
-        let snapshot = self.serve_at(snapshot, first, cx)?;
+    ) -> Result<ReadHere<'_, V::Snapshot>, NotServed> {
+        let snapshot = self.time.serve(&reading, cx)?;
+        let reader = reading.reader;
         cx.effects.work.reads += 1;
         self.space(space, cx);
-        V::note_read(&mut self.keeper, (space, key), snapshot, self.clock.committed(), reader);
+        let committed = self.time.committed();
+        V::note_read(&mut self.keeper, (space, key), &snapshot, &committed, reader);
         let versions = self.versions(space).expect("made above");
-        let Some((handle, lock, version)) = versions.read(key, seen_at::<V>(snapshot)) else {
+        let read = self.time.read(versions, space, key, &snapshot);
+        let Some((handle, lock, version)) = read else {
             let (handle, version) = (Handle::NONE, Version::ABSENT);
             return Ok(ReadHere { snapshot, handle, version, locked: false });
         };
-        if lock.is_exclusive() && self.must_wait(space, handle, snapshot) {
+        let locked = self.is_closed(lock);
+        if locked && self.must_wait(space, handle, &snapshot) {
             return Err(NotServed::Blocked);
         }
-        Ok(ReadHere { snapshot, handle, version, locked: lock.is_exclusive() })
+        Ok(ReadHere { snapshot, handle, version, locked })
     }
 
     /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
@@ -138,31 +103,32 @@ impl<V: Variant> Participant<V> {
         keys: &[SmallBytes],
         reading: Reading<V>,
         cx: &mut Context<'_, V>,
-        mut take: impl FnMut(usize, ReadHere<'_>),
-    ) -> Result<Timestamp, NotServed> {
-        let Reading { snapshot, first, reader } = reading;
-        let snapshot = self.serve_at(snapshot, first, cx)?;
+        mut take: impl FnMut(usize, ReadHere<'_, V::Snapshot>),
+    ) -> Result<V::Snapshot, NotServed> {
+        let snapshot = self.time.serve(&reading, cx)?;
+        let reader = reading.reader;
         cx.effects.work.reads += keys.len() as u64;
         self.space(space, cx);
-        let committed = self.clock.committed();
+        let committed = self.time.committed();
         for key in keys {
-            V::note_read(&mut self.keeper, (space, key), snapshot, committed, reader);
+            V::note_read(&mut self.keeper, (space, key), &snapshot, &committed, reader);
         }
         let versions = self.versions(space).expect("made above");
         for (place, key) in keys.iter().enumerate() {
             if key.len() > cx.settings.limits.key_bytes {
                 return Err(NotServed::TooLarge);
             }
-            let (handle, version, locked) = match versions.read(key, seen_at::<V>(snapshot)) {
+            let (handle, version, locked) = match self.time.read(versions, space, key, &snapshot) {
                 None => (Handle::NONE, Version::ABSENT, false),
                 Some((handle, lock, version)) => {
-                    let locked = lock.is_exclusive();
-                    if locked && self.must_wait(space, handle, snapshot) {
+                    let locked = self.is_closed(lock);
+                    if locked && self.must_wait(space, handle, &snapshot) {
                         return Err(NotServed::Blocked);
                     }
                     (handle, version, locked)
                 }
             };
+            let snapshot = snapshot.clone();
             take(place, ReadHere { snapshot, handle, version, locked });
         }
         Ok(snapshot)
@@ -178,7 +144,7 @@ impl<V: Variant> Participant<V> {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let (committed, found) = (self.clock.committed(), Mostly::new());
+                let (committed, found) = (self.time.committed(), Mostly::new());
                 let reply = ReadReply { request, snapshot: None, committed, found };
                 cx.send(from, Message::ReadReply(reply));
             }
@@ -193,15 +159,18 @@ impl<V: Variant> Participant<V> {
         &mut self,
         request: &ReadRequest<V>,
         cx: &mut Context<'_, V>,
-    ) -> Result<ReadReply, NotServed> {
-        let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
+    ) -> Result<ReadReply<V>, NotServed> {
+        let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
+        let asked = Reading { snapshot: asked, first, here: false, reader };
+        let snapshot = self.time.serve(&asked, cx)?;
         let mut found = Mostly::with_capacity(request.keys.len());
-        let reading = Reading { snapshot, first: false, reader: request.reader };
         for (space, key) in &request.keys {
+            let snapshot = snapshot.clone();
+            let reading = Reading { snapshot, first: false, here: false, reader };
             let read = self.read_here(*space, key, reading, cx)?;
             found.push(Found::from(read.version));
         }
-        let (request, committed) = (request.request, self.clock.committed());
+        let (request, committed) = (request.request, self.time.committed());
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }
 
@@ -215,7 +184,7 @@ impl<V: Variant> Participant<V> {
             Ok(reply) => cx.send(from, Message::ScanReply(Box::new(reply))),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let (committed, rows, complete) = (self.clock.committed(), Vec::new(), true);
+                let (committed, rows, complete) = (self.time.committed(), Vec::new(), true);
                 let reply = ScanReply { request, snapshot: None, committed, rows, complete };
                 cx.send(from, Message::ScanReply(Box::new(reply)));
             }
@@ -230,16 +199,18 @@ impl<V: Variant> Participant<V> {
         &mut self,
         request: &ScanRequest<V>,
         cx: &mut Context<'_, V>,
-    ) -> Result<ScanReply, NotServed> {
-        let snapshot = self.serve_at(request.snapshot, request.first, cx)?;
+    ) -> Result<ScanReply<V>, NotServed> {
+        let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
+        let asked = Reading { snapshot: asked, first, here: false, reader };
+        let snapshot = self.time.serve(&asked, cx)?;
         let space = request.range.space;
         self.space(space, cx);
-        let committed = self.clock.committed();
-        V::note_scan(&mut self.keeper, &request.range, snapshot, committed, request.reader);
-        let (rows, complete) = self.rows_at(request, snapshot, cx)?;
+        let committed = self.time.committed();
+        V::note_scan(&mut self.keeper, &request.range, &snapshot, &committed, reader);
+        let (rows, complete) = self.rows_at(request, &snapshot, cx)?;
         cx.effects.work.reads += rows.len() as u64;
         let (request, snapshot) = (request.request, Some(snapshot));
-        let committed = self.clock.committed();
+        let committed = self.time.committed();
         Ok(ScanReply { request, snapshot, committed, rows, complete })
     }
 
@@ -248,7 +219,7 @@ impl<V: Variant> Participant<V> {
     fn rows_at(
         &self,
         request: &ScanRequest<V>,
-        snapshot: Timestamp,
+        snapshot: &V::Snapshot,
         cx: &Context<'_, V>,
     ) -> Result<(Vec<(SmallBytes, Found)>, bool), NotServed> {
         let KeyRange { space, lo, hi } = &request.range;
@@ -269,7 +240,7 @@ impl<V: Variant> Participant<V> {
             if self.must_wait(*space, handle, snapshot) {
                 return Err(NotServed::Blocked);
             }
-            let version = versions.at(handle, seen_at::<V>(snapshot));
+            let version = self.time.version(versions, *space, handle, snapshot);
             live += usize::from(version.value.is_some());
             if version.at != Timestamp::ZERO {
                 rows.push((key.clone(), Found::from(version)));
@@ -286,12 +257,6 @@ impl<V: Variant> Participant<V> {
             }
         }
     }
-}
-
-/// Where versions are looked for in a read at `snapshot`.
-#[inline]
-fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
-    if V::SNAPSHOTS { snapshot } else { Timestamp::MAX }
 }
 
 impl From<Version<'_>> for Found {

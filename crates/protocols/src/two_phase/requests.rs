@@ -11,7 +11,7 @@ use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{
     Abort, Catalog, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId,
-    Timestamp, Txn,
+    Txn,
 };
 
 use smallvec::smallvec;
@@ -20,6 +20,7 @@ use super::coordinator::{Context, Coordinator};
 use super::message::{Message, Mostly, ReadReply, ReadRequest, ScanRequest};
 use super::scans::Gathered;
 use super::{TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
 
 /// Something the client waits for.
 #[derive(Clone, Debug)]
@@ -106,10 +107,11 @@ impl<V: Variant> Coordinator<V> {
 
     /// Sends a request, or holds it while the snapshot is being fixed.
     fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
-        self.requests.insert(id, request);
+        let to = request.to;
+        self.requests.insert(id, Request { held: true, ..request });
         let slot = self.slot(txn).expect("a transaction that has not ended");
-        if slot.may_read_now() {
-            slot.fixing = slot.snapshot.is_none();
+        if slot.may_read_at(to) {
+            slot.fixing = slot.fixing.or((!slot.is_fixed_at(to)).then_some(id));
             self.send_request(id, cx);
         } else {
             slot.held.push(id);
@@ -137,7 +139,7 @@ impl<V: Variant> Coordinator<V> {
         let operation = self.operations.get(op).expect("requests have operations");
         let txn = operation.txn;
         let Some(slot) = self.slot(txn) else { return };
-        let (snapshot, first) = (slot.snapshot.unwrap_or(slot.base), slot.snapshot.is_none());
+        let (snapshot, first) = (slot.reads_at().clone(), slot.snapshot.is_none());
         let reader = V::reader(self.id, self.incarnation, txn);
         let asked = &self.requests.get(id).expect("found above").asked;
         let kind = &self.operations.get(op).expect("found above").kind;
@@ -167,46 +169,55 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// A request was answered at `snapshot`: the transaction reads there from now on.
-    pub(super) fn fix_snapshot(&mut self, txn: Txn, snapshot: Timestamp, cx: &mut Context<'_, V>) {
-        self.heard = self.heard.max(snapshot);
+    pub(super) fn fix_snapshot(
+        &mut self,
+        txn: Txn,
+        request: u64,
+        snapshot: V::Snapshot,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.heard.join(&snapshot);
         let Some(slot) = self.slot(txn) else { return };
-        if slot.snapshot.is_some() {
-            return;
+        slot.learn(snapshot);
+        if slot.fixing == Some(request) {
+            slot.fixing = None;
         }
-        slot.snapshot = Some(snapshot);
-        slot.fixing = false;
-        for id in std::mem::take(&mut slot.held) {
-            self.send_request(id, cx);
+        if slot.fixing.is_none() && !slot.held.is_empty() {
+            for id in std::mem::take(&mut slot.held) {
+                if let Some(request) = self.requests.remove(id) {
+                    self.issue(txn, id, request, cx);
+                }
+            }
         }
     }
 
     pub(super) fn on_read_reply(
         &mut self,
-        reply: ReadReply,
+        reply: ReadReply<V>,
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
         let Some(request) = self.requests.remove(reply.request) else { return };
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
-        self.heard = self.heard.max(reply.committed);
+        self.heard.join(&reply.committed);
         let Some(snapshot) = reply.snapshot else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
             return;
         };
-        self.fix_snapshot(txn, snapshot, cx);
+        self.fix_snapshot(txn, reply.request, snapshot, cx);
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let Asked::Keys(keys) = request.asked else { return };
         for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
-            let found = slot.repeated::<V>(space, &key, found);
+            let found = slot.repeated(space, &key, found);
             if recording {
                 slot.sets.operations.read(space, &key, found.version, found.value.as_ref());
             }
             let (handle, version) = (Handle::NONE, found.version);
             let read = ReadEntry { space, repository: request.to, handle, key, version };
-            if let Err(reason) = slot.note::<V>(read, found.newest, suffered) {
+            if let Err(reason) = slot.note(read, found.newest, suffered) {
                 self.abort(txn, &Failure::Aborted(reason), cx);
                 return;
             }
@@ -266,8 +277,8 @@ impl<V: Variant> Coordinator<V> {
         let txn = operation.txn;
         operation.missing += groups.len() - 1;
         let Some(slot) = self.slot(txn) else { return };
-        if slot.snapshot.is_none() {
-            slot.fixing = false; // It was this one: no other is sent before the snapshot is known.
+        if slot.fixing == Some(id) {
+            slot.fixing = None;
         }
         if groups.len() == 1 {
             (request.to, request.asked) = groups.remove(0);

@@ -21,6 +21,8 @@ pub struct Rules {
     pub validate_scans: bool,
     /// A read pushes the repository's clock to its snapshot.
     pub reads_raise: bool,
+    /// Who will change a key by a delayed action holds it as against readers as a writer does.
+    pub delayed_excludes: bool,
     /// With nothing queued and only then, the clock catches up with what was heard of.
     pub catch_up_when_idle: bool,
     /// A checkpoint has the transactions that are prepared.
@@ -37,6 +39,7 @@ impl Default for Rules {
             ordered_queue: true,
             validate_scans: true,
             reads_raise: true,
+            delayed_excludes: true,
             catch_up_when_idle: true,
             checkpoint_prepared: true,
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::check_size;
+use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
@@ -11,6 +12,7 @@ use super::coordinator::{Context, Coordinator, Slot};
 use super::message::{Found, ScanReply};
 use super::requests::{Asked, Kind};
 use super::{TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
 
 /// The rows of a scan as they come in from the repositories.
 #[derive(Clone, Debug)]
@@ -33,6 +35,10 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Err(failure));
         }
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
+        let strays = self.open(txn).is_ok_and(|slot| slot.is_delayed_in(&range));
+        if strays {
+            return Step::Done(Err(self.stray(txn, cx)));
+        }
         let empty = scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo);
         if empty {
             return Step::Done(Ok(Vec::new()));
@@ -64,19 +70,19 @@ impl<V: Variant> Coordinator<V> {
 
     pub(super) fn on_scan_reply(
         &mut self,
-        reply: ScanReply,
+        reply: ScanReply<V>,
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
         let Some(request) = self.requests.remove(reply.request) else { return };
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
-        self.heard = self.heard.max(reply.committed);
+        self.heard.join(&reply.committed);
         let Some(snapshot) = reply.snapshot else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
             return;
         };
-        self.fix_snapshot(txn, snapshot, cx);
+        self.fix_snapshot(txn, reply.request, snapshot, cx);
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
         if updates && reply.rows.iter().any(|(_, found)| !found.newest) {
@@ -126,6 +132,7 @@ impl<V: Variant> Coordinator<V> {
                 seen.hi = Some(last.successor());
             }
         }
+        let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
             let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));
             let row = |(key, found): (_, Found)| {
@@ -135,14 +142,17 @@ impl<V: Variant> Coordinator<V> {
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
-        if slot.keeps_reads::<V>() {
+        if slot.keeps_reads() {
+            if V::VALIDATES_ROWS {
+                slot.sets.reads.extend(row_reads);
+            }
             slot.sets.scans.push(seen);
         }
         answer
     }
 }
 
-impl Slot {
+impl<V: Variant> Slot<V> {
     /// Where reads are made at no snapshot: the rows of a range with what was read of it before.
     fn repeat_rows(&mut self, range: &KeyRange, rows: &mut BTreeMap<SmallBytes, Found>) {
         let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
@@ -152,6 +162,19 @@ impl Slot {
         }
         rows.extend(before);
     }
+}
+
+/// The rows of a range as reads of their keys.
+fn reads_of(rows: &BTreeMap<SmallBytes, Found>, range: &KeyRange) -> Vec<ReadEntry> {
+    let inside = rows.iter().filter(|(key, _)| range.contains(range.space, key));
+    let read = |(key, found): (&SmallBytes, &Found)| ReadEntry {
+        space: range.space,
+        repository: RepositoryId(0), // A transaction that scans does not commit in one step.
+        handle: Handle::NONE,
+        key: key.clone(),
+        version: found.version,
+    };
+    inside.map(read).collect()
 }
 
 impl Gathered {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
 use super::message::{Few, Prepare, Vote};
@@ -17,6 +17,14 @@ pub(super) struct LockedWrite {
     pub space: SpaceId,
     pub handle: Handle,
     pub value: Option<SmallBytes>,
+}
+
+/// A key that a delayed action of a prepared transaction will change.
+#[derive(Clone, Debug)]
+pub(super) struct DelayedWrite {
+    pub space: SpaceId,
+    pub handle: Handle,
+    pub action: Action,
 }
 
 /// A prepared transaction: it voted yes, its locks are held, it stands in the queue.
@@ -31,12 +39,14 @@ pub(super) struct Prepared<V: Variant> {
     /// Since when it waits for a decision.
     pub since: Nanos,
     pub writes: Few<LockedWrite>,
+    /// In the order they are to be done.
+    pub delayed: Vec<DelayedWrite>,
     /// Keys locked for reading.
     pub shared: Few<(SpaceId, Handle)>,
 }
 
 /// How the repository stands to a transaction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Entry<V: Variant> {
     /// Voted yes, and not over.
     Prepared(Owner),
@@ -134,9 +144,9 @@ impl<V: Variant> Table<V> {
 
     /// How this repository stands to `txn`, if it has voted.
     pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
-        match *self.standings.get(&txn)? {
-            Entry::Prepared(owner) => Some(Vote::Yes(self.get(owner).yes)),
-            Entry::Over(vote) => Some(vote),
+        match self.standings.get(&txn)? {
+            Entry::Prepared(owner) => Some(Vote::Yes(self.get(*owner).yes.clone())),
+            Entry::Over(vote) => Some(vote.clone()),
         }
     }
 
@@ -197,8 +207,8 @@ impl<V: Variant> Table<V> {
     /// The transactions that voted yes and do not know their end, oldest id first.
     pub fn in_doubt(&self) -> impl Iterator<Item = (Owner, &Prepared<V>)> {
         let prepared = self.slots.len() - self.free.len();
-        let all = self.standings.values().filter_map(|entry| match *entry {
-            Entry::Prepared(owner) => Some((owner, self.get(owner))),
+        let all = self.standings.values().filter_map(|entry| match entry {
+            Entry::Prepared(owner) => Some((*owner, self.get(*owner))),
             Entry::Over(_) => None,
         });
         all.take(prepared).filter(|(_, prepared)| prepared.decided.is_none())
@@ -206,17 +216,17 @@ impl<V: Variant> Table<V> {
 
     /// All that are prepared, in the order of their ids.
     pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
-        self.standings.values().filter_map(|entry| match *entry {
-            Entry::Prepared(owner) => Some(self.get(owner)),
+        self.standings.values().filter_map(|entry| match entry {
+            Entry::Prepared(owner) => Some(self.get(*owner)),
             Entry::Over(_) => None,
         })
     }
 
     /// What is remembered.
     pub fn memory(&self) -> Memory<V> {
-        let over = self.standings.iter().filter_map(|(&txn, entry)| match *entry {
+        let over = self.standings.iter().filter_map(|(&txn, entry)| match entry {
             Entry::Prepared(_) => None,
-            Entry::Over(vote) => Some((txn, vote)),
+            Entry::Over(vote) => Some((txn, vote.clone())),
         });
         let over = over.collect();
         let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);

@@ -4,16 +4,19 @@ use std::fmt::{Debug, Display};
 use std::hash::Hash;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::votes::Votes;
 use muesli_core::wire::Wire;
-use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, SmallBytes, SpaceId};
-use muesli_core::{Timestamp, Txn};
+use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
 use super::Rules;
+use super::time::{Snapshot, Time};
 
-/// What a protocol tells of: its votes, its places, its readers.
+/// What tells readers apart.
 pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
 impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
+
+/// What a protocol tells of: its votes, its places.
+pub trait Told: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}
+impl<T: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static> Told for T {}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///
@@ -30,10 +33,14 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Keeper: Clone + Debug;
     /// Who reads, where a protocol must tell readers apart.
     type Reader: Word + Default;
-    /// What a vote of yes says: at least the timestamp that it proposes.
-    type Yes: Word + Display + From<Timestamp> + Into<Timestamp>;
+    /// What a transaction reads at.
+    type Snapshot: Snapshot;
+    /// What a vote of yes says.
+    type Yes: Told;
     /// Where a committed transaction lies: at least its turn in the commit queues.
-    type Place: Word + Display + From<Timestamp> + Into<Timestamp>;
+    type Place: Told;
+    /// How a repository tells time.
+    type Time: Time<Self>;
 
     /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
     /// and once more what they saw before.
@@ -46,6 +53,11 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     const WAITS_FOR_LOCKS: bool = true;
     /// Whether every repository takes part in every update.
     const EVERYBODY_TAKES_PART: bool = false;
+    /// Whether the rows that a scan saw are validated as reads.
+    const VALIDATES_ROWS: bool = false;
+    /// Whether a transaction sees what earlier ones of its node have seen, which a timestamp of its
+    /// session does not tell.
+    const NODES_REMEMBER: bool = false;
     /// Whether the protocol has stale reads of updates that need not abort them.
     const MAY_COMMIT_IN_THE_PAST: bool = false;
 
@@ -61,6 +73,12 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
+    /// Whether actions that need not be done before the commit are delayed until then.
+    #[inline]
+    fn delays_actions(_rules: &Self::Rules) -> bool {
+        false
+    }
+
     /// Who is reading.
     #[inline]
     fn reader(_node: NodeId, _incarnation: u32, _txn: Txn) -> Self::Reader {
@@ -72,8 +90,8 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     fn note_read(
         _keeper: &mut Self::Keeper,
         _key: Key<'_>,
-        _snapshot: Timestamp,
-        _committed: Timestamp,
+        _snapshot: &Self::Snapshot,
+        _committed: &Self::Snapshot,
         _reader: Self::Reader,
     ) {
     }
@@ -83,22 +101,10 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     fn note_scan(
         _keeper: &mut Self::Keeper,
         _range: &KeyRange,
-        _snapshot: Timestamp,
-        _committed: Timestamp,
+        _snapshot: &Self::Snapshot,
+        _committed: &Self::Snapshot,
         _reader: Self::Reader,
     ) {
-    }
-
-    /// Whether a read at `snapshot` must wait for the end of a transaction that read at `held` and
-    /// voted `yes`: it may come to lie inside the snapshot.
-    #[inline]
-    fn blocks(
-        _keeper: &Self::Keeper,
-        _held: Timestamp,
-        yes: Self::Yes,
-        snapshot: Timestamp,
-    ) -> bool {
-        yes.into() <= snapshot
     }
 
     /// Whether stale reads of keys that are not written go into the standing of an update, instead
@@ -117,7 +123,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         _keeper: &Self::Keeper,
         _key: Key<'_>,
         at: Timestamp,
-        standing: &mut Standing,
+        standing: &mut Standing<Self::Snapshot>,
     ) -> Result<(), Abort> {
         standing.missed = Some(standing.missed.map_or(at, |missed| missed.min(at)));
         Ok(())
@@ -130,54 +136,29 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         _key: Key<'_>,
         _head: Timestamp,
         _reader: Self::Reader,
-        _standing: &mut Standing,
+        _standing: &mut Standing<Self::Snapshot>,
     ) {
-    }
-
-    /// The vote of a transaction that nothing stands against, proposed at `proposal`.
-    #[inline]
-    fn yes(proposal: Timestamp, _standing: Standing) -> Self::Yes {
-        proposal.into()
-    }
-
-    /// What the votes of all decide: the largest proposal is final.
-    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
-        let proposals = votes.so_far().map(|yes| (*yes).into());
-        Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
-    }
-
-    /// What the vote of a repository decides that nobody else takes part with.
-    #[inline]
-    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place> {
-        let proposal: Timestamp = yes.into();
-        Decision::Commit(proposal.into())
-    }
-
-    /// The version that the writes of a transaction install.
-    #[inline]
-    fn version(place: Self::Place) -> Timestamp {
-        place.into()
     }
 
     /// A transaction that wrote a key was applied.
     #[inline]
-    fn note_written(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: Self::Place) {}
+    fn note_written(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: &Self::Place) {}
 
     /// An update that read a key was applied.
     #[inline]
-    fn note_read_by(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: Self::Place) {}
+    fn note_read_by(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: &Self::Place) {}
 
     /// An update that read a range was applied.
     #[inline]
-    fn note_scanned_by(_keeper: &mut Self::Keeper, _range: &KeyRange, _place: Self::Place) {}
+    fn note_scanned_by(_keeper: &mut Self::Keeper, _range: &KeyRange, _place: &Self::Place) {}
 
     /// The repository begins, perhaps from its log: nothing above `ceiling` was served before.
     #[inline]
-    fn restarted(_keeper: &mut Self::Keeper, _ceiling: Timestamp) {}
+    fn restarted(_keeper: &mut Self::Keeper, _ceiling: &Self::Snapshot) {}
 
     /// Nobody reads below `low` any more.
     #[inline]
-    fn collect(_keeper: &mut Self::Keeper, _low: Timestamp) {}
+    fn collect(_keeper: &mut Self::Keeper, _low: &Self::Snapshot) {}
 }
 
 /// A key, with its space.
@@ -185,9 +166,9 @@ pub type Key<'a> = (SpaceId, &'a SmallBytes);
 
 /// How an update that asks to commit stands at a repository, as far as no lock is in its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Standing<S = Timestamp> {
     /// What it read at.
-    pub snapshot: Timestamp,
+    pub snapshot: S,
     /// Whether it must take effect while it is under way, and not in the past.
     pub strict: bool,
     /// The oldest version that it should have seen and did not.
@@ -196,10 +177,10 @@ pub struct Standing {
     pub floor: Timestamp,
 }
 
-impl Standing {
+impl<S> Standing<S> {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
-    pub fn new(snapshot: Timestamp, strict: bool) -> Standing {
+    pub fn new(snapshot: S, strict: bool) -> Standing<S> {
         Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO }
     }
 }

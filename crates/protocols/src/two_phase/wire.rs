@@ -7,7 +7,7 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Catalog, Decision, Index, SmallBytes, SpaceId, Timestamp, TxnId, wire_struct,
+    Abort, Action, Catalog, Decision, Index, SmallBytes, SpaceId, Timestamp, TxnId, wire_struct,
 };
 
 use super::Variant;
@@ -18,7 +18,7 @@ use super::message::{
 
 wire_struct!(ReadRequest<V: Variant> {
     request: u64,
-    snapshot: Timestamp,
+    snapshot: V::Snapshot,
     first: bool,
     reader: V::Reader,
     keys: Mostly<(SpaceId, SmallBytes)>,
@@ -26,17 +26,17 @@ wire_struct!(ReadRequest<V: Variant> {
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes>, newest: bool });
 
-wire_struct!(ReadReply {
+wire_struct!(ReadReply<V: Variant> {
     request: u64,
-    snapshot: Option<Timestamp>,
-    committed: Timestamp,
+    snapshot: Option<V::Snapshot>,
+    committed: V::Snapshot,
     found: Mostly<Found>,
 });
 
-wire_struct!(ScanReply {
+wire_struct!(ScanReply<V: Variant> {
     request: u64,
-    snapshot: Option<Timestamp>,
-    committed: Timestamp,
+    snapshot: Option<V::Snapshot>,
+    committed: V::Snapshot,
     rows: Vec<(SmallBytes, Found)>,
     complete: bool,
 });
@@ -45,12 +45,13 @@ wire_struct!(Prepare<V: Variant> {
     txn: TxnId,
     settled_below: u64,
     participants: Repositories,
-    snapshot: Timestamp,
+    snapshot: V::Snapshot,
     reader: V::Reader,
     strict: bool,
     reads: Few<(SpaceId, SmallBytes, Timestamp)>,
     writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     scans: Vec<KeyRange>,
+    delayed: Vec<(SpaceId, SmallBytes, Action)>,
 });
 
 /// By hand for the limit, which is as wide as the machine's words.
@@ -71,7 +72,7 @@ impl<V: Variant> Wire for ScanRequest<V> {
     fn decode(input: &mut Reader<'_>) -> Result<ScanRequest<V>, WireError> {
         Ok(ScanRequest {
             request: u64::decode(input)?,
-            snapshot: Timestamp::decode(input)?,
+            snapshot: Wire::decode(input)?,
             first: bool::decode(input)?,
             reader: Wire::decode(input)?,
             range: KeyRange::decode(input)?,
@@ -254,6 +255,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
             prepare.participants.iter().all(|repository| place(&repository.0))
                 && prepare.reads.iter().all(|(id, ..)| space(id))
                 && prepare.writes.iter().all(|(id, ..)| space(id))
+                && prepare.delayed.iter().all(|(id, ..)| space(id))
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{
-    Abort, Catalog, Decision, NodeId, RepositoryId, SmallBytes, SpaceId, SpaceOptions, Timestamp,
-    TxnId,
+    Abort, Action, Catalog, Decision, NodeId, RepositoryId, SmallBytes, SpaceId, SpaceOptions,
+    Timestamp, TxnId,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -46,6 +46,7 @@ fn reason() -> impl Strategy<Value = Abort> {
         Abort::Abandoned,
         Abort::Overloaded,
         Abort::Rollback,
+        Abort::Strayed,
     ])
 }
 
@@ -77,11 +78,16 @@ fn writes() -> impl Strategy<Value = Vec<(SpaceId, SmallBytes, Option<SmallBytes
     vec((space(), bytes(), option::of(bytes())), 0..4)
 }
 
+fn delayed() -> impl Strategy<Value = Vec<(SpaceId, SmallBytes, Action)>> {
+    let action = (bytes(), bytes()).prop_map(|(name, argument)| Action { name, argument });
+    vec((space(), bytes(), action), 0..3)
+}
+
 fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     let participants = vec(any::<u16>().prop_map(RepositoryId), 0..4);
     let reads = vec((space(), bytes(), at()), 0..4);
-    (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3)).prop_map(
-        |(txn, settled_below, participants, snapshot, reads, writes, scans)| {
+    (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3), delayed())
+        .prop_map(|(txn, settled_below, participants, snapshot, reads, writes, scans, delayed)| {
             let participants = participants.into();
             Arc::new(Prepare {
                 txn,
@@ -93,9 +99,9 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
                 reads: reads.into(),
                 writes: writes.into(),
                 scans,
+                delayed,
             })
-        },
-    )
+        })
 }
 
 fn asking() -> impl Strategy<Value = Message> {
@@ -246,6 +252,7 @@ fn messages_about_what_is_not_there_are_told_apart() {
             reads: Few::new(),
             writes: vec![(SpaceId(space), SmallBytes::EMPTY, None)].into(),
             scans: vec![],
+            delayed: vec![],
         }))
     };
     let here = [RepositoryId(0), RepositoryId(1)];

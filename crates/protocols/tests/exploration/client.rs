@@ -3,7 +3,8 @@
 use std::fmt;
 
 use muesli_core::{
-    Effects, Failure, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Action, Effects, Failure, Later, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Txn,
+    TxnOptions,
 };
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
@@ -21,6 +22,9 @@ pub enum Do {
     Get(&'static str),
     /// Writes the transaction's name.
     Put(&'static str),
+    /// Appends the transaction's name, by a delayed action.
+    #[allow(dead_code, reason = "only one protocol's scopes have delayed actions")]
+    Later(&'static str),
     Scan(&'static str, &'static str),
 }
 
@@ -89,6 +93,11 @@ impl Client {
                     let value = Some(self.name.as_str().into());
                     let done = node.put(txn, SPACE, key.into(), value, effects);
                     assert_eq!(done, Ok(()), "a small write in an open transaction");
+                }
+                Do::Later(key) => {
+                    let action = Action::append(self.name.as_str());
+                    let done = node.later(txn, SPACE, &key.into(), &action, effects);
+                    assert!(matches!(done, Ok(Later::Deferred)), "not delayed: {done:?}");
                 }
                 Do::Get(key) => {
                     let step = node.get(txn, SPACE, &key.into(), effects);

@@ -16,6 +16,8 @@ pub type Recorded = (TxnRecord, Vec<Operation>);
 pub struct Evidence {
     pub transactions: Vec<Recorded>,
     pub applied: BTreeMap<TxnId, Timestamp>,
+    /// What delayed actions did, by everybody who ran them; all must say the same.
+    pub executed: BTreeMap<TxnId, Vec<[Operation; 2]>>,
 }
 
 impl Evidence {
@@ -23,6 +25,13 @@ impl Evidence {
     pub fn absorb(&mut self, recorder: &Recorder, known: impl IntoIterator<Item = TxnId>) {
         let all = recorder.transactions();
         self.transactions.extend(all.map(|(record, ops)| (record, ops.collect())));
+        for (id, operations) in recorder.all_executed() {
+            let all = self.executed.entry(id).or_default();
+            if !all.contains(&operations) {
+                all.push(operations);
+            }
+            self.applied.extend(recorder.applied_at(id).map(|at| (id, at)));
+        }
         for id in known {
             if let Some(at) = recorder.applied_at(id) {
                 self.applied.insert(id, at);
@@ -52,8 +61,13 @@ impl Evidence {
 
     fn verdict(&self, level: Level, wanted: impl Fn(&[Operation]) -> bool) -> Verdict {
         let mut builder = HistoryBuilder::new(Kind::Version);
-        for (record, operations) in self.transactions.iter().filter(|(_, ops)| wanted(ops)) {
-            self.add(&mut builder, record, operations);
+        for (record, operations) in &self.transactions {
+            let mut operations = operations.clone();
+            let executed = self.executed.get(&record.id);
+            operations.extend(executed.into_iter().flatten().flatten().cloned());
+            if wanted(&operations) {
+                self.add(&mut builder, record, &operations);
+            }
         }
         check(&builder.finish(), level, &Options { session_order: true, ..Options::default() })
     }

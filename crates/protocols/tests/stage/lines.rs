@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::{
-    Address, Decision, Envelope, OpResult, Role, SmallBytes, SpaceId, Timestamp, TxnId,
-};
+use muesli_core::{Address, Decision, Envelope, OpResult, Role, SmallBytes, SpaceId, TxnId};
 use muesli_protocols::two_phase::message::{Found, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Record, Variant};
 
@@ -61,17 +59,23 @@ fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
     if !prepare.writes.is_empty() {
         line += &format!(" write {}", writes(&prepare.writes));
     }
+    if !prepare.delayed.is_empty() {
+        let all = prepare.delayed.iter();
+        let shown = all
+            .map(|(_, key, it)| format!("{} {} {}", text(key), text(&it.name), text(&it.argument)));
+        line += &format!(" later {}", joined(shown));
+    }
     line
 }
 
-fn decision<P: Display>(decision: Decision<P>) -> String {
+fn decision<P: Display>(decision: &Decision<P>) -> String {
     match decision {
         Decision::Commit(at) => format!("commit {at}"),
         Decision::Abort(reason) => format!("abort {reason:?}"),
     }
 }
 
-fn vote<V: Variant>(vote: Vote<V>) -> String {
+fn vote<V: Variant>(vote: &Vote<V>) -> String {
     match vote {
         Vote::Yes(at) => format!("yes {at}"),
         Vote::No(reason) => format!("no {reason:?}"),
@@ -79,11 +83,11 @@ fn vote<V: Variant>(vote: Vote<V>) -> String {
     }
 }
 
-fn snapshot(at: Timestamp, first: bool) -> String {
+fn snapshot(at: &impl Display, first: bool) -> String {
     if first { format!("first, from {at}") } else { format!("at {at}") }
 }
 
-fn served(at: Option<Timestamp>) -> String {
+fn served(at: Option<&impl Display>) -> String {
     at.map_or_else(|| "too old".to_owned(), |at| format!("at {at}"))
 }
 
@@ -91,29 +95,27 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
     match message {
         Message::Read(read) => {
             let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
-            format!("Read {keys} {}", snapshot(read.snapshot, read.first))
+            format!("Read {keys} {}", snapshot(&read.snapshot, read.first))
         }
         Message::ReadReply(reply) => {
             let all = joined(reply.found.iter().map(found));
-            format!("ReadReply {}: {all}", served(reply.snapshot))
+            format!("ReadReply {}: {all}", served(reply.snapshot.as_ref()))
         }
         Message::Scan(scan) => {
-            format!("Scan {} {}", range(&scan.range), snapshot(scan.snapshot, scan.first))
+            format!("Scan {} {}", range(&scan.range), snapshot(&scan.snapshot, scan.first))
         }
         Message::ScanReply(reply) => {
             let rows = reply.rows.iter().map(|(key, row)| format!("{}={}", text(key), found(row)));
-            format!("ScanReply {}: {}", served(reply.snapshot), joined(rows))
+            format!("ScanReply {}: {}", served(reply.snapshot.as_ref()), joined(rows))
         }
         Message::Prepare(part) => format!("Prepare {}", prepare(part, names)),
         Message::Vote { txn, repository, vote: how, committed } => {
-            let clock = match *committed {
-                Timestamp::ZERO => String::new(),
-                at => format!(", clock {at}"),
-            };
-            format!("Vote {} r{} {}{clock}", name(*txn, names), repository.0, vote(*how))
+            let at_zero = *committed == V::Snapshot::default();
+            let clock = if at_zero { String::new() } else { format!(", clock {committed}") };
+            format!("Vote {} r{} {}{clock}", name(*txn, names), repository.0, vote(how))
         }
         Message::Decide { txn, decision: end } => {
-            format!("Decide {} {}", name(*txn, names), decision(*end))
+            format!("Decide {} {}", name(*txn, names), decision(end))
         }
         Message::Acknowledge { txns, .. } => {
             format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
@@ -136,7 +138,7 @@ pub fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
         }
         Record::Refused { txn, reason } => format!("Refused {} {reason:?}", name(*txn, names)),
         Record::Decided { txn, decision: end } => {
-            format!("Decided {} {}", name(*txn, names), decision(*end))
+            format!("Decided {} {}", name(*txn, names), decision(end))
         }
         Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
         Record::Ceiling { at } => format!("Ceiling {at}"),

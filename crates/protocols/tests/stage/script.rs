@@ -5,6 +5,7 @@
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
+//! | `later t1 a1=5` | a delayed action: appends to the value |
 //! | `commit t1`, `rollback t1` | its end |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
 //! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
@@ -20,10 +21,12 @@ use goldenscript::{ArgumentConsumer, Command, Context};
 use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant;
 use muesli_core::{
-    Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnOptions,
+    Action, Later, Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn,
+    TxnOptions,
 };
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::gmu::{self, Vectors};
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
@@ -78,6 +81,10 @@ fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
         "2pc" => stage::<TryLocks>(args, two_phase::Rules::default(), switch),
         "rr" => stage::<NewestVersions>(args, two_phase::Rules::default(), switch),
         "ngm" => stage::<Everybody>(args, two_phase::Rules::default(), switch),
+        "gmu" => stage::<Vectors>(args, gmu::Rules::default(), gmu_switch),
+        "gmu-printed" => stage::<Vectors>(args, gmu::Rules::printed(), gmu_switch),
+        "bumper" => stage::<TimeWarp>(args, bumper::Rules::default(), bumper_switch),
+        "bumper-da" => stage::<TimeWarp>(args, bumper::Rules::delaying(), bumper_switch),
         "bumper-tw" => stage::<TimeWarp>(args, bumper::Rules::time_warping(), bumper_switch),
         "bumper-printed" => stage::<TimeWarp>(args, bumper::Rules::printed(), bumper_switch),
         other => Err(format!("no protocol `{other}`").into()),
@@ -125,6 +132,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "validate_scans" => &mut rules.validate_scans,
         "reads_raise" => &mut rules.reads_raise,
         "catch_up_when_idle" => &mut rules.catch_up_when_idle,
+        "delayed_excludes" => &mut rules.delayed_excludes,
         other => return Err(format!("no rule `{other}`")),
     } = on;
     Ok(())
@@ -139,6 +147,20 @@ fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), 
         "distinct_readers" => &mut rules.distinct_readers,
         "stamps_reach_the_snapshot" => &mut rules.stamps_reach_the_snapshot,
         "updates_stamp" => &mut rules.updates_stamp,
+        other => return switch(&mut rules.family, other, on),
+    } = on;
+    Ok(())
+}
+
+fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
+    *match name {
+        "reads_wait" => &mut rules.reads_wait,
+        "local_reads_wait" => &mut rules.local_reads_wait,
+        "filter_by_vectors" => &mut rules.filter_by_vectors,
+        "pointwise" => &mut rules.pointwise,
+        "exact_validation" => &mut rules.exact_validation,
+        "unique_numbers" => &mut rules.unique_numbers,
+        "merge_votes" => &mut rules.merge_votes,
         other => return switch(&mut rules.family, other, on),
     } = on;
     Ok(())
@@ -165,6 +187,7 @@ impl<V: Variant> Stage<V> {
             "begin" => self.begin(command),
             "get" => self.get(command),
             "put" | "delete" => self.put(command),
+            "later" => self.later(command),
             "scan" => self.scan(command),
             "commit" => self.commit(command),
             "rollback" => self.rollback(command),
@@ -279,6 +302,22 @@ impl<V: Variant> Stage<V> {
             if let Err(failure) = done {
                 let what = format!("{name} put {}", lines::text(&key));
                 self.answer(&what, &OpResult::Failed(failure));
+            }
+        }
+        Ok(())
+    }
+
+    fn later(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        while let Some((key, value)) = args.next_key() {
+            let (what, key) = (format!("{name} later {key}"), SmallBytes::from(key));
+            let action = Action::append(value);
+            let host = self.host(at)?;
+            match host.node.later(txn, SPACE, &key, &action, &mut host.effects) {
+                Ok(Later::Deferred) => {}
+                Ok(Later::Now(_)) => writeln!(self.page, "{what}: at once, please")?,
+                Err(failure) => self.answer(&what, &OpResult::Failed(failure)),
             }
         }
         Ok(())

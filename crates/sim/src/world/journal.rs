@@ -117,6 +117,11 @@ impl Journal {
         })
     }
 
+    /// What participants of this host ran for `txn`, over all their lives.
+    pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = [Operation; 2]> + '_ {
+        self.segments.iter().flat_map(move |segment| segment.recorder.executed_for(txn))
+    }
+
     /// The timestamp at which some participant of this host applied `txn`.
     pub(super) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.segments.iter().find_map(|segment| segment.recorder.applied_at(txn))

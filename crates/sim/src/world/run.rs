@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
+use muesli_core::recorder::Operation;
 use muesli_core::{Catalog, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
 use serde_json::{Map, Value as Json};
 
@@ -77,6 +78,10 @@ impl Remains for HostHistory {
 
     fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.journal.applied_at(txn)
+    }
+
+    fn executed(&self, txn: TxnId) -> Vec<[Operation; 2]> {
+        self.journal.executed(txn).collect()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

@@ -5,8 +5,8 @@ use std::task::{Poll, Waker};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Protocol, Row, Scan, SmallBytes,
-    SpaceId, Step, Txn, TxnOptions,
+    Action, Committed, Effects, Failure, Later, Nanos, Node, OpId, OpResult, Protocol, Row, Scan,
+    SmallBytes, SpaceId, Step, Txn, TxnOptions,
 };
 
 use super::host::Host;
@@ -85,6 +85,16 @@ impl<P: Protocol> Engine for Station<P> {
         value: Option<SmallBytes>,
     ) -> Result<(), Failure> {
         self.operate(|node, effects| node.put(txn, space, key, value, effects))
+    }
+
+    fn later(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+    ) -> Result<Later, Failure> {
+        self.operate(|node, effects| node.later(txn, space, key, action, effects))
     }
 
     fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {

@@ -1,6 +1,6 @@
 //! An account as it is stored: its balance and its version counter, eight bytes each.
 
-use muesli::{Error, SmallBytes};
+use muesli::{Action, Error, SmallBytes};
 
 /// What an account holds, and how often it was written since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,11 @@ impl Account {
     /// This account after one more write that adds `amount`.
     pub fn after(self, amount: i64) -> Account {
         Account { balance: self.balance + amount, version: self.version + 1 }
+    }
+
+    /// A delayed action that does the same to an account, unread.
+    pub fn receive(amount: i64) -> Action {
+        Action::add_all(&[amount, 1])
     }
 
     pub fn encode(self) -> SmallBytes {
@@ -49,6 +54,15 @@ mod tests {
         fn accounts_come_back(balance: i64, version: u64) {
             let account = Account { balance, version };
             prop_assert_eq!(Account::decode(Some(&account.encode())), Ok(account));
+        }
+
+        #[test]
+        fn receiving_is_one_more_write(balance: i32, version: u32, amount: i32) {
+            let account = Account { balance: balance.into(), version: version.into() };
+            let Action { name, argument } = Account::receive(amount.into());
+            let run = muesli::Actions::default().get(&name).expect("a known action");
+            let after = account.after(amount.into()).encode();
+            prop_assert_eq!(run(Some(&account.encode()), &argument), Some(after));
         }
 
         #[test]

@@ -52,6 +52,12 @@ pub const PARAMETERS: &[Parameter] = &[
         Kind::Flag,
         "Whether accounts may be overdrawn; if not, such transfers roll back.",
     ),
+    Parameter::new(
+        "delayed",
+        "false",
+        Kind::Flag,
+        "Whether payees are paid by delayed actions, unread.",
+    ),
     Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read two accounts."),
     Parameter::new("totals", "1", Kind::Percent, "Share of transactions that read all accounts."),
     Parameter::new(
@@ -93,6 +99,7 @@ pub struct Bank {
     accounts: u64,
     initial: i64,
     overdraft: bool,
+    delayed: bool,
     keys: Box<[SmallBytes]>,
     mix: Mix,
     ledgers: Ledgers,
@@ -118,6 +125,7 @@ impl Bank {
             accounts,
             initial: values.count("initial") as i64,
             overdraft: values.flag("overdraft"),
+            delayed: values.flag("delayed"),
             keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
             mix,
             ledgers: Ledgers::new(clients, |_| Ledger::default()),
@@ -147,16 +155,23 @@ impl Bank {
         self.ledgers.of(seat.client).set_out(transfers.to_vec());
         let (space, overdraft) = (memory.space, self.overdraft);
         let (answer, attempts) = transact(&seat.db, |tx| async move {
-            let touched = transfers.iter().flat_map(|transfer| [transfer.from, transfer.to]);
+            let touched = |it: &Transfer| [Some(it.from), (!self.delayed).then_some(it.to)];
+            let touched = transfers.iter().flat_map(touched).flatten();
             let found = self.read_accounts(&tx, space, touched).await?;
-            for (transfer, pair) in transfers.iter().zip(found.chunks_exact(2)) {
-                if !overdraft && pair[0].balance < transfer.amount {
+            let each = if self.delayed { 1 } else { 2 };
+            for (transfer, found) in transfers.iter().zip(found.chunks_exact(each)) {
+                if !overdraft && found[0].balance < transfer.amount {
                     return Err(Error::rollback("the account does not hold the amount"));
                 }
-                let payer = pair[0].after(-transfer.amount);
+                let payer = found[0].after(-transfer.amount);
                 tx.put(space, self.key(transfer.from), payer.encode()).await?;
-                let payee = pair[1].after(transfer.amount);
-                tx.put(space, self.key(transfer.to), payee.encode()).await?;
+                let to = self.key(transfer.to);
+                match found.get(1) {
+                    Some(payee) => {
+                        tx.put(space, to, payee.after(transfer.amount).encode()).await?;
+                    }
+                    None => tx.later(space, to, Account::receive(transfer.amount)).await?,
+                }
             }
             Ok(())
         })

@@ -1,0 +1,217 @@
+//! Delayed actions: named functions of one key's value, run where the key lives.
+//!
+//! A transaction that changes a key without looking at it need not read it: it names what is to be
+//! done, and whoever holds the key does it when the transaction's turn has come. For that an
+//! action is a *name* and an argument, which are bytes and can be sent and logged; the function
+//! belongs to the node, which knows it by that name. It must be the same function on every node,
+//! and depend on nothing but what it is given: every replica runs it, and again after a crash.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::bytes::SmallBytes;
+use crate::wire_struct;
+
+/// What is to be done to a key: the name of a function, and its argument.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Action {
+    /// A name in [`Actions`].
+    pub name: SmallBytes,
+    /// What the function is given beside the key's value.
+    pub argument: SmallBytes,
+}
+
+wire_struct!(Action { name: SmallBytes, argument: SmallBytes });
+
+/// The new value of a key from its old one (`None`: absent or deleted) and the argument.
+pub type ActionFn = fn(Option<&SmallBytes>, &SmallBytes) -> Option<SmallBytes>;
+
+impl Action {
+    /// The action called `name`.
+    pub fn named(name: &str, argument: impl Into<SmallBytes>) -> Action {
+        Action { name: name.into(), argument: argument.into() }
+    }
+
+    /// Adds `amount` to a number of eight bytes, little-endian; absent counts as zero. It wraps.
+    pub fn add(amount: i64) -> Action {
+        Action::add_all(&[amount])
+    }
+
+    /// Adds numbers to as many that lie one behind the other.
+    pub fn add_all(amounts: &[i64]) -> Action {
+        let bytes: Vec<u8> = amounts.iter().flat_map(|amount| amount.to_le_bytes()).collect();
+        Action::named("add", bytes)
+    }
+
+    /// Appends bytes.
+    pub fn append(bytes: impl Into<SmallBytes>) -> Action {
+        Action::named("append", bytes)
+    }
+
+    /// Raises a number of eight bytes, little-endian, to at least this; absent is below all.
+    pub fn max(number: i64) -> Action {
+        Action::named("max", number.to_le_bytes().to_vec())
+    }
+
+    /// Lowers a number of eight bytes, little-endian, to at most this; absent is above all.
+    pub fn min(number: i64) -> Action {
+        Action::named("min", number.to_le_bytes().to_vec())
+    }
+
+    /// Puts a value where there is none.
+    pub fn put_if_absent(value: impl Into<SmallBytes>) -> Action {
+        Action::named("put-if-absent", value)
+    }
+}
+
+/// The actions that a node knows.
+#[derive(Clone)]
+pub struct Actions {
+    by_name: BTreeMap<SmallBytes, ActionFn>,
+}
+
+impl Default for Actions {
+    /// Those that are always there: `add`, `append`, `max`, `min`, `put-if-absent`.
+    fn default() -> Actions {
+        let all: [(&str, ActionFn); 5] = [
+            ("add", add),
+            ("append", append),
+            ("max", |old, number| Some(pick(old, number, i64::max))),
+            ("min", |old, number| Some(pick(old, number, i64::min))),
+            ("put-if-absent", |old, value| Some(old.unwrap_or(value).clone())),
+        ];
+        Actions { by_name: all.into_iter().map(|(name, run)| (name.into(), run)).collect() }
+    }
+}
+
+impl Actions {
+    /// These and one more, or another one by a name that is taken. A key's value is a function of
+    /// its old value and the argument: the same on every node, whenever it is run.
+    #[must_use]
+    pub fn with(mut self, name: &str, run: ActionFn) -> Actions {
+        self.by_name.insert(name.into(), run);
+        self
+    }
+
+    /// The function called `name`.
+    pub fn get(&self, name: &SmallBytes) -> Option<ActionFn> {
+        self.by_name.get(name).copied()
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &SmallBytes> {
+        self.by_name.keys()
+    }
+}
+
+/// Equal if they know the same names.
+impl PartialEq for Actions {
+    fn eq(&self, other: &Actions) -> bool {
+        self.names().eq(other.names())
+    }
+}
+
+impl Eq for Actions {}
+
+impl fmt::Debug for Actions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// A value of another length is left as it is: there is nobody to tell.
+fn add(old: Option<&SmallBytes>, amounts: &SmallBytes) -> Option<SmallBytes> {
+    let Some(old) = old else { return Some(amounts.clone()) };
+    let (numbers, rest) = old.as_slice().as_chunks::<8>();
+    let (added, odd) = amounts.as_slice().as_chunks::<8>();
+    if !rest.is_empty() || !odd.is_empty() || numbers.len() != added.len() {
+        return Some(old.clone());
+    }
+    let sum = |(a, b): (&[u8; 8], &[u8; 8])| {
+        i64::from_le_bytes(*a).wrapping_add(i64::from_le_bytes(*b)).to_le_bytes()
+    };
+    let sums: Vec<u8> = numbers.iter().zip(added).flat_map(sum).collect();
+    Some(sums.into())
+}
+
+fn append(old: Option<&SmallBytes>, more: &SmallBytes) -> Option<SmallBytes> {
+    let mut bytes = old.map_or_else(Vec::new, |old| old.as_slice().to_vec());
+    bytes.extend_from_slice(more.as_slice());
+    Some(bytes.into())
+}
+
+/// One of two numbers; the old value where it is none, and the other where it is absent.
+fn pick(old: Option<&SmallBytes>, number: &SmallBytes, of: fn(i64, i64) -> i64) -> SmallBytes {
+    let read = |bytes: &SmallBytes| Some(i64::from_le_bytes(bytes.as_slice().try_into().ok()?));
+    let Some(old) = old else { return number.clone() };
+    match (read(old), read(number)) {
+        (Some(a), Some(b)) => of(a, b).to_le_bytes().to_vec().into(),
+        _ => old.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Wire;
+    use proptest::prelude::*;
+
+    fn run(action: &Action, old: Option<&SmallBytes>) -> Option<SmallBytes> {
+        Actions::default().get(&action.name).expect("a known action")(old, &action.argument)
+    }
+
+    fn number(number: i64) -> SmallBytes {
+        number.to_le_bytes().to_vec().into()
+    }
+
+    #[test]
+    fn on_what_is_absent() {
+        assert_eq!(run(&Action::add(3), None), Some(number(3)));
+        assert_eq!(run(&Action::max(-3), None), Some(number(-3)));
+        assert_eq!(run(&Action::min(3), None), Some(number(3)));
+        assert_eq!(run(&Action::append("ab"), None), Some("ab".into()));
+        assert_eq!(run(&Action::put_if_absent("ab"), None), Some("ab".into()));
+    }
+
+    #[test]
+    fn on_what_is_there() {
+        let old: SmallBytes = "xy".into();
+        assert_eq!(run(&Action::append("ab"), Some(&old)), Some("xyab".into()));
+        assert_eq!(run(&Action::put_if_absent("ab"), Some(&old)), Some(old.clone()));
+        let two = SmallBytes::from([number(5).as_slice(), number(1).as_slice()].concat());
+        let sums = SmallBytes::from([number(2).as_slice(), number(2).as_slice()].concat());
+        assert_eq!(run(&Action::add_all(&[-3, 1]), Some(&two)), Some(sums));
+    }
+
+    #[test]
+    fn users_have_their_own() {
+        let actions = Actions::default().with("clear", |_, _| None);
+        let clear = actions.get(&"clear".into()).expect("just registered");
+        assert_eq!(clear(Some(&"x".into()), &SmallBytes::EMPTY), None);
+        assert!(Actions::default().get(&"clear".into()).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_added_and_compared(old: i64, other: i64) {
+            let at = number(old);
+            let sum = number(old.wrapping_add(other));
+            prop_assert_eq!(run(&Action::add(other), Some(&at)), Some(sum));
+            prop_assert_eq!(run(&Action::max(other), Some(&at)), Some(number(old.max(other))));
+            prop_assert_eq!(run(&Action::min(other), Some(&at)), Some(number(old.min(other))));
+        }
+
+        /// Whatever the bytes: no panic, the same again, and numbers stay numbers.
+        #[test]
+        fn any_bytes_will_do(old: Option<Vec<u8>>, name in 0usize..5, argument: Vec<u8>) {
+            let old = old.map(SmallBytes::from);
+            let all = Actions::default();
+            let name = all.names().nth(name).expect("five names").clone();
+            let action = Action { name, argument: argument.into() };
+            prop_assert_eq!(run(&action, old.as_ref()), run(&action, old.as_ref()));
+            let mut bytes = Vec::new();
+            action.encode(&mut bytes);
+            prop_assert_eq!(Action::decode_all(&bytes), Ok(action));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a transaction reads at: a vector clock, and who has answered.
+//!
+//! The entry of a repository that has answered is fixed: everything that the transaction may see
+//! there is known. Those of others are lower bounds: what was read so far depends on as much.
+
+use std::fmt;
+
+use muesli_core::parts::vector_clock::VectorClock;
+use muesli_core::parts::watermark::Bound;
+use muesli_core::{RepositoryId, Timestamp, wire_struct};
+
+use crate::two_phase::Snapshot;
+
+/// The paper's T.VC and T.hasRead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// What the transaction depends on.
+    pub clock: VectorClock,
+    /// The repositories that have answered a read, each once.
+    pub answered: Vec<RepositoryId>,
+}
+
+wire_struct!(Reads { clock: VectorClock, answered: Vec<RepositoryId> });
+
+impl Reads {
+    /// Nothing was read, but this is known of.
+    pub fn from_clock(clock: VectorClock) -> Reads {
+        Reads { clock, answered: Vec::new() }
+    }
+
+    /// A repository has answered.
+    pub fn mark(&mut self, repository: RepositoryId) {
+        if !self.answered.contains(&repository) {
+            self.answered.push(repository);
+        }
+    }
+}
+
+/// As bounds only the clocks count.
+impl Bound for Reads {
+    fn join(&mut self, other: &Reads) {
+        self.clock.join(&other.clock);
+    }
+
+    fn meet(&mut self, other: &Reads) {
+        self.clock.meet(&other.clock);
+    }
+}
+
+impl Snapshot for Reads {
+    /// A commit's number says nothing of other repositories: the node remembers instead.
+    fn from_floor(_floor: Timestamp) -> Reads {
+        Reads::default()
+    }
+
+    fn learn(&mut self, at: &Reads) {
+        self.clock.join(&at.clock);
+        for &repository in &at.answered {
+            self.mark(repository);
+        }
+    }
+
+    fn is_fixed_at(&self, repository: RepositoryId) -> bool {
+        self.answered.contains(&repository)
+    }
+
+    fn at(&self) -> Timestamp {
+        Timestamp::new(self.clock.largest_counter(), RepositoryId(0))
+    }
+}
+
+impl fmt::Display for Reads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.clock)?;
+        for (place, repository) in self.answered.iter().enumerate() {
+            write!(f, "{}r{}", if place == 0 { " read " } else { "," }, repository.0)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! Time as vectors: a repository's commit log, its queue, and the numbers that it gives.
+
+use std::fmt;
+
+use muesli_core::parts::commit_log::{CommitLog, sees};
+use muesli_core::parts::commit_queue::CommitQueue;
+use muesli_core::parts::locks::{LockWord, Owner};
+use muesli_core::parts::vector_clock::{Number, VectorClock};
+use muesli_core::parts::versions::{Handle, Version, Versions};
+use muesli_core::parts::votes::Votes;
+use muesli_core::parts::watermark::Bound;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::{Ballot, CommitVector, Reads, Rules, Vectors};
+use crate::two_phase::message::Prepare;
+use crate::two_phase::reads::{NotServed, Reading};
+use crate::two_phase::{Standing, Time, TwoPhase};
+
+type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
+
+/// A place in the queue: the number at this repository; where two are alike, as they never are
+/// under the protocol as it should be, the transaction decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    number: Number,
+    txn: TxnId,
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)
+    }
+}
+
+/// The commit log, the queue, and the last number given.
+#[derive(Clone, Debug)]
+pub struct VectorTime {
+    me: RepositoryId,
+    rules: Rules,
+    log: CommitLog,
+    queue: CommitQueue<Owner, Turn>,
+    /// The paper's LastPrepSC: the largest counter proposed or final here.
+    last_prepared: u64,
+    /// No clock that is not at or above this is read at.
+    low: VectorClock,
+}
+
+impl VectorTime {
+    /// How many commits the log keeps.
+    pub fn logged(&self) -> usize {
+        self.log.len()
+    }
+
+    fn most_recent(&self) -> &VectorClock {
+        if self.rules.pointwise { self.log.most_recent() } else { self.log.last() }
+    }
+
+    fn turn(&self, txn: TxnId, vector: &VectorClock) -> Turn {
+        Turn { number: vector.get(self.me), txn }
+    }
+
+    /// The vote of a transaction known by `txn` that depends on `clock`.
+    fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> Ballot {
+        let known = clock.get(self.me).counter;
+        self.last_prepared = self.last_prepared.max(known).saturating_add(1);
+        let unique = self.rules.unique_numbers;
+        let by = if unique { txn } else { TxnId::default() };
+        let mut vector = clock.clone();
+        if self.rules.merge_votes {
+            vector.join(self.most_recent());
+        }
+        vector.set(self.me, Number { counter: self.last_prepared, by });
+        Ballot { txn, vector, writes, unique }
+    }
+
+    /// Whether a read at `snapshot` sees the version `at` of a key.
+    fn sees(&self, space: SpaceId, key: &SmallBytes, at: Timestamp, snapshot: &Reads) -> bool {
+        if !self.rules.filter_by_vectors {
+            return at.counter() <= snapshot.clock.get(self.me).counter;
+        }
+        let writer = self.log.writer_of(space, key, at.counter());
+        writer.is_none_or(|vector| sees(&snapshot.clock, &snapshot.answered, vector))
+    }
+}
+
+impl Time<Vectors> for VectorTime {
+    fn new(id: RepositoryId, rules: &Rules) -> VectorTime {
+        VectorTime {
+            me: id,
+            rules: *rules,
+            log: CommitLog::new(id),
+            queue: CommitQueue::default(),
+            last_prepared: 0,
+            low: VectorClock::default(),
+        }
+    }
+
+    fn committed(&self) -> Reads {
+        Reads::from_clock(self.most_recent().clone())
+    }
+
+    fn newest(&self) -> Reads {
+        self.committed()
+    }
+
+    fn hear(&mut self, _newest: &Reads, _cx: &mut Context<'_>) {}
+
+    /// The paper's getV up to the choice of the version, after the wait.
+    fn serve(
+        &mut self,
+        reading: &Reading<Vectors>,
+        _cx: &mut Context<'_>,
+    ) -> Result<Reads, NotServed> {
+        let mut snapshot = reading.snapshot.clone();
+        if reading.first {
+            snapshot.clock.join(&self.low);
+        } else if !self.low.is_within(&snapshot.clock) {
+            return Err(NotServed::TooOld);
+        }
+        let waits = self.rules.reads_wait && (self.rules.local_reads_wait || !reading.here);
+        if waits && self.most_recent().get(self.me) < snapshot.clock.get(self.me) {
+            return Err(NotServed::Blocked);
+        }
+        if !snapshot.answered.contains(&self.me) {
+            let visible = if self.rules.pointwise {
+                self.log.visible_to(&snapshot.clock, &snapshot.answered)
+            } else {
+                self.log.last_visible_to(&snapshot.clock, &snapshot.answered)
+            };
+            snapshot.clock.join(&visible);
+            snapshot.mark(self.me);
+        }
+        Ok(snapshot)
+    }
+
+    /// Locks are of no concern to reads: what is not applied is not visible.
+    fn blocks(&self, _keeper: &(), _holder: (&Reads, &Ballot), _snapshot: &Reads) -> bool {
+        false
+    }
+
+    fn read<'v>(
+        &self,
+        versions: &'v Versions,
+        space: SpaceId,
+        key: &SmallBytes,
+        snapshot: &Reads,
+    ) -> Option<(Handle, LockWord, Version<'v>)> {
+        let handle = versions.find(key)?;
+        Some((handle, versions.lock(handle), self.version(versions, space, handle, snapshot)))
+    }
+
+    fn version<'v>(
+        &self,
+        versions: &'v Versions,
+        space: SpaceId,
+        handle: Handle,
+        snapshot: &Reads,
+    ) -> Version<'v> {
+        let key = versions.key(handle);
+        let mut all = versions.above(handle, Timestamp::ZERO);
+        match all.find(|&at| self.sees(space, key, at, snapshot)) {
+            Some(at) => versions.at(handle, at),
+            None => versions.at(handle, Timestamp::ZERO),
+        }
+    }
+
+    /// Validation asks for the very version that was read, and needs no older ones.
+    fn is_too_old(&self, _snapshot: &Reads) -> bool {
+        false
+    }
+
+    fn is_current(&self, newest: Timestamp, read: Timestamp, snapshot: &Reads) -> bool {
+        if self.rules.exact_validation {
+            newest == read
+        } else {
+            newest.counter() <= snapshot.clock.get(self.me).counter
+        }
+    }
+
+    fn is_phantom(
+        &self,
+        newest: Timestamp,
+        _snapshot: &Reads,
+        seen: impl FnOnce() -> Option<Timestamp>,
+    ) -> bool {
+        newest != Timestamp::ZERO && seen() != Some(newest)
+    }
+
+    fn yes(&mut self, prepare: &Prepare<Vectors>, _standing: Standing<Reads>) -> Ballot {
+        self.ballot(&prepare.snapshot.clock, prepare.txn, !prepare.writes.is_empty())
+    }
+
+    fn enter(&mut self, txn: TxnId, yes: &Ballot, owner: Owner) {
+        let turn = self.turn(txn, &yes.vector);
+        self.last_prepared = self.last_prepared.max(turn.number.counter);
+        self.queue.propose(turn, owner);
+    }
+
+    fn withdraw(&mut self, txn: TxnId, yes: &Ballot, owner: Owner) {
+        self.queue.remove(self.turn(txn, &yes.vector), owner);
+    }
+
+    fn decided(&mut self, txn: TxnId, yes: &Ballot, place: &CommitVector, owner: Owner) {
+        let turn = self.turn(txn, &place.vector);
+        self.last_prepared = self.last_prepared.max(turn.number.counter);
+        self.queue.decide(self.turn(txn, &yes.vector), owner, turn);
+    }
+
+    fn next_ready(&mut self) -> Option<Owner> {
+        let next = if self.rules.family.ordered_queue {
+            self.queue.pop_ready()
+        } else {
+            self.queue.pop_any_ready()
+        };
+        next.map(|(_, owner)| owner)
+    }
+
+    fn applied<'k>(
+        &mut self,
+        place: &CommitVector,
+        keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
+    ) {
+        let keys = keys.map(|(space, key)| (space, key.clone())).collect();
+        self.last_prepared = self.last_prepared.max(place.vector.get(self.me).counter);
+        self.log.add(place.vector.clone(), keys);
+    }
+
+    fn rest(&mut self) {}
+
+    /// Only past an empty queue, and only where nothing is logged. What is in a vector is waited
+    /// for, so it must not be lost with this node's memory: a vote is stable before it is said,
+    /// and a commit in one step would be read before it is.
+    fn yes_alone(&mut self, standing: &Standing<Reads>, logging: bool) -> Option<Ballot> {
+        if logging || !self.queue.is_empty() {
+            return None;
+        }
+        let next = self.last_prepared.max(standing.snapshot.clock.get(self.me).counter);
+        let next = next.saturating_add(2);
+        let by = Number::local(next, self.me).by;
+        Some(self.ballot(&standing.snapshot.clock, by, true))
+    }
+
+    fn applied_alone(&mut self, _place: &CommitVector) {}
+
+    fn decide(_rules: &Rules, votes: &Votes<RepositoryId, Ballot>) -> Decision<CommitVector> {
+        Decision::Commit(CommitVector::from_votes(votes))
+    }
+
+    fn decide_alone(&self, _rules: &Rules, yes: Ballot) -> Decision<CommitVector> {
+        Decision::Commit(CommitVector::from_ballots(&[(self.me, &yes)]))
+    }
+
+    fn version_of(place: &CommitVector) -> Timestamp {
+        place.version()
+    }
+
+    fn known_by(place: &CommitVector) -> Reads {
+        Reads::from_clock(place.vector.clone())
+    }
+
+    fn low(&self) -> Reads {
+        Reads::from_clock(self.low.clone())
+    }
+
+    /// Versions with the number collected last may be of others too, which are not visible to
+    /// everybody yet; so it stops one before.
+    fn collect(&mut self, low: &Reads) -> Timestamp {
+        self.low.join(&low.clock);
+        let to = self.log.collect(&self.low);
+        Timestamp::new(to.counter.saturating_sub(1), RepositoryId(0))
+    }
+
+    fn replay_ceiling(&mut self, _at: Timestamp) {}
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.last_prepared.encode(out);
+        self.log.encode(out);
+    }
+
+    fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
+        self.last_prepared = self.last_prepared.max(u64::decode(input)?);
+        self.log.restore(input)
+    }
+
+    fn can_enter(&self, txn: TxnId, yes: &Ballot, decided: Option<&CommitVector>) -> bool {
+        let proposed = self.turn(txn, &yes.vector);
+        let later = |turn| turn == proposed || turn > proposed && !self.queue.is_taken(turn);
+        !self.queue.is_taken(proposed)
+            && decided.is_none_or(|place| later(self.turn(txn, &place.vector)))
+    }
+}

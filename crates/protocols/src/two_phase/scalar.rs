@@ -1,0 +1,339 @@
+//! Time as one timestamp: SCORe's way, and that of all who build upon it.
+
+use muesli_core::parts::clock::ScalarClock;
+use muesli_core::parts::commit_queue::CommitQueue;
+use muesli_core::parts::locks::{LockWord, Owner};
+use muesli_core::parts::versions::{Handle, Version, Versions};
+use muesli_core::parts::votes::Votes;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::message::{Prepare, Record};
+use super::participant::Context;
+use super::reads::{NotServed, Reading};
+use super::time::Time;
+use super::{Rules, Standing, Variant};
+
+/// A ceiling is raised by so many steps at once, so that it is seldom logged.
+const CEILING_STEPS: u64 = 1 << 20;
+
+/// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
+pub trait Scalar:
+    Variant<
+        Snapshot = Timestamp,
+        Time = ScalarTime,
+        Yes: Copy + From<Timestamp> + Into<Timestamp>,
+        Place: Copy + From<Timestamp> + Into<Timestamp>,
+    >
+{
+    /// Whether a read at `snapshot` must wait for the end of a transaction that read at `held` and
+    /// voted `yes`: it may come to lie inside the snapshot.
+    #[inline]
+    fn blocks(
+        _keeper: &Self::Keeper,
+        _held: Timestamp,
+        yes: Self::Yes,
+        snapshot: Timestamp,
+    ) -> bool {
+        yes.into() <= snapshot
+    }
+
+    /// The vote of a transaction that nothing stands against, proposed at `proposal`.
+    #[inline]
+    fn yes(proposal: Timestamp, _standing: &Standing<Timestamp>) -> Self::Yes {
+        proposal.into()
+    }
+
+    /// What the votes of all decide: the largest proposal is final.
+    fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
+        let proposals = votes.so_far().map(|yes| (*yes).into());
+        Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
+    }
+
+    /// What the vote of a repository decides that nobody else takes part with.
+    #[inline]
+    fn decide_alone(yes: Self::Yes) -> Decision<Self::Place> {
+        let proposal: Timestamp = yes.into();
+        Decision::Commit(proposal.into())
+    }
+
+    /// The version that the writes of a transaction install.
+    #[inline]
+    fn version(place: Self::Place) -> Timestamp {
+        place.into()
+    }
+}
+
+/// The clock and queue of a repository.
+#[derive(Clone, Debug)]
+pub struct ScalarTime {
+    id: RepositoryId,
+    rules: Rules,
+    clock: ScalarClock,
+    /// No snapshot above this may be served before a higher ceiling is stable.
+    ceiling: Timestamp,
+    /// No snapshot below this is served.
+    low: Timestamp,
+    queue: CommitQueue<Owner>,
+}
+
+impl ScalarTime {
+    #[inline]
+    fn at<V: Scalar>(
+        &mut self,
+        snapshot: Timestamp,
+        first: bool,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Timestamp, NotServed> {
+        // A first read is free to begin at the watermark, so it is never too old.
+        let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
+        if !V::SNAPSHOTS {
+            return Ok(at);
+        }
+        if at < self.low {
+            return Err(NotServed::TooOld);
+        }
+        if self.rules.reads_raise {
+            self.clock.serve(at);
+            if at > self.clock.committed() {
+                self.clock.hear(at);
+                if self.queue.is_empty() || !self.rules.catch_up_when_idle {
+                    self.clock.catch_up();
+                }
+            }
+            if cx.settings.logging && at > self.ceiling {
+                self.raise_ceiling(at, cx);
+            }
+        }
+        Ok(at)
+    }
+
+    fn raise_ceiling<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
+        self.ceiling = at.after(CEILING_STEPS, self.id);
+        let at = self.ceiling;
+        cx.log(|| Record::Ceiling { at });
+    }
+}
+
+/// Where versions are looked for in a read at `snapshot`.
+#[inline]
+fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
+    if V::SNAPSHOTS { snapshot } else { Timestamp::MAX }
+}
+
+impl<V: Scalar> Time<V> for ScalarTime {
+    fn new(id: RepositoryId, rules: &V::Rules) -> ScalarTime {
+        ScalarTime {
+            id,
+            rules: V::rules(rules),
+            clock: ScalarClock::new(id),
+            ceiling: Timestamp::ZERO,
+            low: Timestamp::ZERO,
+            queue: CommitQueue::default(),
+        }
+    }
+
+    #[inline]
+    fn committed(&self) -> Timestamp {
+        self.clock.committed()
+    }
+
+    fn newest(&self) -> Timestamp {
+        self.clock.promised()
+    }
+
+    /// An idle repository must follow, or what it tells of itself would hold back everybody's
+    /// garbage collection. It goes by what it committed: after a restart it has promised more than
+    /// others may ever tell.
+    fn hear(&mut self, newest: &Timestamp, cx: &mut Context<'_, V>) {
+        if *newest > self.clock.committed() && self.queue.is_empty() {
+            // Whoever fails to serve what it then has committed needs a ceiling first.
+            let _ = self.at(*newest, true, cx);
+        }
+    }
+
+    #[inline(always)]
+    fn serve(
+        &mut self,
+        reading: &Reading<V>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Timestamp, NotServed> {
+        self.at(reading.snapshot, reading.first, cx)
+    }
+
+    #[inline]
+    fn blocks(
+        &self,
+        keeper: &V::Keeper,
+        (held, yes): (&Timestamp, &V::Yes),
+        snapshot: &Timestamp,
+    ) -> bool {
+        let inside = if self.rules.waits_by_proposal {
+            <V as Scalar>::blocks(keeper, *held, *yes, *snapshot)
+        } else {
+            self.clock.committed() < *snapshot
+        };
+        V::SNAPSHOTS && self.rules.reads_wait && inside
+    }
+
+    #[inline(always)]
+    fn read<'v>(
+        &self,
+        versions: &'v Versions,
+        _space: SpaceId,
+        key: &SmallBytes,
+        snapshot: &Timestamp,
+    ) -> Option<(Handle, LockWord, Version<'v>)> {
+        versions.read(key, seen_at::<V>(*snapshot))
+    }
+
+    #[inline]
+    fn version<'v>(
+        &self,
+        versions: &'v Versions,
+        _space: SpaceId,
+        handle: Handle,
+        snapshot: &Timestamp,
+    ) -> Version<'v> {
+        versions.at(handle, seen_at::<V>(*snapshot))
+    }
+
+    #[inline]
+    fn is_too_old(&self, snapshot: &Timestamp) -> bool {
+        *snapshot < self.low
+    }
+
+    #[inline]
+    fn is_phantom(
+        &self,
+        newest: Timestamp,
+        snapshot: &Timestamp,
+        _seen: impl FnOnce() -> Option<Timestamp>,
+    ) -> bool {
+        newest > *snapshot
+    }
+
+    fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<Timestamp>) -> V::Yes {
+        // Reads raised the clock when they were served; a blind write was never here before.
+        if self.rules.reads_raise {
+            self.clock.promise(prepare.snapshot);
+        }
+        <V as Scalar>::yes(self.clock.propose(), &standing)
+    }
+
+    fn enter(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
+        self.clock.promise((*yes).into());
+        self.queue.propose((*yes).into(), owner);
+    }
+
+    fn withdraw(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
+        self.queue.remove((*yes).into(), owner);
+    }
+
+    fn decided(&mut self, _txn: TxnId, yes: &V::Yes, place: &V::Place, owner: Owner) {
+        let at = (*place).into();
+        self.clock.promise(at);
+        self.queue.decide((*yes).into(), owner, at);
+    }
+
+    fn next_ready(&mut self) -> Option<Owner> {
+        let next = if self.rules.ordered_queue {
+            self.queue.pop_ready()
+        } else {
+            self.queue.pop_any_ready()
+        };
+        next.map(|(_, owner)| owner)
+    }
+
+    #[inline]
+    fn applied<'k>(
+        &mut self,
+        place: &V::Place,
+        _keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
+    ) {
+        self.clock.apply((*place).into());
+    }
+
+    #[inline]
+    fn rest(&mut self) {
+        if self.queue.is_empty() || !self.rules.catch_up_when_idle {
+            self.clock.catch_up();
+        }
+    }
+
+    /// It goes below whatever is queued if there is room, and past it if not: what is queued
+    /// shares no key with it, and may come to lie before it, because whoever reads a queued
+    /// transaction's key at a later snapshot waits for that transaction, whatever was applied
+    /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
+    #[inline(always)]
+    fn yes_alone(&mut self, standing: &Standing<Timestamp>, _logging: bool) -> Option<V::Yes> {
+        self.clock.serve(standing.snapshot);
+        let at = match self.clock.room_below(self.queue.first()) {
+            Some(at) => at,
+            None if self.rules.waits_by_proposal => self.clock.step_past(),
+            None => return None,
+        };
+        Some(<V as Scalar>::yes(at, standing))
+    }
+
+    #[inline]
+    fn applied_alone(&mut self, place: &V::Place) {
+        self.low = self.low.max(V::version(*place));
+    }
+
+    fn decide(_rules: &V::Rules, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place> {
+        <V as Scalar>::decide(votes)
+    }
+
+    #[inline]
+    fn decide_alone(&self, _rules: &V::Rules, yes: V::Yes) -> Decision<V::Place> {
+        <V as Scalar>::decide_alone(yes)
+    }
+
+    #[inline]
+    fn version_of(place: &V::Place) -> Timestamp {
+        V::version(*place)
+    }
+
+    fn known_by(place: &V::Place) -> Timestamp {
+        (*place).into()
+    }
+
+    fn low(&self) -> Timestamp {
+        self.low
+    }
+
+    fn collect(&mut self, low: &Timestamp) -> Timestamp {
+        self.low = self.low.max(*low);
+        self.low
+    }
+
+    fn replay_ceiling(&mut self, at: Timestamp) {
+        self.ceiling = self.ceiling.max(at);
+        self.clock.serve(at);
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let known = self.clock.known();
+        known.iter().chain([&self.ceiling]).for_each(|at| at.encode(out));
+    }
+
+    fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
+        let mut known = [Timestamp::ZERO; 4];
+        for at in &mut known {
+            *at = Timestamp::decode(input)?;
+        }
+        let ceiling = Timestamp::decode(input)?;
+        self.clock.learn(known);
+        // Snapshots up to it may have been served since.
+        self.clock.serve(ceiling);
+        self.ceiling = self.ceiling.max(ceiling);
+        Ok(())
+    }
+
+    fn can_enter(&self, _txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool {
+        let proposed: Timestamp = (*yes).into();
+        let later = |at: Timestamp| at == proposed || at > proposed && !self.queue.is_taken(at);
+        !self.queue.is_taken(proposed) && decided.is_none_or(|place| later((*place).into()))
+    }
+}

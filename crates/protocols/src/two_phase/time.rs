@@ -1,0 +1,169 @@
+//! How a repository tells time: what a read sees, what a vote proposes, whose turn it is.
+//!
+//! The machines of the family lock, vote, decide and finish in the same way whether a snapshot is
+//! a timestamp or a vector of them. What they must know of time they ask a [`Time`]: it serves
+//! reads at a [`Snapshot`], makes proposals, keeps the commit queue, and says from the votes where
+//! a transaction lies.
+
+use std::fmt::Debug;
+
+use muesli_core::parts::locks::{LockWord, Owner};
+use muesli_core::parts::versions::{Handle, Version, Versions};
+use muesli_core::parts::votes::Votes;
+use muesli_core::parts::watermark::Bound;
+use muesli_core::wire::{Reader, WireError};
+use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::message::Prepare;
+use super::participant::Context;
+use super::reads::{NotServed, Reading};
+use super::variant::Told;
+use super::{Standing, Variant};
+
+/// What a transaction reads at, and what bounds it.
+pub trait Snapshot: Bound + Told {
+    /// The least one of a session that was told of a commit at `floor`.
+    fn from_floor(floor: Timestamp) -> Self;
+    /// A repository has answered at `at`.
+    fn learn(&mut self, at: &Self);
+    /// Whether a read at `repository` leaves it as it is, so that others need not wait for it.
+    fn is_fixed_at(&self, repository: RepositoryId) -> bool;
+    /// Its place among the timestamps of commits, as clients are told.
+    fn at(&self) -> Timestamp;
+}
+
+impl Snapshot for Timestamp {
+    #[inline]
+    fn from_floor(floor: Timestamp) -> Timestamp {
+        floor
+    }
+
+    #[inline]
+    fn learn(&mut self, _at: &Timestamp) {}
+
+    #[inline]
+    fn is_fixed_at(&self, _repository: RepositoryId) -> bool {
+        true
+    }
+
+    #[inline]
+    fn at(&self) -> Timestamp {
+        *self
+    }
+}
+
+/// The clock of a repository, with its commit queue.
+pub trait Time<V: Variant>: Clone + Debug {
+    /// That of an empty repository.
+    fn new(id: RepositoryId, rules: &V::Rules) -> Self;
+
+    /// Up to where transactions were applied here.
+    fn committed(&self) -> V::Snapshot;
+    /// The largest that was served, proposed or decided here.
+    fn newest(&self) -> V::Snapshot;
+    /// Somebody knows of this.
+    fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>);
+
+    /// The snapshot of a read that is served now. This comes before any lock is looked at, and in
+    /// one step with it.
+    ///
+    /// # Errors
+    /// It cannot be served, or not yet.
+    fn serve(
+        &mut self,
+        reading: &Reading<V>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<V::Snapshot, NotServed>;
+    /// Whether a read at `snapshot` must wait for the end of a transaction that holds a lock, by
+    /// what that one read at and voted.
+    fn blocks(
+        &self,
+        keeper: &V::Keeper,
+        holder: (&V::Snapshot, &V::Yes),
+        snapshot: &V::Snapshot,
+    ) -> bool;
+    /// A key as a read at `snapshot` sees it.
+    fn read<'v>(
+        &self,
+        versions: &'v Versions,
+        space: SpaceId,
+        key: &SmallBytes,
+        snapshot: &V::Snapshot,
+    ) -> Option<(Handle, LockWord, Version<'v>)>;
+    /// A key of a range as a read at `snapshot` sees it.
+    fn version<'v>(
+        &self,
+        versions: &'v Versions,
+        space: SpaceId,
+        handle: Handle,
+        snapshot: &V::Snapshot,
+    ) -> Version<'v>;
+
+    /// Whether what proves a read at `snapshot` stale may be gone.
+    fn is_too_old(&self, snapshot: &V::Snapshot) -> bool;
+    /// Whether a version that was read counts as the newest, which `newest` is.
+    #[inline]
+    fn is_current(&self, newest: Timestamp, read: Timestamp, snapshot: &V::Snapshot) -> bool {
+        let _ = snapshot;
+        newest == read
+    }
+    /// Whether a scan at `snapshot` that saw `seen` of a key has missed its newest version.
+    fn is_phantom(
+        &self,
+        newest: Timestamp,
+        snapshot: &V::Snapshot,
+        seen: impl FnOnce() -> Option<Timestamp>,
+    ) -> bool;
+
+    /// The vote of a transaction that nothing stands against.
+    fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<V::Snapshot>) -> V::Yes;
+    /// A transaction that voted enters the queue.
+    fn enter(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
+    /// It aborted.
+    fn withdraw(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
+    /// It will commit: its place in the queue is final.
+    fn decided(&mut self, txn: TxnId, yes: &V::Yes, place: &V::Place, owner: Owner);
+    /// The transaction whose turn it is, taken out of the queue.
+    fn next_ready(&mut self) -> Option<Owner>;
+    /// A transaction that wrote these keys was applied.
+    fn applied<'k>(
+        &mut self,
+        place: &V::Place,
+        keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
+    );
+    /// What could be applied was.
+    fn rest(&mut self);
+
+    /// The vote of a transaction that takes part here alone, and commits in this step; `None` if
+    /// it must take its turn.
+    fn yes_alone(&mut self, standing: &Standing<V::Snapshot>, logging: bool) -> Option<V::Yes>;
+    /// It was applied, and no other transaction was under way: nobody reads what it replaced.
+    fn applied_alone(&mut self, place: &V::Place);
+
+    /// What the votes of all decide.
+    fn decide(rules: &V::Rules, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place>;
+    /// What the vote of a repository decides that nobody else takes part with.
+    fn decide_alone(&self, rules: &V::Rules, yes: V::Yes) -> Decision<V::Place>;
+    /// The version that the writes of a transaction install.
+    fn version_of(place: &V::Place) -> Timestamp;
+    /// Everything up to this was committed as somebody knows of a transaction at `place`.
+    fn known_by(place: &V::Place) -> V::Snapshot;
+
+    /// No snapshot below this is served.
+    fn low(&self) -> V::Snapshot;
+    /// Nobody reads below `low` any more; the version below which none is needed.
+    fn collect(&mut self, low: &V::Snapshot) -> Timestamp;
+    /// The log says that nothing above `at` was served before the next such record.
+    fn replay_ceiling(&mut self, at: Timestamp);
+
+    /// Appends what a checkpoint must have of this moment, beside the queue.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Takes over what another one of this repository [appended](Self::encode).
+    ///
+    /// # Errors
+    /// The bytes are no such thing.
+    fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError>;
+    /// Whether a transaction may stand in the queue with this vote, and at this place if it is
+    /// decided: bytes from outside may say anything.
+    fn can_enter(&self, txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool;
+}

@@ -1,0 +1,105 @@
+//! GMU in small scopes: every interleaving, with its rules and without them.
+
+mod exploration;
+mod judge;
+
+use std::io::Write;
+
+use Do::{Get, Put, ReadOnly, Scan};
+use exploration::{Do, Fault, Found, Program, Scope, explore};
+use muesli_check::Level;
+use muesli_protocols::gmu::{Rules, Vectors};
+
+type GmuScope = Scope<Vectors>;
+
+/// Key a… lives at node 0, b… at node 1, c… at node 2.
+const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
+const CHANGE_BC_AT_1: Program = (1, &[Get("b"), Get("c"), Put("b"), Put("c")]);
+const WRITE_AB_AT_0: Program = (0, &[Put("a"), Put("b")]);
+const WRITE_AB_AT_2: Program = (2, &[Put("a"), Put("b")]);
+const WRITE_A_AT_0: Program = (0, &[Put("a")]);
+const WRITE_B_AT_1: Program = (1, &[Put("b")]);
+const SKEW_A_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a")]);
+const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
+const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
+const READ_BA_AT_2: Program = (2, &[ReadOnly, Get("b"), Get("a")]);
+const READ_AB_AT_1: Program = (1, &[ReadOnly, Get("a"), Get("b")]);
+const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
+const SCAN_AB_WRITE_A_AT_1: Program = (1, &[Scan("a", "c"), Put("a1")]);
+
+const LIMIT: usize = 300_000;
+
+fn eus(programs: &[Program]) -> GmuScope {
+    Scope { level: Level::Eus, ..Scope::of(programs) }
+}
+
+fn hold(name: &str, scopes: &[GmuScope]) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
+    let mut golden = goldenfile::Mint::new(folder);
+    let mut file = golden.new_goldenfile(format!("gmu_{name}.txt")).expect("a writable folder");
+    for scope in scopes {
+        let Found { states, outcomes, violation } = explore(scope, LIMIT);
+        assert_eq!(violation, None);
+        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
+        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
+        for (outcome, ends) in outcomes {
+            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
+        }
+    }
+}
+
+fn breaks(change: impl Fn(&mut Rules), scope: &GmuScope) {
+    let mut scope = scope.clone();
+    change(&mut scope.rules);
+    let found = explore(&scope, LIMIT);
+    assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
+}
+
+#[test]
+fn updates_and_readers() {
+    let scopes = [
+        eus(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1]),
+        eus(&[SKEW_A_AT_0, SKEW_B_AT_1]),
+        eus(&[WRITE_AB_AT_0, SKEW_B_AT_1]),
+        eus(&[WRITE_AB_AT_0, READ_AB_AT_2]),
+        eus(&[WRITE_AB_AT_0, READ_BA_AT_2]),
+        eus(&[WRITE_AB_AT_2, READ_AB_AT_1]),
+        eus(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1, READ_AB_AT_2]),
+        eus(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_BA_AT_2]),
+        eus(&[WRITE_AB_AT_0, WRITE_AB_AT_2, READ_AB_AT_1]),
+        eus(&[WRITE_AB_AT_0, SCAN_AB_AT_2]),
+        eus(&[WRITE_AB_AT_0, SCAN_AB_WRITE_A_AT_1]),
+    ];
+    hold("updates_and_readers", &scopes);
+}
+
+#[test]
+fn two_replicas() {
+    let of = |programs: &[Program]| GmuScope { replicas: 2, ..eus(programs) };
+    hold("two_replicas", &[of(&[WRITE_A_AT_0, READ_AB_AT_2]), of(&[WRITE_A_AT_0, SKEW_B_AT_1])]);
+}
+
+#[test]
+fn one_fault() {
+    let with = |fault| GmuScope { fault: Some(fault), ..eus(&[WRITE_AB_AT_0, READ_BA_AT_2]) };
+    hold("one_fault", &[Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat].map(with));
+}
+
+#[test]
+fn two_readers_may_see_two_orders() {
+    let programs = [WRITE_A_AT_0, WRITE_B_AT_1, READ_AB_AT_2, READ_BA_AT_2];
+    hold("two_orders", &[eus(&programs)]);
+    let serial: GmuScope = Scope::of(&programs);
+    assert!(explore(&serial, LIMIT).violation.is_some(), "it is not serializable");
+}
+
+#[test]
+fn without_the_wait() {
+    breaks(|rules| rules.reads_wait = false, &eus(&[WRITE_AB_AT_0, READ_AB_AT_2]));
+    breaks(|rules| rules.local_reads_wait = false, &eus(&[WRITE_AB_AT_2, READ_AB_AT_1]));
+}
+
+#[test]
+fn without_validation() {
+    breaks(|rules| rules.family.validate = false, &eus(&[SKEW_A_AT_0, SKEW_B_AT_1]));
+}
