@@ -152,7 +152,8 @@ impl TortureOptions {
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
         format!(
-            "muesli torture --minutes 0.5 --seed {seed} --faults {} --nodes {} --protocol {}{memory}",
+            "muesli torture --minutes 0.5 --seed {seed} --faults {} --nodes {} \
+             --protocol {}{memory}",
             faults.join(","),
             self.nodes,
             self.protocol
