@@ -124,8 +124,8 @@ pub const KEYS: &[Key] = &[
         name: "checkpoint_bytes",
         value: "BYTES",
         default: "268435456",
-        help: "When the log has grown by this, and by the size of the last checkpoint, the next one \
-               is written beside the running server, and the log cut before it; 0 never",
+        help: "When the log has grown by this, and by the size of the last checkpoint, the next \
+               one is written beside the running server, and the log cut before it; 0 never",
         set: |config, text| put(&mut config.server.checkpoint_bytes, number(text, 0, 1 << 40)?),
     },
     Key {
