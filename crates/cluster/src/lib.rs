@@ -22,9 +22,8 @@
 //! # Rooms
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
-//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`], `checkpoints`:
-//! what survives. [`server`],
-//! [`process`] and [`client`] put them together.
+//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`],
+//! `checkpoints`: what survives. [`server`], [`process`] and [`client`] put them together.
 
 mod checkpoints;
 pub mod client;

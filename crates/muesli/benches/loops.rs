@@ -1,8 +1,8 @@
 //! Several loops, and clients on other threads.
 //!
-//! `cargo bench -p muesli --bench loops`, or with `-- crossing` or `-- outside` one part of it. Rates are wall-clock transfers a second over all loops,
-//! medians of several rounds, with the smallest and the largest; ratios are to the row before that
-//! is named in the row.
+//! `cargo bench -p muesli --bench loops`, or with `-- crossing` or `-- outside` one part of it.
+//! Rates are wall-clock transfers a second over all loops, medians of several rounds, with the
+//! smallest and the largest; ratios are to the row before that is named in the row.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

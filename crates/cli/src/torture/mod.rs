@@ -151,12 +151,11 @@ impl TortureOptions {
         let name = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
+        let faults = faults.join(",");
+        let TortureOptions { nodes, protocol, .. } = self;
         format!(
-            "muesli torture --minutes 0.5 --seed {seed} --faults {} --nodes {} \
-             --protocol {}{memory}",
-            faults.join(","),
-            self.nodes,
-            self.protocol
+            "muesli torture --minutes 0.5 --seed {seed} --faults {faults} --nodes {nodes} \
+             --protocol {protocol}{memory}"
         )
     }
 }
