@@ -458,7 +458,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 | Message::Resync(_),
                 None,
             )
-            | (Message::AskPlacement | Message::Placement { .. }, _) => {} // From no member: whoever sent it here is mistaken.
+            // From no member, or for coordinators: whoever sent it here is mistaken.
+            | (Message::AskPlacement | Message::Placement { .. }, _) => {}
         }
         self.turn(cx);
     }

@@ -166,9 +166,10 @@ mod tests {
         ) {
             let entries: Vec<_> = entries.iter().map(|it| Entry(SmallBytes::new(it))).collect();
             let image = Image { covers: 7, pieces: entries.clone(), then: Vec::new() };
-            let promise = Ballot { number: 3, member: 2 };
+            let (since, promise) = (9, Ballot { number: 3, member: 2 });
+            let accepted = promise;
             let standing =
-                Standing { since: 9, promise, accepted: promise, decided, compacted, image, entries };
+                Standing { since, promise, accepted, decided, compacted, image, entries };
             let record = Record(vec![Change::Adopted(standing), Change::Decided(4)]);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
