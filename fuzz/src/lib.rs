@@ -12,7 +12,7 @@ use muesli_core::{Catalog, NodeId, Protocol, SpaceOptions, Wire};
 use muesli_log::{MemoryDisk, Options, Replay, Sequence};
 use muesli_protocols::{Choice, NAMES, choose};
 
-#[path = "../../crates/cli/src/config.rs"]
+#[path = "../../crates/cli/src/config/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod configuration;
 

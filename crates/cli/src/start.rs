@@ -48,6 +48,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let given = |key: &'static str| Some((key, matches.get_one::<String>(key)?.clone()));
     let options: BTreeMap<_, _> = KEYS.iter().filter_map(|key| given(key.name)).collect();
     let file = matches.get_one::<PathBuf>("config");
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    Config::check_variables(names)?;
     let variable = |name: &str| std::env::var(name).ok();
     let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;

@@ -97,6 +97,8 @@ pub struct Catalog {
     pub epoch: u64,
     /// Home of each repository, by its number.
     pub homes: Arc<[NodeId]>,
+    /// In which epoch each repository came to its home; 0 for those that are where they began.
+    pub since: Arc<[u64]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
     /// Whether others than those, whose names are not known beforehand, run transactions too.
@@ -126,11 +128,32 @@ impl Catalog {
         Ok(Catalog {
             epoch: 1,
             homes: homes.into(),
+            since: vec![0; repositories].into(),
             coordinators: coordinators.into(),
             visiting_coordinators: false,
             replicas: replicas as u16,
             spaces: Vec::new(),
         })
+    }
+
+    /// This catalog with repositories placed as somebody says who knows a newer epoch: for each its
+    /// home, and since which epoch. `None`: it is not newer, or of other repositories.
+    pub fn placed(&self, epoch: u64, homes: &[(NodeId, u64)]) -> Option<Catalog> {
+        let fits = epoch > self.epoch && homes.len() == self.repositories();
+        let (nodes, since): (Vec<_>, Vec<_>) = homes.iter().copied().unzip();
+        fits.then(|| Catalog { epoch, homes: nodes.into(), since: since.into(), ..self.clone() })
+    }
+
+    /// This catalog with one repository on another node from the next epoch on.
+    pub fn moved(&self, repository: RepositoryId, to: NodeId) -> Catalog {
+        let mut next = self.clone();
+        next.epoch += 1;
+        let (at, epoch) = (usize::from(repository.0), next.epoch);
+        let with = |place: usize| if place == at { to } else { self.homes[place] };
+        next.homes = (0..self.repositories()).map(with).collect();
+        let with = |place: usize| if place == at { epoch } else { self.since[place] };
+        next.since = (0..self.repositories()).map(with).collect();
+        next
     }
 
     /// This catalog of a database whose clients coordinate their own transactions, come and go.
@@ -271,6 +294,18 @@ mod tests {
         let splits = Rule::Range(vec!["b".into(), "a".into()]);
         let options = SpaceOptions { rule: splits, ..SpaceOptions::default() };
         assert!(catalog(4, 1).with_space("s", options).is_err());
+    }
+
+    #[test]
+    fn whoever_is_told_of_a_move_has_the_same_catalog() {
+        let before = catalog(3, 1);
+        let after = before.moved(RepositoryId(1), NodeId(7));
+        assert_eq!((after.home(RepositoryId(1)), after.since[1]), (NodeId(7), after.epoch));
+        assert_eq!(after.home(RepositoryId(2)), NodeId(2));
+        let homes: Vec<_> = after.homes.iter().copied().zip(after.since.iter().copied()).collect();
+        assert_eq!(before.placed(after.epoch, &homes), Some(after.clone()));
+        assert_eq!(after.placed(after.epoch, &homes), None);
+        assert_eq!(before.placed(after.epoch, &homes[1..]), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! The book's page on the contract shows how each family of protocols is expressed in it.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
@@ -251,6 +252,10 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// The placement has changed, as this coordinator was told: once, the catalog to go by.
+    fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
+        None
+    }
     /// What has become of a transaction whose client was told [`Failure::Unknown`]. A protocol
     /// that never says so need not offer it.
     fn outcome(&self, txn: TxnId) -> Outcome {
@@ -279,6 +284,10 @@ pub trait Participant<P: Protocol>: Debug {
     /// Called once, before anything else, and again after the last [`replay`](Self::replay): sets
     /// the timers that the role lives by.
     fn start(&mut self, cx: &mut Context<'_, P>);
+    /// Repositories have moved; this one has come, is gone, or stays, as the catalog says.
+    fn placed(&mut self, cx: &mut Context<'_, P>) {
+        let _ = cx;
+    }
     /// A message for this repository.
     fn receive(&mut self, from: Address, message: P::Message, cx: &mut Context<'_, P>);
     /// A timer that this participant set.

@@ -24,6 +24,7 @@ pub struct Node<P: Protocol> {
     id: NodeId,
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
+    rules: P::Rules,
     coordinator: P::Coordinator,
     participants: Vec<(RepositoryId, P::Participant)>,
 }
@@ -69,7 +70,7 @@ impl<P: Protocol> Node<P> {
             .map(|repository| (repository, P::Participant::new(repository, &settings, rules)))
             .collect();
         let coordinator = P::Coordinator::new(id, incarnation, rules);
-        Node { id, catalog, settings, coordinator, participants }
+        Node { id, catalog, settings, rules: rules.clone(), coordinator, participants }
     }
 
     /// Who this is.
@@ -159,6 +160,29 @@ impl<P: Protocol> Node<P> {
         if catalog.epoch > self.catalog.epoch {
             self.catalog = catalog;
         }
+    }
+
+    /// A newer catalog in which repositories may live elsewhere. Those that come here begin empty;
+    /// those that go stay for as long as the node lives, so that they can say where they went. A
+    /// driver keeps the newest catalog that its node [goes by](Self::catalog), before anything that
+    /// the node says under it leaves, and begins the node's next life with it.
+    pub fn place(&mut self, catalog: Arc<Catalog>, effects: &mut Effects<P>) {
+        if catalog.epoch <= self.catalog.epoch {
+            return;
+        }
+        self.catalog = catalog;
+        for (repository, participant) in &mut self.participants {
+            participant.placed(&mut context!(self, Role::Repository(*repository), effects));
+        }
+        for repository in (0..self.catalog.repositories() as u16).map(RepositoryId) {
+            let is_known = self.participants.iter().any(|(id, _)| *id == repository);
+            if !is_known && self.catalog.home(repository) == self.id {
+                let mut new = P::Participant::new(repository, &self.settings, &self.rules);
+                new.start(&mut context!(self, Role::Repository(repository), effects));
+                self.participants.push((repository, new));
+            }
+        }
+        self.participants.sort_by_key(|(id, _)| *id);
     }
 
     /// The catalog this node goes by.
@@ -257,6 +281,11 @@ impl<P: Protocol> Node<P> {
         let before = effects.list.len();
         self.deliver_one(envelope, effects);
         self.deliver_local(effects, before);
+        if let Some(catalog) = self.coordinator.newer_catalog() {
+            let before = effects.list.len();
+            self.place(catalog, effects);
+            self.deliver_local(effects, before);
+        }
     }
 
     /// A timer that one of the roles set.

@@ -1,11 +1,13 @@
 //! The coordinator of a grouped protocol: that of the protocol inside, with a guess of who leads.
 
+use std::sync::Arc;
+
 use muesli_core::{
-    Address, Committed, Coordinator, Effect, Failure, Here, LogPosition, NodeId, Protocol,
-    Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Address, Catalog, Committed, Coordinator, Effect, Failure, Here, LogPosition, NodeId, Outcome,
+    Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
-use crate::inside::{Context, InnerContext, Inside};
+use crate::inside::{Context, InnerContext, Inside, send_now};
 use crate::layout;
 use crate::protocol::{Grouped, Message, Rules};
 
@@ -16,6 +18,7 @@ pub struct Front<P: Protocol> {
     inner: P::Coordinator,
     inside: Inside<P>,
     size: u16,
+    newer: Option<Arc<Catalog>>,
 }
 
 impl<P: Protocol> Front<P> {
@@ -41,10 +44,21 @@ impl<P: Protocol> Front<P> {
     }
 }
 
+impl<P: Protocol> Front<P> {
+    /// A node goes by the catalog of this epoch: whoever is behind is told.
+    fn compare_epochs(&self, whom: Address, epoch: u64, cx: &mut Context<'_, P>) {
+        if epoch > cx.catalog.epoch {
+            send_now(Address::coordinator(whom.node), Message::AskPlacement, cx);
+        } else if epoch < cx.catalog.epoch {
+            tell_placement(whom, cx);
+        }
+    }
+}
+
 impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &rules.inner);
-        Front { inner, inside: Inside::new(rules.size), size: rules.size }
+        Front { inner, inside: Inside::new(rules.size), size: rules.size, newer: None }
     }
 
     fn begin(
@@ -114,7 +128,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn receive(
         &mut self,
-        _: Address,
+        sender: Address,
         message: Message<P::Message>,
         _: Here<'_, Grouped<P>>,
         cx: &mut Context<'_, P>,
@@ -125,16 +139,22 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
                     self.run(cx, |inner, here, cx| inner.receive(from, message, here, cx));
                 }
             }
-            Message::Leads { group, member, ballot } => {
+            Message::Leads { group, member, ballot, epoch } => {
                 if group < layout::groups(cx.catalog, self.size) {
                     self.inside.hear_leader(group, member, ballot);
                 }
+                self.compare_epochs(sender, epoch, cx);
+            }
+            Message::AskPlacement => tell_placement(sender, cx),
+            Message::Placement { epoch, homes } => {
+                self.newer = cx.catalog.placed(epoch, &homes).map(Arc::new);
             }
             Message::Consensus(_)
             | Message::Confirm { .. }
             | Message::Confirmed { .. }
             | Message::Ask
             | Message::Standing(_)
+            | Message::Settled
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
         }
     }
@@ -150,4 +170,20 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn unfinished(&self) -> usize {
         self.inner.unfinished()
     }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.inner.outcome(txn)
+    }
+
+    fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
+        self.newer.take()
+    }
+}
+
+/// Tells a node where the members are.
+fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
+    let Catalog { epoch, homes, since, .. } = cx.catalog;
+    let homes = homes.iter().copied().zip(since.iter().copied()).collect();
+    let placement = Message::Placement { epoch: *epoch, homes };
+    send_now(Address::coordinator(whom.node), placement, cx);
 }

@@ -36,6 +36,8 @@ pub struct Image {
 /// All that a member knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// In which epoch the member came to the node whose memory this is.
+    pub since: u64,
     /// It follows nobody with a smaller ballot.
     pub promise: Ballot,
     /// Whose entries it has.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use muesli_core::{Address, Catalog, Isolation, Protocol, Wire};
+use muesli_core::{Address, Catalog, Isolation, NodeId, Protocol, Wire};
 
 use crate::front::Front;
 use crate::ledger::{Change, Standing};
@@ -34,6 +34,8 @@ pub struct Rules<R> {
     pub replays_all: bool,
     /// A member without memory asks the others before it votes.
     pub asks_before_voting: bool,
+    /// Members that moved away stop, and nobody listens to them there any more.
+    pub keeps_to_placement: bool,
     /// After so many decided entries a member takes a checkpoint and drops them.
     pub compact_every: u64,
 }
@@ -47,6 +49,7 @@ impl<R: Default> Default for Rules<R> {
             confirms_answers: true,
             decides_first: true,
             replays_all: true,
+            keeps_to_placement: true,
             asks_before_voting: true,
             compact_every: 10_000,
         }
@@ -98,11 +101,24 @@ pub enum Message<M> {
         member: u16,
         /// Its ballot: larger ones are believed.
         ballot: Ballot,
+        /// The epoch of the catalog that its node goes by.
+        epoch: u64,
+    },
+    /// Coordinator to coordinator: you know a newer catalog than I.
+    AskPlacement,
+    /// The answer, and what whoever seems not to know it is told.
+    Placement {
+        /// The catalog's epoch.
+        epoch: u64,
+        /// For each member its home, and since which epoch.
+        homes: Vec<(NodeId, u64)>,
     },
     /// A member without memory to the others: what do you know?
     Ask,
     /// The answer.
     Standing(Box<Standing>),
+    /// Member to itself, once what it learned as it came is stable: it will not forget its stay.
+    Settled,
     /// Leader to member: messages were lost; ask me for what is missing.
     Resync(Ballot),
 }
@@ -126,7 +142,8 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Consensus(bytes) => 8 + bytes.len(),
             Message::Standing(standing) => 8 + standing.bytes(),
             Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
-            Message::Ask | Message::Resync(_) => 16,
+            Message::Ask | Message::AskPlacement | Message::Settled | Message::Resync(_) => 16,
+            Message::Placement { homes, .. } => 16 + 12 * homes.len(),
         }
     }
 
@@ -144,6 +161,9 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Confirmed { .. } => "Confirmed",
             Message::Leads { .. } => "Leads",
             Message::Ask => "AskMember",
+            Message::AskPlacement => "AskPlacement",
+            Message::Settled => "Settled",
+            Message::Placement { .. } => "Placement",
             Message::Standing(_) => "Standing",
             Message::Resync(_) => "Resync",
         }
@@ -158,8 +178,11 @@ impl<P: Protocol> Protocol for Grouped<P> {
             | Message::Confirm { .. }
             | Message::Confirmed { .. }
             | Message::Ask
+            | Message::AskPlacement
+            | Message::Settled
             | Message::Standing(_)
             | Message::Resync(_) => true,
+            Message::Placement { homes, .. } => homes.len() == catalog.repositories(),
         }
     }
 }

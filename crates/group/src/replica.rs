@@ -1,5 +1,7 @@
 //! A member of a group: it keeps the group's log, and runs or replays the participant.
 
+mod stay;
+
 use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
@@ -54,6 +56,23 @@ pub struct Replica<P: Protocol> {
     ticks: u64,
     /// When a leader was last heard of.
     heard: Option<u64>,
+    /// It lives on another node now.
+    away: bool,
+    /// Whether its memory of being here is stable.
+    settled: Settled,
+}
+
+/// How far the memory of a stay has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    /// There is none.
+    No,
+    /// It is to be logged.
+    Soon,
+    /// It is logged, and the member will be told when it is stable.
+    Logged,
+    /// It is stable.
+    Yes,
 }
 
 impl<P: Protocol> fmt::Debug for Replica<P> {
@@ -67,6 +86,12 @@ impl<P: Protocol> Replica<P> {
     /// Whether it leads, and answers.
     pub fn leads(&self) -> bool {
         self.leading.is_some()
+    }
+
+    /// Whether it lives here, votes, and will remember so: no other member of its group may be
+    /// moved before.
+    pub fn takes_part(&self) -> bool {
+        self.settled == Settled::Yes
     }
 
     /// What it knows.
@@ -87,13 +112,6 @@ impl<P: Protocol> Replica<P> {
         layout::address(cx.catalog, self.group, place, self.rules.size)
     }
 
-    /// Which other member of the group has this address.
-    fn member_at(&self, from: Address) -> Option<u16> {
-        let Role::Repository(repository) = from.role else { return None };
-        let (group, place) = layout::place(repository, self.rules.size);
-        (group == self.group && place != self.place).then_some(place)
-    }
-
     fn new_participant(&self) -> P::Participant {
         let id = RepositoryId(self.group);
         P::Participant::new(id, &self.settings, &self.rules.inner)
@@ -109,7 +127,8 @@ impl<P: Protocol> Replica<P> {
             return self.step(cx, |inner, cx| inner.receive(from, message, cx));
         }
         let leader = self.inside.leader(self.group);
-        if hops < HOPS_MAX && leader.is_some_and(|leader| leader != self.place) {
+        let elsewhere = |leader| leader != self.place || !self.is_home(cx);
+        if hops < HOPS_MAX && leader.is_some_and(elsewhere) {
             let to = Address { node: cx.me.node, role: self.role() };
             self.inside.pass_on(from, to, hops + 1, message, cx);
         }
@@ -166,6 +185,10 @@ impl<P: Protocol> Replica<P> {
             } else {
                 cx.log(|| Record(changes));
             }
+        }
+        if self.settled == Settled::Soon {
+            self.settled = Settled::Logged;
+            cx.send(cx.me, Message::Settled);
         }
         let Some(consensus) = &mut self.consensus else { return };
         let outgoing = consensus.outgoing();
@@ -277,7 +300,7 @@ impl<P: Protocol> Replica<P> {
         let Some(leading) = &self.leading else { return };
         let (group, member, ballot) = (self.group, self.place, leading.ballot);
         self.inside.hear_leader(group, member, ballot);
-        let message = Message::Leads { group, member, ballot };
+        let message = Message::Leads { group, member, ballot, epoch: cx.catalog.epoch };
         for &node in cx.catalog.coordinators.iter() {
             send_now(Address::coordinator(node), message.clone(), cx);
         }
@@ -292,6 +315,9 @@ impl<P: Protocol> Replica<P> {
     fn on_tick(&mut self, cx: &mut Context<'_, P>) {
         cx.set_timer(TICK_TIMER, TICK);
         self.ticks += 1;
+        if !self.is_home(cx) {
+            return;
+        }
         let Some(consensus) = &mut self.consensus else {
             if self.ticks.is_multiple_of(ASK_TICKS) {
                 self.tell_others(&Message::Ask, cx);
@@ -338,27 +364,6 @@ impl<P: Protocol> Replica<P> {
             }
         }
     }
-
-    /// Another member has told what it knows.
-    fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
-        if self.consensus.is_some() {
-            return;
-        }
-        let others = usize::from(self.rules.size) - 1;
-        if let Some(adopted) = self.joining.answer(member, standing, others) {
-            if adopted != Standing::default() {
-                self.ledger.make(vec![Change::Adopted(adopted)]);
-            }
-            self.begin(cx);
-        }
-    }
-
-    /// Takes part from now on.
-    fn begin(&mut self, cx: &mut Context<'_, P>) {
-        let ledger = self.ledger.clone();
-        self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
-        self.replay_decided(cx);
-    }
 }
 
 impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
@@ -380,30 +385,39 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             compacting: None,
             ticks: 0,
             heard: None,
+            away: false,
+            settled: Settled::No,
         }
     }
 
     fn start(&mut self, cx: &mut Context<'_, P>) {
         cx.set_timer(TICK_TIMER, TICK);
-        let remembers = self.ledger.look(|standing| *standing != Standing::default());
-        if remembers || !self.rules.asks_before_voting {
-            self.begin(cx);
-        } else {
-            self.tell_others(&Message::Ask, cx);
+        if self.is_home(cx) {
+            self.take_place(cx);
         }
         self.turn(cx);
     }
 
+    fn placed(&mut self, cx: &mut Context<'_, P>) {
+        self.come_or_go(cx);
+        self.turn(cx);
+    }
+
     fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
-        let member = self.member_at(from);
+        let member = self.member_at(from, cx);
         match (message, member) {
             (Message::Inside { from, hops, message }, _) => {
                 self.on_inside(from, hops, message, cx);
             }
-            (Message::Leads { group, member, ballot }, _) => {
+            (Message::Leads { group, member, ballot, .. }, _) => {
                 self.inside.hear_leader(group, member, ballot);
                 if group == self.group {
                     self.heard = Some(self.ticks);
+                }
+            }
+            (Message::Settled, _) => {
+                if from == cx.me && self.settled == Settled::Logged {
+                    self.settled = Settled::Yes;
                 }
             }
             (Message::Consensus(bytes), Some(member)) => {
@@ -421,6 +435,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                     leading.confirm(member, ballot, round);
                 }
             }
+            // One that has lost its memory in a group that is not new has nothing to say.
+            (Message::Ask, Some(_)) if self.consensus.is_none() && self.since(cx) > 0 => {}
             (Message::Ask, Some(_)) => {
                 let standing = self.ledger.look(Standing::clone);
                 cx.send(from, Message::Standing(Box::new(standing)));
@@ -441,7 +457,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 | Message::Standing(_)
                 | Message::Resync(_),
                 None,
-            ) => {} // From no member: whoever sent it here is mistaken.
+            )
+            | (Message::AskPlacement | Message::Placement { .. }, _) => {} // From no member: whoever sent it here is mistaken.
         }
         self.turn(cx);
     }
@@ -482,6 +499,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
         match &self.leading {
             Some(leading) => self.inner.in_doubt() + leading.waiting(),
+            None if self.away => 0,
             None => usize::from(!heard || self.consensus.is_none()),
         }
     }

@@ -9,6 +9,7 @@ use crate::protocol::{Ballot, Message, Record};
 wire_struct!(Ballot { number: u32, member: u64 });
 wire_struct!(Image { covers: u64, pieces: Vec<Entry>, then: Vec<Entry> });
 wire_struct!(Standing {
+    since: u64,
     promise: Ballot,
     accepted: Ballot,
     decided: u64,
@@ -101,14 +102,21 @@ impl<M: Wire> Wire for Message<M> {
                 put(3, ballot, out);
                 round.encode(out);
             }
-            Message::Leads { group, member, ballot } => {
+            Message::Leads { group, member, ballot, epoch } => {
                 put(4, group, out);
                 member.encode(out);
                 ballot.encode(out);
+                epoch.encode(out);
             }
             Message::Ask => out.push(5),
             Message::Standing(standing) => put(6, &**standing, out),
             Message::Resync(ballot) => put(7, ballot, out),
+            Message::AskPlacement => out.push(8),
+            Message::Settled => out.push(10),
+            Message::Placement { epoch, homes } => {
+                put(9, epoch, out);
+                homes.encode(out);
+            }
         }
     }
 
@@ -127,10 +135,14 @@ impl<M: Wire> Wire for Message<M> {
                 group: Wire::decode(input)?,
                 member: Wire::decode(input)?,
                 ballot: Wire::decode(input)?,
+                epoch: Wire::decode(input)?,
             },
             5 => Message::Ask,
             6 => Message::Standing(Box::new(Wire::decode(input)?)),
             7 => Message::Resync(Wire::decode(input)?),
+            8 => Message::AskPlacement,
+            10 => Message::Settled,
+            9 => Message::Placement { epoch: Wire::decode(input)?, homes: Wire::decode(input)? },
             other => return Err(WireError::no_variant("message of a group", at, other)),
         })
     }
@@ -156,7 +168,7 @@ mod tests {
             let image = Image { covers: 7, pieces: entries.clone(), then: Vec::new() };
             let promise = Ballot { number: 3, member: 2 };
             let standing =
-                Standing { promise, accepted: promise, decided, compacted, image, entries };
+                Standing { since: 9, promise, accepted: promise, decided, compacted, image, entries };
             let record = Record(vec![Change::Adopted(standing), Change::Decided(4)]);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);

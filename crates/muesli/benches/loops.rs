@@ -1,7 +1,6 @@
-//! Several loops, clients on other threads, and memory per key.
+//! Several loops, and clients on other threads.
 //!
-//! `cargo bench -p muesli --bench loops`, or with `-- memory`, `-- crossing` or `-- outside` one
-//! part of it. Rates are wall-clock transfers a second over all loops,
+//! `cargo bench -p muesli --bench loops`, or with `-- crossing` or `-- outside` one part of it. Rates are wall-clock transfers a second over all loops,
 //! medians of several rounds, with the smallest and the largest; ratios are to the row before that
 //! is named in the row.
 
@@ -175,37 +174,6 @@ fn from_outside(in_flight: usize) -> Vec<f64> {
     rates
 }
 
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS 0");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-/// Bytes of process memory per key beyond its key and value bytes, at a million keys.
-fn memory(index: Index) -> f64 {
-    const KEYS: u64 = 1_000_000;
-    let options = Options::default().space("keys", SpaceOptions { index, ..Default::default() });
-    let db = Db::open(options).expect("the options are good");
-    let space = db.space("keys").expect("just made");
-    let load = |from: u64, to: u64| {
-        let body = move |tx: Tx| async move {
-            for number in from..to {
-                tx.put(space, key(number), value(1)).await?;
-            }
-            Ok(())
-        };
-        db.blocking().transact(body).expect("nothing is in the way");
-    };
-    load(0, 100);
-    let before = resident_bytes();
-    for part in 0..KEYS / 100 {
-        load(part * 100, (part + 1) * 100);
-    }
-    let grown = resident_bytes() - before;
-    db.close();
-    grown as f64 / KEYS as f64 - 24.0
-}
-
 fn row(name: &str, mut rates: Vec<f64>, reference: Option<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     let (low, median, high) = (rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
@@ -250,11 +218,6 @@ fn alone(arguments: &[usize]) {
 fn main() {
     let part = std::env::args().skip(1).find(|argument| argument != "--bench");
     let wanted = |name: &str| part.as_deref().is_none_or(|part| part == name);
-    if wanted("memory") {
-        // First, while the process is small.
-        let (hash, ordered) = (memory(Index::Hash), memory(Index::Ordered));
-        println!("bytes a key beyond key and value: hash index {hash:.0}, ordered {ordered:.0}");
-    }
     println!("{:<44} {:>11} {:>11} {:>11}    ratio", "transfers a second", "median", "min", "max");
     if wanted("crossing") {
         crossing();

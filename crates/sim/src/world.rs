@@ -316,7 +316,7 @@ fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
         disk.keep_nothing();
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
-    let mut host = Host::new(NodeId(place), disk, setup.costs, random);
+    let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host
 }

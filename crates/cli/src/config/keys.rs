@@ -6,7 +6,7 @@ use std::time::Duration;
 use muesli_cluster::ClusterId;
 use muesli_core::{Nanos, NodeId};
 
-use super::Config;
+use super::{Config, PREFIX};
 
 /// A key, and what it does.
 pub struct Key {
@@ -276,7 +276,7 @@ pub const KEYS: &[Key] = &[
 impl Key {
     /// The environment variable.
     pub fn variable(&self) -> String {
-        format!("MUESLI_{}", self.name.to_uppercase())
+        format!("{PREFIX}{}", self.name.to_uppercase())
     }
 
     /// The option, without its dashes.

@@ -9,12 +9,13 @@
 //! it. So each replacement stands in a queue, in order of time, and garbage collection takes from
 //! its front what the watermark has passed: its cost follows the writes, not the keys.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use self::order::Order;
 use super::locks::LockWord;
 use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
@@ -77,7 +78,7 @@ const NIL: u32 = u32::MAX;
 pub struct Versions {
     hasher: FixedState,
     index: HashTable<u32>,
-    order: Option<BTreeMap<SmallBytes, u32>>,
+    order: Option<Order>,
     entries: Vec<Entry>,
     free_entries: Vec<u32>,
     older: Vec<Older>,
@@ -91,7 +92,7 @@ impl Versions {
         Versions {
             hasher: FixedState::with_seed(seed),
             index: HashTable::new(),
-            order: ordered.then(BTreeMap::new),
+            order: ordered.then(Order::default),
             entries: Vec::new(),
             free_entries: Vec::new(),
             older: Vec::new(),
@@ -129,7 +130,7 @@ impl Versions {
         let rehash = |&slot: &u32| hasher.hash_one(&entries[slot as usize].key);
         self.index.insert_unique(hasher.hash_one(key), slot, rehash);
         if let Some(order) = &mut self.order {
-            order.insert(key.clone(), slot);
+            order.insert(slot, |slot| &entries[slot as usize].key);
         }
         Handle { slot, generation: self.entries[slot as usize].generation }
     }
@@ -349,6 +350,10 @@ impl Versions {
     }
 
     fn remove(&mut self, handle: Handle) {
+        if let Some(order) = &mut self.order {
+            let key_of = |slot: u32| &self.entries[slot as usize].key;
+            order.remove(key_of(handle.slot), key_of);
+        }
         let entry = self.entry_mut(handle);
         entry.generation = entry.generation.wrapping_add(1);
         let key = std::mem::replace(&mut entry.key, SmallBytes::EMPTY);
@@ -357,9 +362,6 @@ impl Versions {
         let hash = self.hasher.hash_one(&key);
         let found = self.index.find_entry(hash, |&slot| slot == handle.slot);
         found.expect("every entry is in the index").remove();
-        if let Some(order) = &mut self.order {
-            order.remove(&key);
-        }
         self.free_entries.push(handle.slot);
     }
 
@@ -375,16 +377,13 @@ impl Versions {
         lo: &'a SmallBytes,
         hi: Option<&'a SmallBytes>,
     ) -> impl DoubleEndedIterator<Item = (&'a SmallBytes, Handle)> {
-        use std::ops::Bound::{Excluded, Included, Unbounded};
         let empty = hi.is_some_and(|hi| hi <= lo);
-        let end = hi.map_or(Unbounded, Excluded);
         let order = self.order.as_ref().filter(|_| !empty);
-        order
-            .into_iter()
-            .flat_map(move |order| order.range::<SmallBytes, _>((Included(lo), end)))
-            .map(|(key, &slot)| {
-                (key, Handle { slot, generation: self.entries[slot as usize].generation })
-            })
+        let key_of = |slot: u32| &self.entries[slot as usize].key;
+        order.into_iter().flat_map(move |order| order.range(lo, hi, key_of)).map(|slot| {
+            let entry = &self.entries[slot as usize];
+            (&entry.key, Handle { slot, generation: entry.generation })
+        })
     }
 
     /// All keys with the timestamps of their versions, oldest first; in no meaningful order.
@@ -433,6 +432,7 @@ impl Versions {
 }
 
 mod chains;
+mod order;
 
 pub use chains::Chain;
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Node, NodeId, Protocol};
+use muesli_core::{Catalog, Node, NodeId, Protocol};
 
+use super::host::Input;
 use super::{Event, World};
 use crate::clock::Drift;
 use crate::fault::{Direction, Fault};
@@ -21,7 +22,11 @@ impl<P: Protocol> World<P> {
             Fault::Crash(node) => self.crash(node),
             Fault::LoseDisk(node) => {
                 self.crash(node);
-                self.machine(node, |host, _| host.disk.lose());
+                let catalog = Arc::clone(&self.catalog);
+                self.machine(node, |host, _| {
+                    host.disk.lose();
+                    host.catalog = catalog;
+                });
             }
             Fault::FailSync(node) => drop(self.failing_syncs.insert(node, false)),
             Fault::Vanish(client) => self.vanish(client),
@@ -133,7 +138,7 @@ impl<P: Protocol> World<P> {
     pub(super) fn start_node(&mut self, place: usize) {
         let mut host = self.stations[place].host.borrow_mut();
         host.incarnation += 1;
-        let (catalog, settings) = (Arc::clone(&self.catalog), Arc::clone(&self.settings));
+        let (catalog, settings) = (Arc::clone(&host.catalog), Arc::clone(&self.settings));
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
         host.start(node, self.skips_a_record);
@@ -141,6 +146,18 @@ impl<P: Protocol> World<P> {
         drop(host);
         self.trace_node(place, "start", numbers);
         self.wake(place);
+    }
+
+    /// Somebody tells a node, if it is up, where repositories live from this catalog's epoch on.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn place(&mut self, node: NodeId, catalog: Arc<Catalog>) {
+        let place = node.0 as usize;
+        if self.stations[place].host.borrow().node.is_some() {
+            self.trace_node(place, "placement", [catalog.epoch, 0, 0]);
+            self.offer(place, Input::Placement(catalog));
+        }
     }
 
     /// A client's task is dropped in the middle of what it does.

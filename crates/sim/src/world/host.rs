@@ -5,9 +5,10 @@
 //! that N is stable, and what is gated when the host crashes was never said.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use muesli_core::{
-    Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
+    Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
     Recorder, RepositoryId, Role, Work,
 };
 
@@ -32,11 +33,15 @@ pub(super) enum Input<M> {
     Awake(OpId),
     /// More of the log is stable.
     Stable,
+    /// Repositories live elsewhere now.
+    Placement(Arc<Catalog>),
 }
 
 /// A node with its machine. The processor, the disk and the clock outlive a crash of the node.
 pub(super) struct Host<P: Protocol> {
     pub(super) id: NodeId,
+    /// The newest that its node went by: on the disk before anything that was said under it left.
+    pub(super) catalog: Arc<Catalog>,
     /// When the turn under way began.
     now: VirtualTime,
     costs: Costs,
@@ -118,12 +123,14 @@ impl<P: Protocol> Host<P> {
     /// A machine without a node.
     pub(super) fn new(
         id: NodeId,
+        catalog: Arc<Catalog>,
         disk: Disk<(RepositoryId, P::Record)>,
         costs: Costs,
         random: Random,
     ) -> Self {
         Host {
             id,
+            catalog,
             now: VirtualTime::ZERO,
             costs,
             node: None,
@@ -252,6 +259,15 @@ impl<P: Protocol> Host<P> {
             }
             Input::Awake(op) => self.operations.answer(op, OpResult::Awake),
             Input::Stable => self.release(),
+            Input::Placement(catalog) => node.place(catalog, &mut self.effects),
+        }
+        self.keep_catalog();
+    }
+
+    fn keep_catalog(&mut self) {
+        let newest = self.node.as_ref().map(Node::catalog);
+        if let Some(newest) = newest.filter(|it| it.epoch > self.catalog.epoch) {
+            self.catalog = Arc::clone(newest);
         }
     }
 

@@ -14,6 +14,9 @@ use muesli_cluster::{Durability, ServerOptions};
 
 pub use keys::{KEYS, Key};
 
+/// What the variables of the environment begin with.
+pub const PREFIX: &str = "MUESLI_";
+
 /// How a server is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -57,6 +60,21 @@ impl Config {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
         Ok(config)
+    }
+
+    /// Refuses variables of the environment that look like keys and are none.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn check_variables(names: impl Iterator<Item = String>) -> anyhow::Result<()> {
+        for name in names.filter(|name| name.starts_with(PREFIX)) {
+            if KEYS.iter().all(|key| key.variable() != name) {
+                let nearest = nearest(&name[PREFIX.len()..].to_lowercase());
+                let near = format!("{PREFIX}{}", nearest.to_uppercase());
+                bail!("there is no variable `{name}`; the nearest is `{near}`");
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn read_text(&mut self, text: &str, path: &str) -> anyhow::Result<()> {
@@ -140,7 +158,7 @@ mod tests {
     /// The page for operators has a row for each key, as the command's help says it.
     #[test]
     fn the_page_of_keys_is_complete() {
-        let page = include_str!("../../../docs/configuration.md");
+        let page = include_str!("../../../../docs/configuration.md");
         let rows = KEYS.iter().map(|key| {
             let default = if key.default.is_empty() { "none" } else { key.default };
             format!(
@@ -173,5 +191,9 @@ mod tests {
         assert!(error("keep_tombstones = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));
         assert!(error("listen = ").contains("is no TOML"));
+        let names = |name: &str| ["HOME", "MUESLI_LISTEN", name].map(str::to_owned).into_iter();
+        let unknown = Config::check_variables(names("MUESLI_DATADIR")).unwrap_err().to_string();
+        assert!(unknown.contains("`MUESLI_DATADIR`; the nearest is `MUESLI_DATA_DIR`"));
+        assert!(Config::check_variables(names("MUESLI_NODE")).is_ok());
     }
 }

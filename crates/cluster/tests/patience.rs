@@ -1,0 +1,216 @@
+//! Connections that idle, come back, or stop reading: nothing grows without bound, nobody is
+//! given up too early, and whoever was lost is found again.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use muesli_cluster::frame::{self, Kind};
+use muesli_cluster::hello::{Hello, Welcome};
+use muesli_cluster::map::{Map, MapParts};
+use muesli_cluster::{
+    Client, ClientOptions, ClusterId, Durability, Failed, Life, Network, Server, ServerOptions,
+    Stop, visit,
+};
+use muesli_core::client;
+use muesli_core::{NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Running {
+    address: SocketAddr,
+    stop: Stop,
+    thread: JoinHandle<Result<(), Failed>>,
+}
+
+fn serve(options: ServerOptions) -> Running {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let server = Server::open(options).unwrap();
+        sender.send((server.address(), server.stop())).unwrap();
+        server.run()
+    });
+    let (address, stop) = receiver.recv().unwrap();
+    Running { address, stop, thread }
+}
+
+impl Running {
+    fn status(&self, name: &str) -> u64 {
+        let visited = visit::status(&self.address.to_string(), "score", PATIENCE);
+        visited.unwrap().status_of(name).unwrap()
+    }
+
+    fn stop(self) {
+        self.stop.stop();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+fn on_loopback(network: Network) -> ServerOptions {
+    ServerOptions { listen: "127.0.0.1:0".to_owned(), network, ..ServerOptions::default() }
+}
+
+fn client_of(address: SocketAddr, network: Network) -> Client {
+    let addresses = vec![address.to_string()];
+    Client::connect(ClientOptions { addresses, network, ..ClientOptions::default() }).unwrap()
+}
+
+/// Tests that look at the memory of the process take turns.
+static MEMORY: Mutex<()> = Mutex::new(());
+
+/// How much memory this process has, in bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+#[test]
+fn thousands_of_idle_connections_cost_little_memory() {
+    let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
+    // Both ends are in this process: two descriptors a connection.
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(1 << 20).min(1 << 20);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit }).unwrap();
+    let many = 10_000.min(most as usize / 2 - 100);
+    let network = Network {
+        connections_max: many + 10,
+        hello_within: Duration::from_secs(60),
+        ..Network::default()
+    };
+    let server = serve(on_loopback(network));
+    server.status("connections");
+    let before = resident();
+    let idle: Vec<_> = (0..many).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    while server.status("connections") < many as u64 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let each = resident().saturating_sub(before) / many as u64;
+    assert!(each < 4_000, "{each} bytes for each of {many} connections");
+    drop(idle);
+    while server.status("connections") > 1 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.stop();
+}
+
+#[test]
+fn signs_of_life_keep_idle_connections() {
+    let network = Network {
+        alive_every: Duration::from_millis(100),
+        dead_after: Duration::from_millis(2_000),
+        ..Network::default()
+    };
+    let server = serve(on_loopback(network.clone()));
+    let client = client_of(server.address, network);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        assert_eq!(client.servers_up(), [NodeId(0)]);
+        assert_eq!(server.status("clients"), 1);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    client.close();
+    server.stop();
+}
+
+#[test]
+fn a_server_that_was_lost_is_found_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let durable = |listen: &str, dir: &Path| ServerOptions {
+        listen: listen.to_owned(),
+        durability: Durability::Log(dir.to_owned()),
+        ..ServerOptions::default()
+    };
+    let mut server = serve(durable("127.0.0.1:0", dir.path()));
+    let address = server.address;
+    let client = client_of(address, Network::default());
+    for _ in 0..3 {
+        server.stop();
+        while !client.servers_up().is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        server = serve(durable(&address.to_string(), dir.path()));
+        while client.servers_up().is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(server.status("clients"), 1);
+    }
+    client.close();
+    server.stop();
+}
+
+/// A server that welcomes whoever comes, and reads nothing more until it is told to end.
+fn deaf_server(space: &str) -> (SocketAddr, JoinHandle<()>, std::sync::mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let map = Map::deal(vec![(NodeId(0), address.to_string())], 1, 1).unwrap();
+    let catalog = map.catalog.with_space(space, SpaceOptions::default()).unwrap();
+    let map = map.with_catalog(catalog.into());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = vec![0; 4096];
+        let count = stream.read(&mut bytes).unwrap();
+        let hello = frame::next(&bytes[..count], 4096).unwrap().unwrap();
+        assert!(Hello::decode_all(hello.body).is_ok());
+        let (cluster, node, life) = (ClusterId(1), NodeId(0), Life(1));
+        let lives = vec![(node, life)];
+        let welcome = Welcome { cluster, node, life, lives, map: MapParts::from(&map) };
+        let mut out = Vec::new();
+        let start = frame::begin(Kind::Welcome, &mut out);
+        welcome.encode(&mut out);
+        frame::end(start, &mut out);
+        stream.write_all(&out).unwrap();
+        receiver.recv().unwrap();
+    });
+    (address, thread, sender)
+}
+
+#[test]
+fn what_waits_for_a_server_that_does_not_read_is_bounded() {
+    const MOST: usize = 32 << 20;
+    const VALUE: usize = 64 << 10;
+    const TRANSACTIONS: usize = 4_000;
+    let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
+    let (address, server, end) = deaf_server("space");
+    let network = Network {
+        outgoing_bytes_high: 1 << 20,
+        outgoing_bytes_max: MOST,
+        slow_after: PATIENCE,
+        dead_after: PATIENCE,
+        ..Network::default()
+    };
+    let client = client_of(address, network);
+    let before = resident();
+    for number in 0..TRANSACTIONS {
+        let task = async move {
+            client::with(0, |engine| {
+                let txn = engine.begin(TxnOptions::default()).unwrap();
+                let key = SmallBytes::new(&number.to_le_bytes());
+                let value = SmallBytes::new(&vec![7; VALUE]);
+                engine.put(txn, SpaceId(0), key, Some(value)).unwrap();
+                drop(engine.commit(txn));
+            });
+        };
+        assert!(client.submit(Box::new(move || Box::pin(task))).is_ok());
+    }
+    // Nobody reads, and what is not answered is said again and again: in the end too much waits,
+    // and the connection is given up. Until then little of the work is even begun.
+    let mut most = 0;
+    loop {
+        let now = resident().saturating_sub(before) as usize;
+        if client.servers_up().is_empty() {
+            break;
+        }
+        most = most.max(now);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(most < TRANSACTIONS * VALUE / 2, "{most} bytes of {}", TRANSACTIONS * VALUE);
+    end.send(()).unwrap();
+    server.join().unwrap();
+    client.close();
+}

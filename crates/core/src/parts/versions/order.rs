@@ -1,0 +1,157 @@
+//! The entries of a store in the order of their keys.
+//!
+//! An ordered map would keep each key a second time, which for short keys is half of what an entry
+//! costs. So only the entries' slots are kept, in chunks of a few hundred, and keys are looked at
+//! in the entries themselves; a chunk knows a key that all of its keys are at or above, so that
+//! finding the chunk stays within one list.
+
+use crate::bytes::SmallBytes;
+
+/// A chunk of so many is split when it is to hold one more.
+const CHUNK_MAX: usize = 256;
+/// Neighbours are merged when they have no more than this together.
+const MERGED_MAX: usize = CHUNK_MAX / 2;
+
+/// Slots in the order of their keys. Every call is given the same `key_of`: the key of a slot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    chunks: Vec<Chunk>,
+}
+
+#[derive(Clone, Debug)]
+struct Chunk {
+    /// No key here is below it, and all keys of earlier chunks are.
+    least: SmallBytes,
+    slots: Vec<u32>,
+}
+
+/// Somewhere between two slots: a chunk, and a place in it.
+type Place = (usize, usize);
+
+impl Order {
+    /// Where `key` is, or would be.
+    fn place<'a>(&self, key: &SmallBytes, key_of: &impl Fn(u32) -> &'a SmallBytes) -> Place {
+        let after = self.chunks.partition_point(|chunk| chunk.least <= *key);
+        let at = after.saturating_sub(1);
+        let slots = self.chunks.get(at).map_or(&[][..], |chunk| &chunk.slots);
+        (at, slots.partition_point(|&slot| key_of(slot) < key))
+    }
+
+    /// Adds a slot whose key is not there yet.
+    pub fn insert<'a>(&mut self, slot: u32, key_of: impl Fn(u32) -> &'a SmallBytes) {
+        let key = key_of(slot);
+        let (mut at, mut place) = self.place(key, &key_of);
+        let is_end = at + 1 >= self.chunks.len() && (self.chunks.is_empty() || place == CHUNK_MAX);
+        if is_end {
+            // Keys that come in order fill their chunks.
+            self.chunks.push(Chunk { least: key.clone(), slots: vec![slot] });
+            return;
+        }
+        if self.chunks[at].slots.len() == CHUNK_MAX {
+            self.split(at, &key_of);
+            if place > CHUNK_MAX / 2 {
+                (at, place) = (at + 1, place - CHUNK_MAX / 2);
+            }
+        }
+        let chunk = &mut self.chunks[at];
+        if *key < chunk.least {
+            chunk.least = key.clone();
+        }
+        chunk.slots.insert(place, slot);
+    }
+
+    fn split<'a>(&mut self, at: usize, key_of: &impl Fn(u32) -> &'a SmallBytes) {
+        let slots = self.chunks[at].slots.split_off(CHUNK_MAX / 2);
+        self.chunks[at].slots.shrink_to_fit();
+        let least = key_of(slots[0]).clone();
+        self.chunks.insert(at + 1, Chunk { least, slots });
+    }
+
+    /// Removes the slot of `key`, which must be there.
+    pub fn remove<'a>(&mut self, key: &SmallBytes, key_of: impl Fn(u32) -> &'a SmallBytes) {
+        let (at, place) = self.place(key, &key_of);
+        self.chunks[at].slots.remove(place);
+        if self.chunks[at].slots.is_empty() {
+            self.chunks.remove(at);
+        } else if let Some(next) = self.chunks.get(at + 1)
+            && self.chunks[at].slots.len() + next.slots.len() <= MERGED_MAX
+        {
+            let next = self.chunks.remove(at + 1);
+            self.chunks[at].slots.extend(next.slots);
+        }
+    }
+
+    /// The slots of the keys in `[lo, hi)`, in their order; `hi` `None` is open.
+    pub fn range<'a, 'b, F: Fn(u32) -> &'b SmallBytes>(
+        &'a self,
+        lo: &SmallBytes,
+        hi: Option<&SmallBytes>,
+        key_of: F,
+    ) -> impl DoubleEndedIterator<Item = u32> + use<'a, 'b, F> {
+        let start = self.place(lo, &key_of);
+        let end = hi.map_or((self.chunks.len(), 0), |hi| self.place(hi, &key_of));
+        let chunks = &self.chunks[start.0..self.chunks.len().min(end.0 + 1)];
+        chunks.iter().enumerate().flat_map(move |(number, chunk)| {
+            let at = start.0 + number;
+            let from = if at == start.0 { start.1 } else { 0 };
+            let to = if at == end.0 { end.1 } else { chunk.slots.len() };
+            chunk.slots[from.min(to)..to].iter().copied()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key(number: u16) -> SmallBytes {
+        SmallBytes::new(&number.to_be_bytes())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn behaves_as_an_ordered_map(
+            steps in prop::collection::vec(
+                (0..4_u8, any::<u16>(), 1..400_u16, any::<bool>()), 1..25,
+            ),
+            bounds in prop::collection::vec((any::<u16>(), any::<Option<u16>>()), 8),
+        ) {
+            let keys: Vec<SmallBytes> = (0..=u16::MAX).map(key).collect();
+            let key_of = |slot: u32| &keys[slot as usize];
+            let (mut order, mut model) = (Order::default(), BTreeMap::new());
+            for (kind, from, count, ascending) in steps {
+                for number in 0..count {
+                    let step = if ascending { number } else { number.wrapping_mul(40_503) };
+                    let number = from.wrapping_add(step);
+                    let is_new = model.insert(key(number), u32::from(number)).is_none();
+                    if kind > 0 && is_new {
+                        order.insert(number.into(), key_of);
+                    } else if is_new {
+                        model.remove(&key(number));
+                    } else if kind == 0 {
+                        model.remove(&key(number));
+                        order.remove(&key(number), key_of);
+                    }
+                }
+                let sizes: Vec<usize> = order.chunks.iter().map(|it| it.slots.len()).collect();
+                prop_assert!(sizes.iter().all(|size| (1..=CHUNK_MAX).contains(size)));
+            }
+            let bounds = bounds.into_iter().chain([(0, None)]);
+            for (lo, hi) in bounds.filter(|(lo, hi)| hi.is_none_or(|hi| *lo <= hi)) {
+                let (lo, hi) = (key(lo), hi.map(key));
+                let inside = |key: &SmallBytes| *key >= lo && hi.as_ref().is_none_or(|hi| key < hi);
+                let wanted = model.iter().filter(|(key, _)| inside(key)).map(|(_, slot)| *slot);
+                let wanted: Vec<u32> = wanted.collect();
+                let found: Vec<u32> = order.range(&lo, hi.as_ref(), key_of).collect();
+                prop_assert_eq!(&found, &wanted);
+                let mut backwards: Vec<u32> = order.range(&lo, hi.as_ref(), key_of).rev().collect();
+                backwards.reverse();
+                prop_assert_eq!(backwards, wanted);
+            }
+        }
+    }
+}

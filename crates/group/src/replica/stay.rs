@@ -1,0 +1,111 @@
+//! A member's stay on a node: whether it lives here, since when, and with which memory.
+//!
+//! # The problem
+//! A member moves to another node while the group works. The node that it leaves may not have heard
+//! of that; and what it knows there is not what the new node knows.
+//!
+//! # The rule
+//! The catalog says where each member lives, and since which epoch. Members listen to a member only
+//! from where it lives by their own catalog, which their nodes keep, so that none goes back to an
+//! older one. One that lives here since another epoch than its memory is of has no memory: it joins
+//! as one that lost it ([`join`](crate::join)), and all other members must have answered.
+//!
+//! # Why that is safe
+//! Each of the others answered when it went by a catalog that has the member here, and listens to
+//! the place where it was before no more. So what the member promised and accepted there, it did
+//! before they answered; and they know of it, as of a memory that was lost.
+
+use muesli_core::{Address, Protocol, RepositoryId, Role};
+
+use super::{Replica, Settled};
+use crate::consensus::Consensus;
+use crate::inside::Context;
+use crate::join::Joining;
+use crate::layout;
+use crate::ledger::{Change, Ledger, Standing};
+use crate::protocol::{Ballot, Message};
+
+impl<P: Protocol> Replica<P> {
+    pub(super) fn id(&self) -> RepositoryId {
+        layout::member(self.group, self.place, self.rules.size)
+    }
+
+    /// Whether this member lives here, and has not moved away.
+    pub(super) fn is_home(&self, cx: &Context<'_, P>) -> bool {
+        !self.rules.keeps_to_placement || cx.catalog.home(self.id()) == cx.me.node
+    }
+
+    /// In which epoch it came here.
+    pub(super) fn since(&self, cx: &Context<'_, P>) -> u64 {
+        cx.catalog.since[usize::from(self.id().0)]
+    }
+
+    /// Which other member of the group says something from this address, as long as both of them
+    /// live where the catalog says.
+    pub(super) fn member_at(&self, from: Address, cx: &Context<'_, P>) -> Option<u16> {
+        let Role::Repository(repository) = from.role else { return None };
+        let (group, place) = layout::place(repository, self.rules.size);
+        let other = group == self.group && place != self.place;
+        let anywhere = !self.rules.keeps_to_placement;
+        let lives_there = || anywhere || cx.catalog.home(repository) == from.node;
+        (other && lives_there() && self.is_home(cx)).then_some(place)
+    }
+
+    /// The placement has changed: comes, goes, or stays.
+    pub(super) fn come_or_go(&mut self, cx: &mut Context<'_, P>) {
+        if !self.rules.keeps_to_placement {
+            return;
+        }
+        let is_home = self.is_home(cx);
+        self.away = !is_home;
+        let remembered = self.ledger.look(|standing| standing.since) == self.since(cx);
+        if !is_home || !remembered {
+            (self.leading, self.consensus, self.settled) = (None, None, Settled::No);
+            self.joining = Joining::default();
+            self.start_over();
+        }
+        if is_home && self.consensus.is_none() {
+            self.take_place(cx);
+        }
+    }
+
+    /// Another member has told what it knows.
+    pub(super) fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
+        let since = self.since(cx);
+        // Where this member has moved to a new home the group is not new: who knows of no leader
+        // has lost its memory too.
+        let knows_nothing = since > 0 && standing.promise == Ballot::default();
+        if self.consensus.is_some() || knows_nothing {
+            return;
+        }
+        let others = usize::from(self.rules.size) - 1;
+        if let Some(adopted) = self.joining.answer(member, standing, others) {
+            let adopted = Standing { since, ..adopted };
+            if adopted != Standing::default() {
+                self.ledger.make(vec![Change::Adopted(adopted)]);
+            }
+            self.begin(cx);
+        }
+    }
+
+    /// Takes part if it remembers its being here; otherwise it asks first.
+    pub(super) fn take_place(&mut self, cx: &mut Context<'_, P>) {
+        if self.ledger.look(|standing| standing.since) != self.since(cx) {
+            self.ledger = Ledger::default(); // A memory of an earlier stay, which others replaced.
+        }
+        let remembers = self.ledger.look(|standing| *standing != Standing::default());
+        if remembers || !self.rules.asks_before_voting {
+            self.begin(cx);
+        } else {
+            self.tell_others(&Message::Ask, cx);
+        }
+    }
+
+    /// Takes part from now on.
+    pub(super) fn begin(&mut self, cx: &mut Context<'_, P>) {
+        let ledger = self.ledger.clone();
+        self.settled = Settled::Soon;
+        self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
+        self.replay_decided(cx);
+    }
+}
