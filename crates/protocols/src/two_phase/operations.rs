@@ -23,7 +23,7 @@ impl<V: Variant> Slot<V> {
 
     /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
     /// stale reads are suffered.
-    #[inline]
+    #[inline(always)]
     pub fn note(&mut self, read: ReadEntry, newest: bool, suffered: bool) -> Result<(), Abort> {
         let lost = !suffered || self.options.strict;
         if !newest && !self.sets.writes.is_empty() && lost {

@@ -78,7 +78,7 @@ pub struct ScalarTime {
 }
 
 impl ScalarTime {
-    #[inline]
+    #[inline(always)]
     fn at<V: Scalar>(
         &mut self,
         snapshot: Timestamp,
