@@ -252,6 +252,14 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// A link to another node is there from now on: whatever was sent to it before may be lost.
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        let _ = (node, cx);
+    }
+    /// The link to another node is gone.
+    fn unlinked(&mut self, node: NodeId) {
+        let _ = node;
+    }
     /// The placement has changed, as this coordinator was told: once, the catalog to go by.
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
         None

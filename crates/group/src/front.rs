@@ -1,15 +1,23 @@
 //! The coordinator of a grouped protocol: that of the protocol inside, with a guess of who leads.
+//!
+//! Leaders say that they lead to the coordinators that the catalog names. Others are *visitors*:
+//! clients that run their transactions themselves, come and go. Coordinators of the catalog know
+//! them by their links, and repeat to them what is news: who leads a group from now on, and that
+//! members have moved. A visitor whose link begins is told everything, so nothing that was lost
+//! with a link before is missed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Committed, Coordinator, Effect, Failure, Here, LogPosition, NodeId, Outcome,
-    Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Action, Address, Catalog, Committed, Coordinator, Effect, Failure, Here, Later, LogPosition,
+    NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId,
+    TxnOptions,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
 use crate::layout;
-use crate::protocol::{Grouped, Message, Rules};
+use crate::protocol::{Ballot, Grouped, Message, Rules};
 
 /// The coordinator. Repositories of its own node it reaches by messages too, for their leaders
 /// answer only once they are sure to lead.
@@ -19,6 +27,9 @@ pub struct Front<P: Protocol> {
     inside: Inside<P>,
     size: u16,
     newer: Option<Arc<Catalog>>,
+    visitors: BTreeSet<NodeId>,
+    /// The epoch of the placement that visitors were told.
+    told: u64,
 }
 
 impl<P: Protocol> Front<P> {
@@ -45,12 +56,36 @@ impl<P: Protocol> Front<P> {
 }
 
 impl<P: Protocol> Front<P> {
-    /// A node goes by the catalog of this epoch: whoever is behind is told.
+    /// A node goes by the placement of this epoch: whoever is behind is told.
     fn compare_epochs(&self, whom: Address, epoch: u64, cx: &mut Context<'_, P>) {
-        if epoch > cx.catalog.epoch {
+        if epoch > cx.catalog.placement {
             send_now(Address::coordinator(whom.node), Message::AskPlacement, cx);
-        } else if epoch < cx.catalog.epoch {
+        } else if epoch < cx.catalog.placement {
             tell_placement(whom, cx);
+        }
+    }
+
+    /// Repeats to visitors that a member leads its group.
+    fn tell_leader<'a>(
+        &self,
+        visitors: impl IntoIterator<Item = &'a NodeId>,
+        (group, member, ballot): (u16, u16, Ballot),
+        cx: &mut Context<'_, P>,
+    ) {
+        let epoch = cx.catalog.placement;
+        for &visitor in visitors {
+            let message = Message::Leads { group, member, ballot, epoch };
+            send_now(Address::coordinator(visitor), message, cx);
+        }
+    }
+
+    /// Tells visitors where members live, if that has changed since they were told.
+    fn tell_of_moves(&mut self, cx: &mut Context<'_, P>) {
+        if self.told < cx.catalog.placement {
+            self.told = cx.catalog.placement;
+            for &visitor in &self.visitors {
+                tell_placement(Address::coordinator(visitor), cx);
+            }
         }
     }
 }
@@ -58,7 +93,8 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &rules.inner);
-        Front { inner, inside: Inside::new(rules.size), size: rules.size, newer: None }
+        let (inside, visitors) = (Inside::new(rules.size), BTreeSet::new());
+        Front { inner, inside, size: rules.size, newer: None, visitors, told: 0 }
     }
 
     fn begin(
@@ -135,15 +171,19 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     ) {
         match message {
             Message::Inside { from, message, .. } => {
-                if P::is_about(&message, &self.inside.catalog(cx.catalog)) {
+                let is_known = layout::is_inner(from, cx.catalog, self.size);
+                if is_known && P::is_about(&message, &self.inside.catalog(cx.catalog)) {
                     self.run(cx, |inner, here, cx| inner.receive(from, message, here, cx));
                 }
             }
             Message::Leads { group, member, ballot, epoch } => {
-                if group < layout::groups(cx.catalog, self.size) {
-                    self.inside.hear_leader(group, member, ballot);
+                if group < layout::groups(cx.catalog, self.size)
+                    && self.inside.hear_leader(group, member, ballot)
+                {
+                    self.tell_leader(&self.visitors, (group, member, ballot), cx);
                 }
                 self.compare_epochs(sender, epoch, cx);
+                self.tell_of_moves(cx);
             }
             Message::AskPlacement => tell_placement(sender, cx),
             Message::Placement { epoch, homes } => {
@@ -161,6 +201,33 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn timer(&mut self, timer: u32, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.timer(timer, here, cx));
+    }
+
+    fn later(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+        cx: &mut Context<'_, P>,
+    ) -> Result<Later, Failure> {
+        self.run(cx, |inner, _, cx| inner.later(txn, space, key, action, cx))
+    }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        let of_the_catalog = |node: NodeId| cx.catalog.coordinators.contains(&node);
+        if of_the_catalog(node) || !of_the_catalog(cx.me.node) {
+            return;
+        }
+        self.visitors.insert(node);
+        tell_placement(Address::coordinator(node), cx);
+        for leader in self.inside.leaders() {
+            self.tell_leader(&[node], leader, cx);
+        }
+    }
+
+    fn unlinked(&mut self, node: NodeId) {
+        self.visitors.remove(&node);
     }
 
     fn record_running(&self, recorder: &mut Recorder) {
@@ -182,8 +249,6 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
 /// Tells a node where the members are.
 fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
-    let Catalog { epoch, homes, since, .. } = cx.catalog;
-    let homes = homes.iter().copied().zip(since.iter().copied()).collect();
-    let placement = Message::Placement { epoch: *epoch, homes };
+    let placement = Message::Placement { epoch: cx.catalog.placement, homes: cx.catalog.stays() };
     send_now(Address::coordinator(whom.node), placement, cx);
 }

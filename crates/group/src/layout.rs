@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Address, Catalog, NodeId, RepositoryId};
+use muesli_core::{Address, Catalog, NodeId, RepositoryId, Role};
 
 /// The member with this place of a group.
 pub fn member(group: u16, place: u16, size: u16) -> RepositoryId {
@@ -60,12 +60,25 @@ impl std::fmt::Display for TooFewNodes {
 
 impl std::error::Error for TooFewNodes {}
 
+/// Whether a name in the inner catalog is one: that of a coordinator, or of a group that there is.
+pub fn is_inner(address: Address, catalog: &Catalog, size: u16) -> bool {
+    match address.role {
+        Role::Coordinator => true,
+        Role::Repository(group) => group.0 < groups(catalog, size),
+    }
+}
+
 /// The catalog as the protocol inside sees it.
+///
+/// # Panics
+/// If the outer catalog is not made of whole groups, or has more replicas or range splits than fit
+/// them: drivers look before they take a catalog in.
 pub fn inner(outer: &Catalog, size: u16) -> Arc<Catalog> {
     let groups = groups(outer, size);
     let homes: Vec<_> = (0..groups).map(|group| outer.home(member(group, 0, size))).collect();
     let inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators);
     let mut inner = inner.expect("a grouped catalog has whole groups, no fewer than replicas");
+    inner.visiting_coordinators = outer.visiting_coordinators;
     for space in outer.spaces() {
         let with = inner.with_space(&space.name, space.options.clone());
         inner = with.expect("a grouped space fits its groups");

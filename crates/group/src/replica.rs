@@ -6,8 +6,8 @@ use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Cursor, Effect, LogPosition, Nanos, Participant, Protocol, RepositoryId, Role,
-    Settings, SmallBytes, SpaceId, Timestamp,
+    Address, Cursor, Effect, LogPosition, Participant, Protocol, RepositoryId, Role, Settings,
+    SmallBytes, SpaceId, Timestamp,
 };
 
 use crate::compact::Compacting;
@@ -19,9 +19,7 @@ use crate::lead::Leading;
 use crate::ledger::{Change, Entry, Image, Ledger, Standing};
 use crate::protocol::{Grouped, Message, Record, Rules};
 
-/// Time between ticks of the consensus.
-const TICK: Nanos = Nanos::from_millis(2);
-/// The timer of ticks; those of the participant inside come after it.
+/// The timer of the consensus's ticks; those of the participant inside come after it.
 const TICK_TIMER: u32 = 0;
 const INNER_TIMERS: u32 = 1;
 /// A leader says that it leads once in so many ticks.
@@ -120,7 +118,8 @@ impl<P: Protocol> Replica<P> {
     /// A message of the protocol inside: for the participant if it leads, or for whoever does.
     fn on_inside(&mut self, from: Address, hops: u8, message: P::Message, cx: &mut Context<'_, P>) {
         let catalog = self.inside.catalog(cx.catalog);
-        if !P::is_about(&message, &catalog) {
+        let is_known = layout::is_inner(from, cx.catalog, self.rules.size);
+        if !is_known || !P::is_about(&message, &catalog) {
             return;
         }
         if self.leading.is_some() {
@@ -300,7 +299,7 @@ impl<P: Protocol> Replica<P> {
         let Some(leading) = &self.leading else { return };
         let (group, member, ballot) = (self.group, self.place, leading.ballot);
         self.inside.hear_leader(group, member, ballot);
-        let message = Message::Leads { group, member, ballot, epoch: cx.catalog.epoch };
+        let message = Message::Leads { group, member, ballot, epoch: cx.catalog.placement };
         for &node in cx.catalog.coordinators.iter() {
             send_now(Address::coordinator(node), message.clone(), cx);
         }
@@ -313,7 +312,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     fn on_tick(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(TICK_TIMER, TICK);
+        cx.set_timer(TICK_TIMER, self.rules.tick);
         self.ticks += 1;
         if !self.is_home(cx) {
             return;
@@ -391,7 +390,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn start(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(TICK_TIMER, TICK);
+        cx.set_timer(TICK_TIMER, self.rules.tick);
         if self.is_home(cx) {
             self.take_place(cx);
         }

@@ -124,13 +124,12 @@ async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: R
                 let row = found.and_then(|row| Row::decode_all(row.as_slice()).ok());
                 let known = row.and_then(|(epoch, homes)| first.placed(epoch, &homes));
                 let known = known.unwrap_or_else(|| Catalog::clone(&first));
-                if known.epoch > all_take_part {
+                if known.placement > all_take_part {
                     // A move whose answer was lost, or one that is not over.
                     return Ok(Some(known));
                 }
                 let Some(next) = moved(&known, RepositoryId(member), to) else { return Ok(None) };
-                let homes = next.homes.iter().copied().zip(next.since.iter().copied());
-                let row: Row = (next.epoch, homes.collect());
+                let row: Row = (next.placement, next.stays());
                 let mut bytes = Vec::new();
                 row.encode(&mut bytes);
                 tx.put(directory, b"members".to_vec(), bytes).await?;
@@ -139,7 +138,7 @@ async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: R
         };
         let Ok(Some(next)) = db.transact_here(change).await else { continue };
         let mut decided = tally.decided.borrow_mut();
-        if decided.last().is_none_or(|known| known.epoch < next.epoch) {
+        if decided.last().is_none_or(|known| known.placement < next.placement) {
             decided.push(Arc::new(next));
         }
     }
@@ -208,7 +207,7 @@ fn run(seed: u64, plan: Plan, keeps_to_placement: bool) -> Outcome {
             world.place(NodeId(random.below(NODES.into()) as u32), Arc::clone(&newest));
         }
         let settled = all_take_part(&world, &newest);
-        tally.all_take_part.set(if settled { newest.epoch } else { 0 });
+        tally.all_take_part.set(if settled { newest.placement } else { 0 });
     }
     (0..NODES).for_each(|node| world.place(NodeId(node), Arc::clone(&newest)));
     let settled = world.run_to_end(Span::from_secs(60));
