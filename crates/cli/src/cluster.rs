@@ -25,6 +25,10 @@ struct UpOptions {
     /// How many repositories hold each key
     #[arg(long, value_name = "R", default_value_t = 1)]
     replicas: usize,
+    /// How many servers keep each repository: with 3, one of them may be lost at any moment
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=9))]
+    group: u16,
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
@@ -99,6 +103,7 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
             .repositories
             .unwrap_or((options.nodes * usize::from(options.loops)).max(options.replicas)),
         replicas: options.replicas,
+        group: options.group,
         protocol: options.protocol.clone(),
         durable: !options.memory,
         extra: options.extra.clone(),

@@ -29,6 +29,8 @@ pub struct Plan {
     pub loops: usize,
     pub repositories: usize,
     pub replicas: usize,
+    /// How many nodes keep each repository.
+    pub group: u16,
     pub protocol: String,
     /// Whether data survive the processes.
     pub durable: bool,
@@ -143,6 +145,7 @@ impl LocalCluster {
             format!("loops = {}", plan.loops),
             format!("repositories = {}", plan.repositories),
             format!("replicas = {}", plan.replicas),
+            format!("group = {}", plan.group),
             format!("protocol = {:?}", plan.protocol),
             format!("durability = {:?}", if plan.durable { "log" } else { "memory" }),
             format!("data_dir = {:?}", data.display().to_string()),
@@ -265,7 +268,7 @@ impl LocalCluster {
     /// # Errors
     /// It does not answer.
     pub fn visit(&self, node: usize) -> anyhow::Result<Visited> {
-        Ok(visit::status(&self.addresses[node], "score", VISIT_WITHIN)?)
+        Ok(visit::status(&self.addresses[node], VISIT_WITHIN)?)
     }
 
     /// Waits until a node has found the others.

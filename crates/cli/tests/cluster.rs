@@ -58,7 +58,7 @@ impl Cluster {
     }
 
     fn status(&self, node: usize, name: &str) -> u64 {
-        let visited = visit::status(&self.addresses()[node], "score", Duration::from_secs(20));
+        let visited = visit::status(&self.addresses()[node], Duration::from_secs(20));
         visited.unwrap().status_of(name).unwrap()
     }
 

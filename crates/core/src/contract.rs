@@ -19,6 +19,7 @@ use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
+use crate::post::Post;
 use crate::recorder::Recorder;
 use crate::wire::{Wire, WireError};
 
@@ -327,6 +328,10 @@ pub trait Participant<P: Protocol>: Debug {
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
+    /// Which part it takes where several nodes keep it.
+    fn post(&self) -> Post {
+        Post::Alone
+    }
     /// The versions of every key, oldest first, as (space, key, versions), for histories.
     fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
 }

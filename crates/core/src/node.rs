@@ -15,6 +15,7 @@ use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, R
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
+use crate::post::Post;
 use crate::recorder::Recorder;
 use crate::wire::{Reader, Wire, WireError};
 
@@ -374,6 +375,11 @@ impl<P: Protocol> Node<P> {
         let in_doubt =
             self.participants.iter().map(|(_, participant)| participant.in_doubt()).sum();
         (self.coordinator.unfinished(), in_doubt)
+    }
+
+    /// Which part each repository here takes in its group.
+    pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
+        self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
     }
 
     /// The version chains of each repository here, for histories.

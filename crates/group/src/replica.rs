@@ -6,8 +6,8 @@ use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Cursor, Effect, LogPosition, Participant, Protocol, RepositoryId, Role, Settings,
-    SmallBytes, SpaceId, Timestamp,
+    Address, Cursor, Effect, LogPosition, Participant, Post, Protocol, RepositoryId, Role,
+    Settings, SmallBytes, SpaceId, Timestamp,
 };
 
 use crate::compact::Compacting;
@@ -501,6 +501,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             Some(leading) => self.inner.in_doubt() + leading.waiting(),
             None if self.away => 0,
             None => usize::from(!heard || self.consensus.is_none()),
+        }
+    }
+
+    fn post(&self) -> Post {
+        match self.leading {
+            _ if self.away => Post::Away,
+            _ if !self.takes_part() => Post::Joins,
+            Some(_) => Post::Leads,
+            None => Post::Follows,
         }
     }
 
