@@ -39,7 +39,6 @@ pub mod log;
 mod machine;
 pub mod map;
 pub mod network;
-mod operations;
 mod outgoing;
 mod peers;
 mod placement;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
     Role,
@@ -13,7 +14,6 @@ use muesli_core::{
 
 use crate::checkpoints::UnderWay;
 use crate::log::{Log, LogFailure};
-use crate::operations::{Alarm, Alarms, Operations};
 use crate::outgoing::Outbox;
 
 /// What the machine did, for reports.
