@@ -85,6 +85,33 @@ impl LocalCluster {
         Ok(LocalCluster { dir: dir.to_owned(), addresses })
     }
 
+    /// Lays out a further node, which joins; it is not started. Answers its number.
+    ///
+    /// # Errors
+    /// The first node's file cannot be read.
+    pub fn add(&mut self) -> anyhow::Result<usize> {
+        let (node, like) = (self.nodes(), self.config(0));
+        let text = fs::read_to_string(&like);
+        let text = text.with_context(|| format!("cannot read {}", like.display()))?;
+        self.addresses.extend(free_addresses(1, 1)?);
+        fs::write(self.dir.join("addresses"), self.addresses.join("\n"))?;
+        let own = ["node", "listen", "servers", "data_dir", "dial", "trouble_file", "join"];
+        let key = |line: &&str| line.split('=').next().unwrap_or_default().trim().to_owned();
+        let shared = text.lines().filter(|line| !own.contains(&&*key(line)));
+        let data = self.folder(node).join("data");
+        let lines = [
+            format!("node = {node}"),
+            format!("listen = {:?}", self.addresses[node]),
+            format!("servers = {:?}", self.addresses),
+            format!("data_dir = {:?}", data.display().to_string()),
+            "join = true".to_owned(),
+        ];
+        let lines = shared.map(str::to_owned).chain(lines);
+        fs::create_dir_all(self.folder(node))?;
+        fs::write(self.config(node), lines.map(|line| line + "\n").collect::<String>())?;
+        Ok(node)
+    }
+
     /// Starts all nodes for the first time, and waits until they serve.
     ///
     /// # Errors

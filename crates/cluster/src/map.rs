@@ -134,6 +134,16 @@ impl Map {
         Map { servers: servers.into(), group, catalog: Arc::new(catalog) }.checked()
     }
 
+    /// This map as a server has it that comes into a cluster that runs already: it knows whom to
+    /// ask, and that any placement and any spaces that it hears of are newer.
+    pub fn unplaced(&self) -> Map {
+        let mut catalog = Catalog::clone(&self.catalog);
+        let first = self.servers.first().map_or(NodeId(0), |(first, _)| *first);
+        catalog.homes = vec![first; catalog.repositories()].into();
+        (catalog.epoch, catalog.placement) = (0, 0);
+        self.with_catalog(Arc::new(catalog))
+    }
+
     /// The same servers with another catalog.
     pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Map {
         Map { servers: self.servers.clone(), group: self.group, catalog }
@@ -380,6 +390,7 @@ mod tests {
         let both = moved.with_space(&space).unwrap();
         assert_eq!(moved.newest(&first.with_space(&space).unwrap()), Some(both.clone()));
         assert_eq!(both.newest(&moved), None);
+        assert_eq!(first.unplaced().newest(&both), Some(both.clone()));
         assert_eq!(first.newest(&dealt(4, 2, 1, 1).unwrap()), None);
         assert_eq!(both.moved_to(&first), Some(both.clone()));
         assert_eq!(both.moved_to(&dealt(3, 2, 1, 3).unwrap()), Some(both));

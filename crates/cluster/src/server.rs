@@ -50,6 +50,8 @@ pub struct ServerOptions {
     pub group_tick: Duration,
     /// How many loops each process of the cluster runs.
     pub loops: usize,
+    /// Whether it comes into a cluster of groups that runs already: it holds no members at first.
+    pub joins: bool,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
     /// Size limits and times of the protocol; its seed and whether it logs are set at the start.
@@ -94,6 +96,7 @@ impl Default for ServerOptions {
             group: 1,
             group_tick: Duration::from_millis(20),
             loops: 1,
+            joins: false,
             protocol: "score".to_owned(),
             settings: Settings::default(),
             durability: Durability::Memory,
@@ -127,6 +130,9 @@ pub enum StartError {
     /// A number that means something else.
     #[error("cluster 0 stands for any cluster; give another number")]
     Cluster,
+    /// Nobody can join where repositories stay where they are.
+    #[error("a server can join a cluster of groups only: `group` is 1")]
+    Joins,
     /// No such protocol.
     #[error(transparent)]
     Protocol(#[from] UnknownProtocol),
@@ -228,6 +234,11 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let ServerOptions { repositories, replicas, group, loops, .. } = options;
     let group = group.max(1);
     let map = Map::deal(servers, Deal { repositories, replicas, group, loops })?;
+    let map = match options.joins {
+        true if group <= 1 => return Err(StartError::Joins),
+        true => map.unplaced(),
+        false => map,
+    };
     if map.address_of(options.node).is_none() {
         return Err(StartError::NotListed(options.node.0));
     }

@@ -36,6 +36,7 @@ impl<P: Protocol> Loop<P> {
                 if let (Some(node), Ok(map)) = (from, Map::try_from(parts)) {
                     self.on_map(map);
                     self.peers.met.insert(node);
+                    self.peers.fresh &= !self.peers.unmet().is_empty();
                 }
             }
             Control::Place(parts) => {

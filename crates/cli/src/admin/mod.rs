@@ -12,7 +12,7 @@ use muesli_group::layout;
 use muesli_group::placement::Row;
 
 use crate::table;
-use change::Admin;
+pub use change::Admin;
 use survey::Survey;
 
 const AFTER: &str = "\

@@ -92,6 +92,14 @@ pub const KEYS: &[Key] = &[
         set: |config, text| millis(text, &mut config.server.group_tick),
     },
     Key {
+        name: "join",
+        value: "true|false",
+        default: "false",
+        help: "Come into a cluster of groups that runs already and was told of this server by \
+               `muesli admin join`",
+        set: |config, text| put(&mut config.server.joins, truth(text)?),
+    },
+    Key {
         name: "protocol",
         value: "NAME",
         default: "score",

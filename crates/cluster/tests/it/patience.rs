@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::{Hello, Welcome};
-use muesli_cluster::map::{Map, MapParts};
+use muesli_cluster::map::{Deal, Map, MapParts};
 use muesli_cluster::{
     Client, ClientOptions, ClusterId, Durability, Failed, Life, Network, Server, ServerOptions,
     Stop, visit,
