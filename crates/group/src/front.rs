@@ -252,3 +252,102 @@ fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
     let placement = Message::Placement { epoch: cx.catalog.placement, homes: cx.catalog.stays() };
     send_now(Address::coordinator(whom.node), placement, cx);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_core::{Effects, Envelope, Node, RepositoryId, Settings};
+    use muesli_protocols::score::Score;
+
+    type Groups = Grouped<Score>;
+    type Said = Vec<(Address, &'static str)>;
+
+    const VISITOR: NodeId = NodeId(1 << 31);
+    const SECOND: NodeId = NodeId(VISITOR.0 + 1);
+
+    fn catalog() -> Catalog {
+        let homes = layout::homes(2, 3, 4).unwrap();
+        let nodes: Vec<_> = (0..4).map(NodeId).collect();
+        Catalog::new(&homes, 1, &nodes).unwrap().with_visiting_coordinators()
+    }
+
+    /// A node's coordinator, and what it says.
+    struct Stage {
+        node: Node<Groups>,
+        effects: Effects<Groups>,
+    }
+
+    impl Stage {
+        fn new(id: NodeId) -> Stage {
+            let (catalog, settings) = (Arc::new(catalog()), Arc::new(Settings::default()));
+            let node = Node::new(id, 1, catalog, settings, &Rules::default());
+            Stage { node, effects: Effects::default() }
+        }
+
+        fn said(&mut self) -> Said {
+            let sent = self.effects.list.drain(..).filter_map(|effect| match effect {
+                Effect::Send { envelope, .. } => Some(envelope),
+                _ => None,
+            });
+            sent.map(|it| (it.to, Groups::message_name(&it.message))).collect()
+        }
+
+        fn link(&mut self, node: NodeId) -> Said {
+            self.node.linked(node, &mut self.effects);
+            self.said()
+        }
+
+        fn deliver(&mut self, message: <Groups as Protocol>::Message) -> Said {
+            let from = Address::repository(NodeId(1), RepositoryId(1));
+            let to = Address::coordinator(self.node.id());
+            self.node.deliver(Envelope { from, to, message }, &mut self.effects);
+            self.said()
+        }
+    }
+
+    fn leads(number: u32, member: u16) -> <Groups as Protocol>::Message {
+        let ballot = Ballot { number, member: u64::from(member) + 1 };
+        Message::Leads { group: 0, member, ballot, epoch: 1 }
+    }
+
+    #[test]
+    fn visitors_are_told_everything_when_they_come_and_then_what_is_news() {
+        let mut stage = Stage::new(NodeId(0));
+        let (first, second) = (Address::coordinator(VISITOR), Address::coordinator(SECOND));
+        assert_eq!(stage.link(VISITOR), [(first, "Placement")]);
+        assert_eq!(stage.deliver(leads(1, 1)), [(first, "Leads"), (first, "Placement")]);
+        assert_eq!(stage.deliver(leads(1, 1)), []);
+        assert_eq!(stage.link(SECOND), [(second, "Placement"), (second, "Leads")]);
+        assert_eq!(stage.deliver(leads(2, 2)), [(first, "Leads"), (second, "Leads")]);
+        stage.node.unlinked(VISITOR);
+        assert_eq!(stage.deliver(leads(3, 1)), [(second, "Leads")]);
+        let moved = catalog().moved(RepositoryId(3), NodeId(0));
+        stage.deliver(Message::Placement { epoch: moved.placement, homes: moved.stays() });
+        assert_eq!(stage.node.catalog().placement, 2);
+        let leader = Address::coordinator(NodeId(1));
+        assert_eq!(stage.deliver(leads(3, 1)), [(leader, "Placement"), (second, "Placement")]);
+    }
+
+    #[test]
+    fn nodes_of_the_catalog_and_visitors_themselves_repeat_nothing() {
+        assert_eq!(Stage::new(NodeId(0)).link(NodeId(2)), []);
+        let mut visitor = Stage::new(VISITOR);
+        assert_eq!(visitor.link(NodeId(2)), []);
+        assert_eq!(visitor.deliver(leads(1, 1)), []);
+    }
+
+    #[test]
+    fn names_that_there_are_not_are_left_out() {
+        let message = muesli_protocols::two_phase::message::Message::Ask {
+            txn: TxnId { node: VISITOR, incarnation: 1, sequence: 1 },
+        };
+        let from = Address::repository(NodeId(1), RepositoryId(60_000));
+        let mut stage = Stage::new(NodeId(0));
+        let inside = Message::Inside { from, hops: 0, message };
+        assert_eq!(stage.deliver(inside.clone()), []);
+        let to = Address::repository(NodeId(0), RepositoryId(0));
+        let from = Address::coordinator(VISITOR);
+        stage.node.deliver(Envelope { from, to, message: inside }, &mut stage.effects);
+        assert_eq!(stage.said(), []);
+    }
+}

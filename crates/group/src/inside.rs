@@ -104,6 +104,13 @@ impl<P: Protocol> Inside<P> {
     ) {
         let to = match to.role {
             Role::Coordinator => Address::coordinator(to.node),
+            Role::Repository(group) if P::is_for_all(&message) => {
+                for place in 0..self.size {
+                    let to = layout::address(cx.catalog, group.0, place, self.size);
+                    send_now(to, Message::Inside { from, hops, message: message.clone() }, cx);
+                }
+                return;
+            }
             Role::Repository(group) => {
                 let leader = self.leaders.get(&group.0).map_or(0, |(_, member)| *member);
                 layout::address(cx.catalog, group.0, leader, self.size)

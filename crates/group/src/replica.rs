@@ -125,6 +125,12 @@ impl<P: Protocol> Replica<P> {
         if self.leading.is_some() {
             return self.step(cx, |inner, cx| inner.receive(from, message, cx));
         }
+        if P::is_for_all(&message) {
+            let (role, inner) = (self.role(), &mut self.inner);
+            // Nothing is said about it.
+            let _ = self.inside.run(role, cx, |cx| inner.receive(from, message, cx));
+            return;
+        }
         let leader = self.inside.leader(self.group);
         let elsewhere = |leader| leader != self.place || !self.is_home(cx);
         if hops < HOPS_MAX && leader.is_some_and(elsewhere) {

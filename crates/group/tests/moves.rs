@@ -165,6 +165,9 @@ fn all_take_part(world: &World<Groups>, catalog: &Catalog) -> bool {
 
 struct Outcome {
     run: Run,
+    /// Versions that leaders hold in the end, and those that were ever written.
+    held: usize,
+    written: usize,
     moves: usize,
     transfers: u64,
 }
@@ -214,7 +217,11 @@ fn run(seed: u64, plan: Plan, keeps_to_placement: bool) -> Outcome {
     assert_eq!(settled, Ok(()), "{said}");
     assert_eq!(tally.wrong_totals.get(), 0, "{said}");
     let moves = tally.decided.borrow().len();
-    Outcome { run: world.finish(), moves, transfers: tally.transfers.get() }
+    let (run, transfers) = (world.finish(), tally.transfers.get());
+    let chains = run.hosts.iter().flat_map(|host| &host.chains).flat_map(|(_, chains)| chains);
+    let held = chains.map(|(_, _, versions)| versions.len()).sum();
+    let written = ACCOUNTS as usize + 2 * transfers as usize;
+    Outcome { run, held, written, moves, transfers }
 }
 
 fn holds(run: &Run) -> bool {
@@ -229,9 +236,16 @@ fn all_hold(kinds: &FaultKinds, seeds: std::ops::Range<u64>) -> Outcome {
         let plan = drawn_plan(seed, kinds);
         let outcome = run(seed, plan.clone(), true);
         assert!(holds(&outcome.run), "seed {seed}, {plan}: not serializable");
-        let before = all.map_or((0, 0), |it| (it.moves, it.transfers));
-        let (moves, transfers) = (before.0 + outcome.moves, before.1 + outcome.transfers);
-        all = Some(Outcome { moves, transfers, ..outcome });
+        all = Some(match all {
+            None => outcome,
+            Some(before) => Outcome {
+                moves: before.moves + outcome.moves,
+                transfers: before.transfers + outcome.transfers,
+                held: before.held + outcome.held,
+                written: before.written + outcome.written,
+                ..outcome
+            },
+        });
     }
     all.expect("there are seeds")
 }
@@ -240,6 +254,8 @@ fn all_hold(kinds: &FaultKinds, seeds: std::ops::Range<u64>) -> Outcome {
 fn members_move_while_clients_work() {
     let all = all_hold(&FaultKinds::NONE, 0..4);
     assert!(all.moves > 20 && all.transfers > 500, "{} moves", all.moves);
+    // Old versions go, also from those that followed when they were written.
+    assert!(all.held * 2 < all.written, "{} of {} versions are held", all.held, all.written);
 }
 
 #[test]
