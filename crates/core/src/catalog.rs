@@ -100,7 +100,8 @@ pub struct Catalog {
     pub placement: u64,
     /// Home of each repository, by its number.
     pub homes: Arc<[NodeId]>,
-    /// In which epoch of the placement each repository came to its home; 0 for those that are where they began.
+    /// In which epoch of the placement each repository came to its home; 0 for those that are where
+    /// they began.
     pub since: Arc<[u64]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,

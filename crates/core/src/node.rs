@@ -163,7 +163,8 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// A catalog that is newer, in its spaces or in its placement, in which repositories may live elsewhere. Those that come here begin empty;
+    /// A catalog that is newer, in its spaces or in its placement. In the second case repositories
+    /// may live elsewhere. Those that come here begin empty;
     /// those that go stay for as long as the node lives, so that they can say where they went. A
     /// driver keeps the newest catalog that its node [goes by](Self::catalog), before anything that
     /// the node says under it leaves, and begins the node's next life with it.

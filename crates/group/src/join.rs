@@ -17,9 +17,9 @@
 //! back, and answers to its questions come over such links too: none is of an earlier life.
 //!
 //! Where one of the others follows a leader and another knows of none, two members have forgotten,
-//! or the group is so new that one has not heard of its first leader yet. In the first case what the
-//! two had decided without the others would be lost. So a member waits until all others remember, or
-//! none does.
+//! or the group is so new that one has not heard of its first leader yet. In the first case what
+//! the two had decided without the others would be lost. So a member waits until all others
+//! remember, or none does.
 //!
 //! All members must answer, so this takes a group of which no other member is lost for good; then
 //! it is a case for a change of membership.

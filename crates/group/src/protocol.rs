@@ -24,9 +24,9 @@ pub struct Rules<R> {
     pub inner: R,
     /// How many members a group has.
     pub size: u16,
-    /// The time between two ticks of the consensus. A leader that is silent for about ten of them is
-    /// followed by another, so it should be well above the time for which a node that is well may
-    /// stand still.
+    /// The time between two ticks of the consensus. A leader that is silent for about ten of them
+    /// is followed by another, so it should be well above the time for which a node that is well
+    /// may stand still.
     pub tick: Nanos,
     /// A member speaks after what it wrote is stable.
     pub syncs_first: bool,

@@ -16,10 +16,10 @@ pub use change::Admin;
 use survey::Survey;
 
 const AFTER: &str = "\
-A repository is kept by a group of members, each on a node of its own. Members are counted through: \
-with groups of 3, group 0 has the members 0, 1 and 2. One member of a group moves at a time, and \
-every other member of the group must take part. A node that is lost for good is drained in the same \
-way: its members begin elsewhere, with what the others know.";
+A repository is kept by a group of members, each on a node of its own. Members are counted \
+through: with groups of 3, group 0 has the members 0, 1 and 2. One member of a group moves at a \
+time, and every other member of the group must take part. A node that is lost for good is drained \
+in the same way: its members begin elsewhere, with what the others know.";
 
 /// The command's options.
 pub fn command() -> Command {

@@ -80,7 +80,8 @@ pub const KEYS: &[Key] = &[
         name: "group",
         value: "N",
         default: "1",
-        help: "How many servers keep each repository: with 3, one of them may be lost at any moment",
+        help: "How many servers keep each repository: with 3, one of them may be lost at any \
+               moment",
         set: |config, text| put(&mut config.server.group, number(text, 1, 9)? as u16),
     },
     Key {
