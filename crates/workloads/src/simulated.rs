@@ -378,7 +378,7 @@ fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog,
     };
     let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
     let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
-    for (name, options) in workload.spaces() {
+    for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
     }
     Ok(catalog)
