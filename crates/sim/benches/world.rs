@@ -2,7 +2,7 @@
 //! is measured is mostly the simulator. An event is a message that arrives, a timer, a sleep that
 //! is over, or a sync.
 
-#[path = "../tests/registers/mod.rs"]
+#[path = "../tests/it/registers/mod.rs"]
 #[allow(dead_code, reason = "the tests use all of it")]
 mod registers;
 
