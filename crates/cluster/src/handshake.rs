@@ -177,13 +177,13 @@ impl<P: Protocol> Loop<P> {
             let text = format!("this is cluster {:x}, not {:x}", me.cluster.0, hello.cluster.0);
             return Err((Reason::Cluster, text));
         }
-        if hello.protocol != me.protocol {
-            let text = format!("this cluster runs protocol `{}`", me.protocol);
-            return Err((Reason::Protocol, text));
-        }
         let is_server = map.is_some_and(|map| map.address_of(hello.node).is_some());
         if hello.station == Station::Visitor {
             return Ok(());
+        }
+        if hello.protocol != me.protocol {
+            let text = format!("this cluster runs protocol `{}`", me.protocol);
+            return Err((Reason::Protocol, text));
         }
         if is_server != (hello.station == Station::Server) || hello.node == me.node {
             let text = format!("node {} cannot come in as a {:?}", hello.node.0, hello.station);
