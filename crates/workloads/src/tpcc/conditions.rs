@@ -211,10 +211,3 @@ impl Conditions {
         named.map(|(name, wrong)| Check::none_wrong(name, wrong, looked.clone())).collect()
     }
 }
-
-/// Which conditions do not hold, by their numbers.
-#[cfg(test)]
-pub(super) fn broken(checks: &[Check]) -> Vec<usize> {
-    let broken = checks.iter().enumerate().filter(|(_, check)| !check.ok);
-    broken.map(|(place, _)| place + 1).take_while(|number| *number <= NAMES.len()).collect()
-}

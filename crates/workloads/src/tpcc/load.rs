@@ -1,7 +1,5 @@
 //! Writes the rows that are there at first, several pieces of the database side by side.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use futures_util::stream::{self, TryStreamExt};
 use muesli::{Db, Error, Key, SmallBytes, Space, TypedSpace};
 use serde::Serialize;
@@ -32,13 +30,13 @@ enum Piece {
     Items(u32, u32),
 }
 
-/// Writes all rows that are missing, and counts them in `written`.
+/// Writes all rows that are missing.
 ///
 /// # Errors
 /// What the database says.
-pub(super) async fn load(db: &Db, scale: &Scale, written: &AtomicU64) -> Result<(), Error> {
+pub(super) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
     let tables = Tables::of(db)?;
-    let loader = Loader { db, scale, tables, written };
+    let loader = Loader { db, scale, tables };
     let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
     let loader = &loader;
     pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
@@ -65,7 +63,6 @@ struct Loader<'a> {
     db: &'a Db,
     scale: &'a Scale,
     tables: Tables,
-    written: &'a AtomicU64,
 }
 
 /// A row as it is stored.
@@ -105,10 +102,7 @@ impl Loader<'_> {
     }
 
     async fn rows(&self, space: Space, rows: impl Iterator<Item = Stored>) -> Result<(), Error> {
-        let counted = rows.inspect(|_| {
-            self.written.fetch_add(1, Ordering::Relaxed);
-        });
-        write_missing(self.db, space, counted).await
+        write_missing(self.db, space, rows).await
     }
 
     async fn warehouse(&self, number: u32) -> Result<(), Error> {

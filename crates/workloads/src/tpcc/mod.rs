@@ -32,8 +32,8 @@ mod stock_level;
 mod survey;
 mod tables;
 mod terminal;
-
-use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(test)]
+mod tests;
 
 use muesli::{Db, Error, Rule, SpaceOptions};
 
@@ -168,8 +168,6 @@ pub struct Tpcc {
     by_hash: bool,
     think: f64,
     ledgers: Ledgers,
-    /// Rows that the load has written, or found.
-    loaded: AtomicU64,
 }
 
 impl Tpcc {
@@ -194,7 +192,6 @@ impl Tpcc {
             by_hash: values.word("placement") == "hash",
             think: values.number("think"),
             ledgers: Ledgers::new(clients, |_| Ledger::default()),
-            loaded: AtomicU64::new(0),
         })
     }
 }
@@ -209,8 +206,7 @@ impl Workload for Tpcc {
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
-        self.loaded.store(0, Ordering::Relaxed);
-        load::load(db, &self.scale, &self.loaded).await
+        load::load(db, &self.scale).await
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<Terminal, Error> {
