@@ -1,7 +1,7 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
-//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`] and
-//! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
+//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
+//! [`tpcc`] and [`append`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
 //! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
 //! the checker judges. A [`trial`] does all of that with one seed.
 
@@ -18,6 +18,7 @@ mod per_client;
 pub mod registry;
 pub mod simulated;
 pub mod tally;
+pub mod tpcc;
 pub mod trial;
 pub mod workload;
 pub mod ycsb;

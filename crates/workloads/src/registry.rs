@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::append::{self, Append};
 use crate::bank::{self, Bank};
 use crate::parameters::{Parameter, ParameterError, Values};
+use crate::tpcc::{self, Tpcc};
 use crate::workload::AnyWorkload;
 use crate::ycsb::{self, Ycsb};
 
@@ -40,6 +41,12 @@ pub const WORKLOADS: &[Description] = &[
         build: |values, clients| Ok(Arc::new(Ycsb::new(values, clients)?)),
     },
     Description {
+        name: "tpcc",
+        about: "TPC-C: orders, payments and deliveries of a wholesale supplier.",
+        parameters: tpcc::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Tpcc::new(values, clients)?)),
+    },
+    Description {
         name: "append",
         about: "Reads of and appends to lists, judged from the lists alone.",
         parameters: append::PARAMETERS,
@@ -49,7 +56,7 @@ pub const WORKLOADS: &[Description] = &[
 
 /// A workload that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no workload `{0}`; there are: bank, ycsb, append")]
+#[error("there is no workload `{0}`; there are: bank, ycsb, tpcc, append")]
 pub struct UnknownWorkload(String);
 
 /// The workload called `name`.

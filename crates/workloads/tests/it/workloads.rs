@@ -29,6 +29,10 @@ const CASES: &[(&str, &str)] = &[
     ("ycsb", "workload=f keys=30 distribution=uniform"),
     ("ycsb", "workload=t keys=64 theta=0.7 fields=1"),
     ("ycsb", "workload=s keys=64 fields=1 reads=8"),
+    ("tpcc", "keys=30 pending=60"),
+    ("tpcc", "keys=100 warehouses=3 districts=3 remote-items=30 home=any delayed=false"),
+    ("tpcc", "keys=20 districts=2 mix=gmu placement=hash item-copies=true"),
+    ("tpcc", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=node"),
     ("append", "keys=5 length=20"),
     ("append", "keys=20 distribution=zipfian appends=80"),
 ];
@@ -121,7 +125,7 @@ fn every_workload_is_right_in_the_simulator_under_faults() {
 
 #[test]
 fn a_simulated_run_repeats_to_the_byte() {
-    for case in [&CASES[0], &CASES[7], &CASES[11], &CASES[12]] {
+    for case in [&CASES[0], &CASES[7], &CASES[11], &CASES[12], &CASES[16]] {
         let (first, second) = (simulated(case, 9, "all"), simulated(case, 9, "all"));
         assert_eq!(first.run.digest, second.run.digest, "{case:?}");
         assert_eq!(first.tally.committed, second.tally.committed);
