@@ -80,6 +80,15 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
         Ok(old)
     }
 
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
+        let key = key.encoded();
+        let (mut bucket, place) = self.find(tx, key.as_slice()).await?;
+        let Err(place) = place else { return Ok(false) };
+        bucket.insert(place, (key.as_slice().to_vec(), value.clone()));
+        self.store(tx, key.as_slice(), &bucket).await?;
+        Ok(true)
+    }
+
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         let key = key.encoded();
         let (mut bucket, place) = self.find(tx, key.as_slice()).await?;

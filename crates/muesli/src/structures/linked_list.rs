@@ -41,6 +41,10 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for LinkedList<K
         self.0.insert(tx, key, value).await
     }
 
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
+        self.0.add(tx, key, value).await
+    }
+
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         self.0.remove(tx, key).await
     }

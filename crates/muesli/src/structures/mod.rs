@@ -72,6 +72,9 @@ pub trait Map<K, V> {
     /// Sets the value of a key; the one it had.
     async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error>;
 
+    /// Sets the value of a key that has none; whether it had none. Nothing is written where it has.
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error>;
+
     /// Takes a key out; the value it had. Nothing is written where it is absent.
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error>;
 

@@ -52,7 +52,7 @@ impl<K, V> SearchTree<K, V> {
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned> SearchTree<K, V> {
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> SearchTree<K, V> {
     async fn root(&self, tx: &Tx) -> Result<Link, Error> {
         Ok(self.rows.read_head::<Link>(tx).await?.flatten())
     }
@@ -69,6 +69,23 @@ impl<K: Key, V: Serialize + DeserializeOwned> SearchTree<K, V> {
             path.push((at, node));
         }
         Ok(path)
+    }
+
+    /// Sets the value of a key, unless it has one that is to stay; the one it had.
+    async fn put(&self, tx: &Tx, key: &K, value: &V, overwrites: bool) -> Result<Option<V>, Error> {
+        let key = key.encoded().as_slice().to_vec();
+        let mut path = self.descend(tx, &key).await?;
+        if let Some((_, node)) = path.pop_if(|(own, _)| *own == key) {
+            let Node { left, right, value: old } = node;
+            if overwrites {
+                self.rows.write(tx, &key, &Node { left, right, value: value.clone() }).await?;
+            }
+            return Ok(Some(old));
+        }
+        let node = Node { left: None, right: None, value: value.clone() };
+        self.rows.write(tx, &key, &node).await?;
+        self.hang(tx, path, &key, Some(key.clone())).await?;
+        Ok(None)
     }
 
     /// Lets whoever is above a key lead to `link`.
@@ -108,17 +125,11 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SearchTree<K
     }
 
     async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
-        let key = key.encoded().as_slice().to_vec();
-        let mut path = self.descend(tx, &key).await?;
-        if let Some((_, node)) = path.pop_if(|(own, _)| *own == key) {
-            let changed = Node { value: value.clone(), ..node };
-            self.rows.write(tx, &key, &changed).await?;
-            return Ok(Some(node.value));
-        }
-        let node = Node { left: None, right: None, value: value.clone() };
-        self.rows.write(tx, &key, &node).await?;
-        self.hang(tx, path, &key, Some(key.clone())).await?;
-        Ok(None)
+        self.put(tx, key, value, true).await
+    }
+
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
+        Ok(self.put(tx, key, value, false).await?.is_none())
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
@@ -175,7 +186,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> OrderedMap<K, V> for Searc
 /// Every row must be reached once, within the bounds that the nodes above set.
 fn inspect<V>(root: &Link, rows: &BTreeMap<Vec<u8>, Node<V>>) -> Vec<String> {
     let (mut wrong, mut reached) = (Vec::new(), 0);
-    let mut open: Vec<(&Link, Option<&[u8]>, Option<&[u8]>)> = vec![(root, None, None)];
+    let mut open = vec![(root, None::<&[u8]>, None::<&[u8]>)];
     while let Some((link, low, high)) = open.pop() {
         let Some(key) = link else { continue };
         let own = key.as_slice();

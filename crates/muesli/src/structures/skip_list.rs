@@ -85,7 +85,7 @@ impl<V> Path<V> {
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned> SkipList<K, V> {
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> SkipList<K, V> {
     async fn search(&self, tx: &Tx, key: &[u8]) -> Result<Path<V>, Error> {
         let head = self.rows.read_head(tx).await?.unwrap_or_else(|| self.empty_head());
         if head.len() != usize::from(self.levels) {
@@ -109,6 +109,29 @@ impl<K: Key, V: Serialize + DeserializeOwned> SkipList<K, V> {
             path.before[level] = place;
         }
         Ok(path)
+    }
+
+    /// Sets the value of a key, unless it has one that is to stay; the one it had.
+    async fn put(&self, tx: &Tx, key: &K, value: &V, overwrites: bool) -> Result<Option<V>, Error> {
+        let key = key.encoded().as_slice().to_vec();
+        let mut path = self.search(tx, &key).await?;
+        if path.next().as_ref() == Some(&key) {
+            let node: Node<V> = self.rows.follow(tx, &key).await?;
+            if overwrites {
+                let changed = Node { next: node.next, value: value.clone() };
+                self.rows.write(tx, &key, &changed).await?;
+            }
+            return Ok(Some(node.value));
+        }
+        let height = self.height(&key);
+        let mut next = Vec::with_capacity(height);
+        for level in 0..height {
+            let before = path.before[level];
+            next.push(path.links_mut(before)[level].replace(key.clone()));
+        }
+        self.rows.write(tx, &key, &Node { next, value: value.clone() }).await?;
+        self.write_before(tx, &path, height).await?;
+        Ok(None)
     }
 
     /// Writes the heads and nodes before the key at the lowest `levels` levels, each once.
@@ -135,23 +158,11 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, 
     }
 
     async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
-        let key = key.encoded().as_slice().to_vec();
-        let mut path = self.search(tx, &key).await?;
-        if path.next().as_ref() == Some(&key) {
-            let node: Node<V> = self.rows.follow(tx, &key).await?;
-            let changed = Node { next: node.next, value: value.clone() };
-            self.rows.write(tx, &key, &changed).await?;
-            return Ok(Some(node.value));
-        }
-        let height = self.height(&key);
-        let mut next = Vec::with_capacity(height);
-        for level in 0..height {
-            let before = path.before[level];
-            next.push(path.links_mut(before)[level].replace(key.clone()));
-        }
-        self.rows.write(tx, &key, &Node { next, value: value.clone() }).await?;
-        self.write_before(tx, &path, height).await?;
-        Ok(None)
+        self.put(tx, key, value, true).await
+    }
+
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
+        Ok(self.put(tx, key, value, false).await?.is_none())
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
@@ -221,9 +232,9 @@ fn inspect<V>(
             wrong.push(format!("node {key:x?} is {} high, not {}", node.next.len(), height(key)));
         }
     }
-    for level in 0..head.len() {
+    for (level, first) in head.iter().enumerate() {
         let mut expected = rows.iter().filter(|(_, node)| node.next.len() > level);
-        let mut link = &head[level];
+        let mut link = first;
         loop {
             let node = expected.next();
             if link.as_ref() != node.map(|(key, _)| key) {

@@ -53,6 +53,9 @@ impl Any {
             Step::Insert(key, value) => {
                 Answer::Old(each!(self, map => map.insert(tx, &key, &value).await?))
             }
+            Step::Add(key, value) => {
+                Answer::Added(each!(self, map => map.add(tx, &key, &value).await?))
+            }
             Step::Remove(key) => Answer::Old(each!(self, map => map.remove(tx, &key).await?)),
             Step::Get(key) => Answer::Old(each!(self, map => map.get(tx, &key).await?)),
             Step::AtOrAfter(key) => Answer::Next(match self {
@@ -71,6 +74,7 @@ impl Any {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(u8, u32),
+    Add(u8, u32),
     Remove(u8),
     Get(u8),
     AtOrAfter(u8),
@@ -79,12 +83,18 @@ enum Step {
 #[derive(Clone, Debug, PartialEq)]
 enum Answer {
     Old(Option<u32>),
+    Added(bool),
     Next(Option<(u8, u32)>),
 }
 
 fn modelled(model: &mut BTreeMap<u8, u32>, step: Step) -> Answer {
     match step {
         Step::Insert(key, value) => Answer::Old(model.insert(key, value)),
+        Step::Add(key, value) => {
+            let absent = !model.contains_key(&key);
+            model.entry(key).or_insert(value);
+            Answer::Added(absent)
+        }
         Step::Remove(key) => Answer::Old(model.remove(&key)),
         Step::Get(key) => Answer::Old(model.get(&key).copied()),
         Step::AtOrAfter(key) => Answer::Next(model.range(key..).next().map(|(k, v)| (*k, *v))),
@@ -94,7 +104,8 @@ fn modelled(model: &mut BTreeMap<u8, u32>, step: Step) -> Answer {
 fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
     let key = || 0..24_u8;
     let step = prop_oneof![
-        4 => (key(), 0..100_u32).prop_map(|(key, value)| Step::Insert(key, value)),
+        2 => (key(), 0..100_u32).prop_map(|(key, value)| Step::Insert(key, value)),
+        2 => (key(), 0..100_u32).prop_map(|(key, value)| Step::Add(key, value)),
         3 => key().prop_map(Step::Remove),
         1 => key().prop_map(Step::Get),
         1 => key().prop_map(Step::AtOrAfter),
