@@ -38,7 +38,6 @@ pub mod log;
 mod machine;
 pub mod map;
 pub mod network;
-mod operations;
 mod outgoing;
 mod peers;
 pub mod process;

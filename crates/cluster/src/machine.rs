@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Effect, Effects, Envelope, LogPosition, Nanos, Node, OpId, OpResult, Protocol, Role,
 };
 
 use crate::checkpoints::UnderWay;
 use crate::log::{Log, LogFailure};
-use crate::operations::{Alarm, Alarms, Operations};
 use crate::outgoing::Outbox;
 
 /// What the machine did, for reports.

@@ -6,8 +6,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Action, Committed, Effects, Failure, Later, Nanos, Node, OpId, OpResult, Outcome, Protocol,
-    Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol, SmallBytes,
+    SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use crate::machine::Machine;
@@ -69,6 +69,8 @@ impl<P: Protocol> Station<P> {
 }
 
 impl<P: Protocol> Engine for Station<P> {
+    muesli_core::give_operations_to_the_node!(step, step);
+
     fn database(&self) -> u64 {
         self.database
     }
@@ -76,10 +78,6 @@ impl<P: Protocol> Engine for Station<P> {
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
         self.begins.set(self.begins.get() + 1);
         self.timed_step(|node, effects| node.begin(options, effects))
-    }
-
-    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
-        self.step(|node, effects| node.get(txn, space, key, effects))
     }
 
     fn peek(
@@ -90,39 +88,6 @@ impl<P: Protocol> Engine for Station<P> {
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         self.step(|node, effects| node.peek(txn, space, keys, effects, out))
-    }
-
-    fn get_many(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        self.step(|node, effects| node.get_many(txn, space, keys, effects))
-    }
-
-    fn put(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Failure> {
-        self.step(|node, effects| node.put(txn, space, key, value, effects))
-    }
-
-    fn later(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
-    ) -> Result<Later, Failure> {
-        self.step(|node, effects| node.later(txn, space, key, action, effects))
-    }
-
-    fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {
-        self.step(|node, effects| node.scan(txn, scan, effects))
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {

@@ -99,6 +99,55 @@ pub trait Engine {
     fn spawn(&self, task: Task);
 }
 
+/// Inside an `impl Engine`: the operations that every driver gives to its node alike, by the two of
+/// its methods that are named (for what may wait, and for what is answered at once).
+#[macro_export]
+macro_rules! give_operations_to_the_node {
+    ($step:ident, $operate:ident) => {
+        fn get(
+            &self,
+            txn: $crate::Txn,
+            space: $crate::SpaceId,
+            key: &$crate::SmallBytes,
+        ) -> $crate::Step<Option<$crate::SmallBytes>> {
+            self.$step(|node, effects| node.get(txn, space, key, effects))
+        }
+
+        fn get_many(
+            &self,
+            txn: $crate::Txn,
+            space: $crate::SpaceId,
+            keys: Vec<$crate::SmallBytes>,
+        ) -> $crate::Step<Vec<Option<$crate::SmallBytes>>> {
+            self.$step(|node, effects| node.get_many(txn, space, keys, effects))
+        }
+
+        fn put(
+            &self,
+            txn: $crate::Txn,
+            space: $crate::SpaceId,
+            key: $crate::SmallBytes,
+            value: Option<$crate::SmallBytes>,
+        ) -> Result<(), $crate::Failure> {
+            self.$operate(|node, effects| node.put(txn, space, key, value, effects))
+        }
+
+        fn later(
+            &self,
+            txn: $crate::Txn,
+            space: $crate::SpaceId,
+            key: &$crate::SmallBytes,
+            action: &$crate::Action,
+        ) -> Result<$crate::Later, $crate::Failure> {
+            self.$operate(|node, effects| node.later(txn, space, key, action, effects))
+        }
+
+        fn scan(&self, txn: $crate::Txn, scan: $crate::Scan) -> $crate::Step<Vec<$crate::Row>> {
+            self.$step(|node, effects| node.scan(txn, scan, effects))
+        }
+    };
+}
+
 /// A node for the length of one step; methods mirror [`Engine`]'s.
 pub trait Direct {
     /// Begins a transaction.

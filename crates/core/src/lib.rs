@@ -14,6 +14,7 @@ pub mod contract;
 pub mod effects;
 pub mod ids;
 pub mod node;
+pub mod operations;
 pub mod options;
 pub mod outcome;
 pub mod parts;

@@ -1,46 +1,29 @@
 //! A loop's node with what surrounds it, as the engine that its tasks call.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use hashbrown::HashMap;
 use muesli_core::client::{Direct, Engine, Task};
+use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Action, Committed, Effect, Effects, Envelope, Failure, Later, Nanos, Node, OpId, OpResult,
-    Outcome, Protocol, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Committed, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol,
+    SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
 
-/// Operation numbers of sleeps; those of the node are below.
-const SLEEPS: u64 = 1 << 63;
 /// After so many transactions in one turn tasks are asked to let others run; and before, when
 /// messages wait on either side: another loop's transaction holds locks until they are moved.
 const BEGINS_PER_TURN: u32 = 64;
-
-enum Waiting {
-    Nobody,
-    Somebody(Waker),
-    Answered(OpResult),
-    Forgotten,
-}
-
-enum Alarm {
-    Node(Role, u32),
-    Sleep(OpId),
-}
 
 /// The node of a loop, with what it waits for and what it has to say.
 pub(super) struct Machine<P: Protocol> {
     pub node: Node<P>,
     pub effects: Effects<P>,
-    waiting: HashMap<u64, Waiting, foldhash::fast::FixedState>,
-    alarms: BinaryHeap<Reverse<(Nanos, u64)>>,
-    alarm_kinds: HashMap<u64, Alarm, foldhash::fast::FixedState>,
-    alarm_count: u64,
+    pub operations: Operations,
+    pub alarms: Alarms,
     /// Messages to other loops, by loop.
     pub out: Vec<VecDeque<Envelope<P::Message>>>,
     /// Whether `out` got something since the last turn.
@@ -54,10 +37,8 @@ impl<P: Protocol> Machine<P> {
         Machine {
             node,
             effects,
-            waiting: HashMap::default(),
-            alarms: BinaryHeap::new(),
-            alarm_kinds: HashMap::default(),
-            alarm_count: 0,
+            operations: Operations::default(),
+            alarms: Alarms::default(),
             out: (0..loops).map(|_| VecDeque::new()).collect(),
             has_outgoing: false,
             messages: 0,
@@ -82,10 +63,10 @@ impl<P: Protocol> Machine<P> {
                     self.has_outgoing = true;
                     self.out[envelope.to.node.0 as usize].push_back(envelope);
                 }
-                Effect::Complete { op, result, .. } => self.answer(op.0, result),
+                Effect::Complete { op, result, .. } => self.operations.answer(op, result),
                 Effect::SetTimer { role, timer, after } => {
                     let at = self.effects.now + after;
-                    self.set_alarm(at, Alarm::Node(role, timer));
+                    self.alarms.set(at, Alarm::Timer(role, timer));
                 }
                 Effect::Log { .. } => unreachable!("an embedded database logs nothing"),
             }
@@ -93,78 +74,20 @@ impl<P: Protocol> Machine<P> {
         self.effects.list = list;
     }
 
-    fn answer(&mut self, op: u64, result: OpResult) {
-        match self.waiting.insert(op, Waiting::Answered(result)) {
-            Some(Waiting::Somebody(waker)) => waker.wake(),
-            Some(Waiting::Forgotten) => {
-                self.waiting.remove(&op);
-            }
-            Some(Waiting::Nobody | Waiting::Answered(_)) | None => {}
-        }
-    }
-
-    fn set_alarm(&mut self, at: Nanos, alarm: Alarm) {
-        self.alarm_count += 1;
-        self.alarms.push(Reverse((at, self.alarm_count)));
-        self.alarm_kinds.insert(self.alarm_count, alarm);
-    }
-
-    /// When the next alarm rings.
-    pub fn next_alarm(&self) -> Option<Nanos> {
-        self.alarms.peek().map(|Reverse((at, _))| *at)
-    }
-
-    /// Whether somebody waits for an answer of the node, rather than for a time.
-    pub fn expects_answers(&self) -> bool {
-        self.waiting.keys().any(|op| op & SLEEPS == 0)
-    }
-
     /// Rings the alarms that are due; true if there were any.
     pub fn ring_alarms(&mut self) -> bool {
         let mut any = false;
-        while let Some(&Reverse((at, number))) = self.alarms.peek() {
-            if at > self.effects.now {
-                break;
-            }
-            self.alarms.pop();
+        while let Some(alarm) = self.alarms.due(self.effects.now) {
             any = true;
-            match self.alarm_kinds.remove(&number).expect("every alarm has its kind") {
-                Alarm::Sleep(op) => self.answer(op.0, OpResult::Awake),
-                Alarm::Node(role, timer) => {
+            match alarm {
+                Alarm::Sleep(op) => self.operations.answer(op, OpResult::Awake),
+                Alarm::Timer(role, timer) => {
                     self.node.timer(role, timer, &mut self.effects);
                     self.perform();
                 }
             }
         }
         any
-    }
-
-    fn sleep(&mut self, duration: Nanos) -> OpId {
-        let op = OpId(SLEEPS | (self.alarm_count + 1));
-        let at = self.effects.now + duration;
-        self.set_alarm(at, Alarm::Sleep(op));
-        op
-    }
-
-    fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<OpResult> {
-        let waiting = self.waiting.entry(op.0).or_insert(Waiting::Nobody);
-        match waiting {
-            Waiting::Answered(_) => match self.waiting.remove(&op.0) {
-                Some(Waiting::Answered(result)) => Poll::Ready(result),
-                _ => unreachable!("just seen"),
-            },
-            Waiting::Somebody(known) if known.will_wake(waker) => Poll::Pending,
-            Waiting::Nobody | Waiting::Somebody(_) | Waiting::Forgotten => {
-                *waiting = Waiting::Somebody(waker.clone());
-                Poll::Pending
-            }
-        }
-    }
-
-    fn forget(&mut self, op: OpId) {
-        if let Some(Waiting::Answered(_)) = self.waiting.insert(op.0, Waiting::Forgotten) {
-            self.waiting.remove(&op.0);
-        }
     }
 }
 
@@ -206,7 +129,7 @@ impl<P: Protocol> Direct for Machine<P> {
     }
 
     fn forget(&mut self, op: OpId) {
-        Machine::forget(self, op);
+        self.operations.forget(op);
     }
 }
 
@@ -269,6 +192,8 @@ impl<P: Protocol> State<P> {
 }
 
 impl<P: Protocol> Engine for State<P> {
+    muesli_core::give_operations_to_the_node!(step, step);
+
     #[inline]
     fn database(&self) -> u64 {
         self.database
@@ -277,10 +202,6 @@ impl<P: Protocol> Engine for State<P> {
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
         self.begins.set(self.begins.get() + 1);
         self.timed_step(|node, effects| node.begin(options, effects))
-    }
-
-    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
-        self.step(|node, effects| node.get(txn, space, key, effects))
     }
 
     fn peek(
@@ -292,39 +213,6 @@ impl<P: Protocol> Engine for State<P> {
     ) -> bool {
         let machine = &mut *self.machine.borrow_mut();
         machine.node.peek(txn, space, keys, &mut machine.effects, out)
-    }
-
-    fn get_many(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        self.step(|node, effects| node.get_many(txn, space, keys, effects))
-    }
-
-    fn put(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Failure> {
-        self.step(|node, effects| node.put(txn, space, key, value, effects))
-    }
-
-    fn later(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
-    ) -> Result<Later, Failure> {
-        self.step(|node, effects| node.later(txn, space, key, action, effects))
-    }
-
-    fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {
-        self.step(|node, effects| node.scan(txn, scan, effects))
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {
@@ -350,15 +238,16 @@ impl<P: Protocol> Engine for State<P> {
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {
-        self.machine.borrow_mut().sleep(duration)
+        let machine = &mut *self.machine.borrow_mut();
+        machine.alarms.sleep(machine.effects.now + duration)
     }
 
     fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
-        self.machine.borrow_mut().poll(op, waker)
+        self.machine.borrow_mut().operations.poll(op, waker)
     }
 
     fn forget(&self, op: OpId) {
-        self.machine.borrow_mut().forget(op);
+        self.machine.borrow_mut().operations.forget(op);
     }
 
     fn now(&self) -> Nanos {

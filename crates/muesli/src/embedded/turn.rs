@@ -108,7 +108,7 @@ impl<P: Protocol> Loop<P> {
     /// How long to look around for work before sleeping: longer where another loop is about to
     /// answer, because being woken costs more than most answers take.
     fn patience(&self) -> Nanos {
-        let expects = self.state.machine.borrow().expects_answers();
+        let expects = self.state.machine.borrow().operations.expects_answers();
         if expects { Nanos(self.spin.0 * PATIENCE) } else { self.spin }
     }
 
@@ -203,7 +203,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn sleep(&mut self, now: Nanos) {
-        let next = self.state.machine.borrow().next_alarm();
+        let next = self.state.machine.borrow().alarms.next();
         let at_most = next.map(|at| Duration::from_nanos((at - now).0));
         let (door, links, executor) = (&self.doors[self.at], &self.links, &self.executor);
         let (stop, backlog) = (&self.stop, self.backlog() > 0);

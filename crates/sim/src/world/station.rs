@@ -5,8 +5,7 @@ use std::task::{Poll, Waker};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Action, Committed, Effects, Failure, Later, Nanos, Node, OpId, OpResult, Protocol, Row, Scan,
-    SmallBytes, SpaceId, Step, Txn, TxnOptions,
+    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Protocol, Step, Txn, TxnOptions,
 };
 
 use super::host::Host;
@@ -55,6 +54,8 @@ impl<P: Protocol> Station<P> {
 }
 
 impl<P: Protocol> Engine for Station<P> {
+    muesli_core::give_operations_to_the_node!(step, operate);
+
     fn database(&self) -> u64 {
         self.database
     }
@@ -62,43 +63,6 @@ impl<P: Protocol> Engine for Station<P> {
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
         self.tell_moment();
         self.operate(|node, effects| node.begin(options, effects))
-    }
-
-    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
-        self.step(|node, effects| node.get(txn, space, key, effects))
-    }
-
-    fn get_many(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        self.step(|node, effects| node.get_many(txn, space, keys, effects))
-    }
-
-    fn put(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Failure> {
-        self.operate(|node, effects| node.put(txn, space, key, value, effects))
-    }
-
-    fn later(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
-    ) -> Result<Later, Failure> {
-        self.operate(|node, effects| node.later(txn, space, key, action, effects))
-    }
-
-    fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>> {
-        self.step(|node, effects| node.scan(txn, scan, effects))
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {

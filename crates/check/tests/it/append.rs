@@ -3,14 +3,12 @@
 //! Histories come from a serial execution; most of them then get a read or a fate changed. The
 //! other checker (`adya`) gets the same transactions in its own form.
 
-mod random;
-
+use crate::random::Random;
 use adya::{Opts, Valid, Workload};
 use muesli_check::{
     Anomaly, Checker, Header, History, HistoryBuilder, Kind, Level, Options, Status, TxnId, Value,
 };
 use proptest::prelude::*;
-use random::Random;
 
 #[derive(Clone, Debug)]
 enum Op {

@@ -1,14 +1,12 @@
 //! The log and its checkpoints beside a loop, on a real directory.
 
-mod shared;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::shared::{Kept, SMALL, payload, reopen};
 use muesli_log::memory::Faults;
 use muesli_log::streaming::Offered;
 use muesli_log::{CheckpointStream, Directory, Log, LogError, MemoryDisk, Options, Sequence, open};
-use shared::{Kept, SMALL, payload, reopen};
 
 fn append(log: &mut Log, records: u64) {
     for _ in 0..records {

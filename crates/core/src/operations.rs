@@ -1,4 +1,5 @@
-//! Operations that wait for answers, and alarms that wait for their time.
+//! What a loop keeps for the client code polled on it: operations that wait for answers, and alarms
+//! that wait for their time. Drivers on the machine's own clock share them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,8 +7,15 @@ use std::task::{Poll, Waker};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use muesli_core::{Nanos, OpId, OpResult, Role};
 
+use crate::effects::{OpResult, Role};
+use crate::ids::OpId;
+use crate::options::Nanos;
+
+/// Operation numbers of sleeps; those of the node are below.
+const SLEEPS: u64 = 1 << 63;
+
+#[derive(Debug)]
 enum Waiting {
     Nobody,
     Somebody(Waker),
@@ -16,8 +24,8 @@ enum Waiting {
 }
 
 /// Operations of clients on a loop.
-#[derive(Default)]
-pub(crate) struct Operations {
+#[derive(Debug, Default)]
+pub struct Operations {
     waiting: HashMap<u64, Waiting, FixedState>,
 }
 
@@ -49,6 +57,11 @@ impl Operations {
         }
     }
 
+    /// Whether somebody waits for an answer of the node, rather than for a time.
+    pub fn expects_answers(&self) -> bool {
+        self.waiting.keys().any(|op| op & SLEEPS == 0)
+    }
+
     /// Nobody waits for it any more.
     pub fn forget(&mut self, op: OpId) {
         if let Some(Waiting::Answered(_)) = self.waiting.insert(op.0, Waiting::Forgotten) {
@@ -59,19 +72,16 @@ impl Operations {
 
 /// What an alarm is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Alarm {
+pub enum Alarm {
     /// A role's timer.
     Timer(Role, u32),
     /// A client's sleep.
     Sleep(OpId),
 }
 
-/// Operation numbers of sleeps; those of the node are below.
-const SLEEPS: u64 = 1 << 63;
-
 /// Alarms in the order of their times.
-#[derive(Default)]
-pub(crate) struct Alarms {
+#[derive(Debug, Default)]
+pub struct Alarms {
     set: BinaryHeap<Reverse<(Nanos, u64, Alarm)>>,
     count: u64,
 }
@@ -138,5 +148,10 @@ mod tests {
         operations.forget(OpId(3));
         operations.answer(OpId(3), OpResult::Awake);
         assert!(operations.waiting.is_empty());
+        let (asleep, asked) = (Alarms::default().sleep(Nanos(1)), OpId(4));
+        assert_eq!(operations.poll(asleep, waker), Poll::Pending);
+        assert!(!operations.expects_answers());
+        assert_eq!(operations.poll(asked, waker), Poll::Pending);
+        assert!(operations.expects_answers());
     }
 }

@@ -1,5 +1,4 @@
 //! A reader that keeps what it is given, and records that can be told apart.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use muesli_log::{Batch, MemoryDisk, Opened, Options, Progress, Replay, Sequence, Writer, open};
 

@@ -6,13 +6,10 @@
 //! test`, and is read. A scope in which a conflict never aborts, or a reader never waits, proves
 //! nothing.
 
-mod exploration;
-mod judge;
-
 use std::io::Write;
 
+use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Get, Put, ReadOnly, Scan, Strict};
-use exploration::{Do, Fault, Found, Program, Scope, explore};
 use muesli_check::Level;
 use muesli_protocols::score::Rules;
 

@@ -1,12 +1,10 @@
 //! Recorded logs, cut and bent at every place.
 
-mod shared;
-
 use std::collections::BTreeMap;
 
+use crate::shared::{SMALL, batch, payload, reopen};
 use muesli_log::repair::{self, End};
 use muesli_log::{LogError, MemoryDisk, Sequence};
-use shared::{SMALL, batch, payload, reopen};
 
 /// Twelve batches of four records over several segments, the last of 3 stable after each.
 fn recorded(close: bool) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {

@@ -31,11 +31,18 @@ const HIDDEN_INPUTS: [&str; 14] = [
 ];
 
 /// Exceptions, each with its reason.
-const ALLOWED: [(&str, &str, &str); 1] = [(
-    "core/src/client.rs",
-    "thread_local!",
-    "the driver's port: client code finds the engine that polls it; no state machine looks there",
-)];
+const ALLOWED: [(&str, &str, &str); 2] = [
+    (
+        "core/src/client.rs",
+        "thread_local!",
+        "the driver's port: client code finds the engine that polls it; no protocol looks there",
+    ),
+    (
+        "core/src/operations.rs",
+        "HashMap",
+        "the drivers' side: looked up by number, on every answer that was waited for",
+    ),
+];
 
 /// Which of our crates a crate may use; tests may use more.
 const MAY_USE: [(&str, &[&str]); 11] = [
@@ -184,7 +191,9 @@ fn function_lengths_are_counted_from_the_signature_to_the_brace() {
 #[test]
 fn state_machines_have_no_hidden_inputs() {
     let mut offences = Vec::new();
-    let pure = |file: &str| file.starts_with("core/src") || file.starts_with("protocols/src");
+    let pure = |file: &str| {
+        ["core/src", "protocols/src", "group/src"].iter().any(|root| file.starts_with(root))
+    };
     for (file, text) in files(&["rs"]).into_iter().filter(|(file, _)| pure(file)) {
         for (place, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or(line);

@@ -70,7 +70,7 @@ fn deep_nesting_is_refused_and_not_followed() {
 }
 
 /// Everything the format can say, in the form in which it is written.
-const EVERYTHING: &str = include_str!("format_data/everything.jsonl");
+const EVERYTHING: &str = include_str!("../format_data/everything.jsonl");
 
 #[test]
 fn everything_is_written_as_it_was_read() {
@@ -78,7 +78,7 @@ fn everything_is_written_as_it_was_read() {
     let mut written = Vec::new();
     history.write(&mut written).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), EVERYTHING);
-    let append = include_str!("format_data/lists.jsonl");
+    let append = include_str!("../format_data/lists.jsonl");
     let history = History::read(append.as_bytes()).unwrap();
     let mut written = Vec::new();
     history.write(&mut written).unwrap();
@@ -135,7 +135,7 @@ fn command(name: &str, text: &str, level: Level) -> (u8, String, PathBuf) {
 
 #[test]
 fn the_command_reports_by_exit_code_and_words() {
-    let skew = include_str!("format_data/skew.jsonl");
+    let skew = include_str!("../format_data/skew.jsonl");
     let (code, out, dot) = command("skew", skew, Level::Serializable);
     assert_eq!(code, BROKEN);
     assert!(out.starts_with("serializable: broken"), "{out}");

@@ -2,11 +2,8 @@
 //! the nodes did is printed below its commands. `UPDATE_GOLDENFILES=1 cargo test` rewrites them;
 //! the difference is then read, not trusted.
 //!
-//! The commands are those of [`stage::script`]. A trap of the protocol has a script with the rule
+//! The commands are those of `stage::script`. A trap of the protocol has a script with the rule
 //! that avoids it, and where the rule has a switch, a second one, `…_broken`, without it.
-
-mod judge;
-mod stage;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +14,7 @@ use test_each_file::test_each_path;
 test_each_path! { for ["txt"] in "crates/protocols/tests/transcripts" => transcript }
 
 fn transcript([path]: [&Path; 1]) {
-    goldenscript::run(&mut stage::Script::default(), path).expect("a script that runs");
+    goldenscript::run(&mut crate::stage::Script::default(), path).expect("a script that runs");
 }
 
 /// The scripts by name, with their text.

@@ -5,16 +5,14 @@
 //! Sound histories come from a serial execution with overlapping intervals; half of them then get
 //! a few of their reads, versions or intervals changed.
 
-mod random;
-
 use std::collections::BTreeMap;
 
+use crate::random::Random;
 use muesli_check::{
     Checker, Header, History, HistoryBuilder, Kind, Level, Options, Seen, Status, TxnId, Value,
     Version,
 };
 use proptest::prelude::*;
-use random::Random;
 
 const KEYS: u64 = 3;
 

@@ -1,13 +1,10 @@
 //! Bumper in small scopes: every interleaving, as for SCORe, with its own rules and without them.
 
-mod exploration;
-mod judge;
-
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Get, Later, Put, ReadOnly, Scan};
-use exploration::{Do, Fault, Found, Program, Scope, explore};
 use muesli_protocols::bumper::{Rules, TimeWarp};
 
 type BumperScope = Scope<TimeWarp>;

@@ -1,12 +1,9 @@
 //! GMU in small scopes: every interleaving, with its rules and without them.
 
-mod exploration;
-mod judge;
-
 use std::io::Write;
 
+use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Get, Put, ReadOnly, Scan};
-use exploration::{Do, Fault, Found, Program, Scope, explore};
 use muesli_check::Level;
 use muesli_protocols::gmu::{Rules, Vectors};
 

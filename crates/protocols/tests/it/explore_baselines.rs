@@ -1,12 +1,9 @@
 //! The baselines in small scopes: every interleaving, at the level that each promises.
 
-mod exploration;
-mod judge;
-
 use std::io::Write;
 
+use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Get, Put, ReadOnly, Scan};
-use exploration::{Do, Fault, Found, Program, Scope, explore};
 use muesli_check::Level;
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::locking::TryLocks;

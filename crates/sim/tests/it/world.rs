@@ -1,7 +1,5 @@
 //! The world, run with a small protocol: what it promises of time, faults and repetition.
 
-mod registers;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,8 +16,8 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
 
-use registers::client::{Db, number};
-use registers::{Registers, Rules};
+use crate::registers::client::{Db, number};
+use crate::registers::{Registers, Rules};
 
 const NODES: u32 = 4;
 const CLIENTS: u32 = 8;

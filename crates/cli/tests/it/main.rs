@@ -1,0 +1,7 @@
+//! The program, run as a person or a script runs it.
+//!
+//! One program: each further one would be linked with all of it again.
+
+mod cluster;
+mod commands;
+mod torture;

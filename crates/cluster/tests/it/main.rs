@@ -1,0 +1,6 @@
+//! Servers among strangers: bytes that are not theirs, and peers that do not listen.
+//!
+//! One program: each further one would be linked with all of it again.
+
+mod patience;
+mod strangers;

@@ -1,0 +1,6 @@
+//! The library, used as an application uses it.
+//!
+//! One program: each further one would be linked with all of it again.
+
+mod cluster;
+mod delayed;

@@ -1,0 +1,15 @@
+//! Protocols message by message: transcripts, every interleaving of small scopes, checkpoints; and
+//! the rules of the house for all code.
+//!
+//! One program: each further one would be linked with all of it again.
+
+mod checkpoint;
+mod exploration;
+mod explore;
+mod explore_baselines;
+mod explore_bumper;
+mod explore_gmu;
+mod house_rules;
+mod judge;
+mod stage;
+mod transcripts;

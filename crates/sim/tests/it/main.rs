@@ -1,0 +1,7 @@
+//! Worlds: the simulator alone, and SCORe in it.
+//!
+//! One program: each further one would be linked with all of it again.
+
+mod registers;
+mod score;
+mod world;

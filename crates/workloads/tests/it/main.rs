@@ -1,0 +1,9 @@
+//! Workloads in simulated worlds, with faults, with groups, and with broken rules.
+//!
+//! One program: each further one would be linked with all of it again.
+
+mod deposed;
+mod groups;
+mod recovery;
+mod sabotage;
+mod workloads;
