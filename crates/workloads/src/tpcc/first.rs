@@ -11,10 +11,10 @@ use super::scale::Scale;
 use crate::chance::Chance;
 
 /// What customers have paid at first, each once.
-pub(super) const FIRST_PAYMENT: i64 = 10_00;
+pub(super) const FIRST_PAYMENT: i64 = 1_000;
 
 /// The dearest line of an order that is there at first.
-const FIRST_AMOUNT_MAX: u64 = 9_999_99;
+const FIRST_AMOUNT_MAX: u64 = 999_999;
 
 /// The tables, to draw rows of different ones from different streams.
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ pub(super) fn customer(scale: &Scale, id: CustomerId) -> Customer {
         phone: digits(16, chance),
         since: 0,
         credit: if chance.percent(10.0) { Credit::Bad } else { Credit::Good },
-        credit_limit: 50_000_00,
+        credit_limit: 5_000_000,
         discount: chance.between(0, 5000) as u16,
         balance: -FIRST_PAYMENT,
         ytd_payment: FIRST_PAYMENT,
@@ -147,7 +147,7 @@ pub(super) fn item(number: u32) -> Item {
     Item {
         image: chance.between(1, 10_000) as u32,
         name: text(14, 24, chance),
-        price: chance.between(1_00, 100_00) as i64,
+        price: chance.between(100, 10_000) as i64,
         data: data(chance),
     }
 }

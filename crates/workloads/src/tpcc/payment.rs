@@ -54,7 +54,7 @@ impl Tpcc {
         } else {
             district
         };
-        let (who, amount) = (self.draw_customer(chance), chance.between(1_00, 5000_00) as i64);
+        let (who, amount) = (self.draw_customer(chance), chance.between(100, 500_000) as i64);
         Input {
             district,
             resident,
