@@ -109,7 +109,7 @@ impl<P: Protocol> Loop<P> {
                 Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
             }
             (Stage::Up { node, station, .. }, Kind::Messages) if station != Station::Visitor => {
-                self.on_messages(node, frame.body)
+                self.on_messages(node, frame.body, now)
             }
             (Stage::Up { .. }, Kind::Control) => {
                 Wire::decode_all(frame.body).map(|control| self.on_control(place, control))
@@ -127,23 +127,42 @@ impl<P: Protocol> Loop<P> {
         }
     }
 
-    /// Takes the messages of a frame to the node. What names something that is not there is left
-    /// out: its sender has another map, and says it again when it has this one.
-    fn on_messages(&mut self, from: NodeId, body: &[u8]) -> Result<(), muesli_core::WireError> {
+    /// Takes the messages of a frame to the node. Where many answers are ready, they leave at once:
+    /// who waits for them goes on while the rest is worked on.
+    fn on_messages(
+        &mut self,
+        from: NodeId,
+        body: &[u8],
+        now: Nanos,
+    ) -> Result<(), muesli_core::WireError> {
         let mut body = Reader::new(body);
-        let machine = &mut *self.station.machine.borrow_mut();
-        let me = machine.node.id();
         while body.left() > 0 {
-            let (to, sender) = (Role::decode(&mut body)?, Role::decode(&mut body)?);
-            let message = P::Message::decode(&mut body)?;
-            if !P::is_about(&message, machine.node.catalog()) {
-                self.peers.astray += 1;
-                continue;
+            self.on_message(from, &mut body)?;
+            let ripe = self.station.machine.borrow_mut().outbox.take_ripe();
+            if let Some(place) = ripe {
+                self.write(place, now);
             }
-            let from = muesli_core::Address { node: from, role: sender };
-            let to = muesli_core::Address { node: me, role: to };
-            machine.deliver(Envelope { from, to, message });
         }
+        Ok(())
+    }
+
+    /// Takes a message to the node. What names something that is not there is left out: its sender
+    /// has another map, and says it again when it has this one.
+    fn on_message(
+        &mut self,
+        from: NodeId,
+        body: &mut Reader<'_>,
+    ) -> Result<(), muesli_core::WireError> {
+        let machine = &mut *self.station.machine.borrow_mut();
+        let (to, sender) = (Role::decode(body)?, Role::decode(body)?);
+        let message = P::Message::decode(body)?;
+        if !P::is_about(&message, machine.node.catalog()) {
+            self.peers.astray += 1;
+            return Ok(());
+        }
+        let from = muesli_core::Address { node: from, role: sender };
+        let to = muesli_core::Address { node: machine.node.id(), role: to };
+        machine.deliver(Envelope { from, to, message });
         Ok(())
     }
 

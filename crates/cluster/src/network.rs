@@ -31,6 +31,9 @@ pub struct Network {
     pub redial_first: Duration,
     /// The longest pause before dialling again.
     pub redial_most: Duration,
+    /// For so long after something came, a loop looks for more instead of sleeping: to be woken
+    /// costs more than to handle a message. Zero lets it sleep at once.
+    pub watch_for: Duration,
 }
 
 impl Default for Network {
@@ -47,6 +50,7 @@ impl Default for Network {
             slow_after: Duration::from_millis(10_000),
             redial_first: Duration::from_millis(20),
             redial_most: Duration::from_millis(1_000),
+            watch_for: Duration::from_micros(50),
         }
     }
 }

@@ -11,6 +11,9 @@ use crate::frame::{self, HEADER_BYTES, Kind};
 
 /// A frame that has grown to so many bytes is ended and another one begun.
 const FRAME_BYTES_AIM: usize = 64 << 10;
+/// So many messages leave before the turn ends. Else the two ends of a connection would take turns:
+/// one would work while the other waits for all of it.
+const RIPE_MESSAGES: u32 = 16;
 /// A buffer that has grown beyond this is given back once it is empty.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
@@ -21,6 +24,8 @@ pub(crate) struct Outgoing {
     written: usize,
     /// Where the frame of messages that is still growing begins.
     open: Option<usize>,
+    /// Messages since the last write.
+    fresh: u32,
 }
 
 impl Outgoing {
@@ -49,6 +54,7 @@ impl Outgoing {
         if body > FRAME_BYTES_AIM.min(most / 2) {
             self.end_frame();
         }
+        self.fresh += 1;
         true
     }
 
@@ -81,6 +87,7 @@ impl Outgoing {
     /// The bytes to be written now.
     pub fn ready(&mut self) -> &[u8] {
         self.end_frame();
+        self.fresh = 0;
         &self.bytes[self.written..]
     }
 
@@ -108,6 +115,8 @@ pub(crate) struct Outbox {
     /// Places with something to be written, each once.
     dirty: Vec<usize>,
     is_dirty: Vec<bool>,
+    /// The last place that something was appended to.
+    last: usize,
 }
 
 impl Outbox {
@@ -145,12 +154,22 @@ impl Outbox {
         if !std::mem::replace(&mut self.is_dirty[place], true) {
             self.dirty.push(place);
         }
+        self.last = place;
         &mut self.places[place]
     }
 
     /// What waits for the connection at `place`.
     pub fn at(&mut self, place: usize) -> &mut Outgoing {
         &mut self.places[place]
+    }
+
+    /// A place that has enough for a write of its own.
+    pub fn take_ripe(&mut self) -> Option<usize> {
+        let outgoing = self.places.get_mut(self.last)?;
+        (outgoing.fresh >= RIPE_MESSAGES).then(|| {
+            outgoing.fresh = 0;
+            self.last
+        })
     }
 
     /// The places with something to be written.
@@ -223,6 +242,18 @@ mod tests {
             prop_assert!(rest.is_empty());
             prop_assert_eq!(read, messages);
         }
+    }
+
+    #[test]
+    fn many_messages_for_one_place_are_ripe_once() {
+        let mut outbox = Outbox::default();
+        (0..2).for_each(|place| outbox.open(place));
+        for number in 1..2 * RIPE_MESSAGES {
+            outbox.to(0).message(Role::Coordinator, Role::Coordinator, &7u64, MOST);
+            assert_eq!(outbox.take_ripe(), (number == RIPE_MESSAGES).then_some(0));
+        }
+        outbox.to(1).message(Role::Coordinator, Role::Coordinator, &7u64, MOST);
+        assert_eq!((outbox.take_ripe(), outbox.take_dirty()), (None, vec![0, 1]));
     }
 
     #[test]

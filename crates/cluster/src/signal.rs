@@ -26,6 +26,11 @@ impl Signal {
         }
     }
 
+    /// Whether there is something for the loop.
+    pub fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
     /// The loop is about to sleep; true if it may not, because there is something for it.
     pub fn lie_down(&self) -> bool {
         self.sleeping.store(true, Ordering::Relaxed);

@@ -2,7 +2,8 @@
 //!
 //! A turn reads once from every connection that has something, steps the node with each message,
 //! rings the alarms that are due, polls the tasks that were woken, and writes once to every
-//! connection that something is for. Without work the loop sleeps in the poller. The same loop
+//! connection that something is for; where many answers are ready for one, they leave before. Without
+//! work the loop looks for more for a while, and then sleeps in the poller. The same loop
 //! serves repositories and runs clients; a process may do both.
 
 use std::rc::Rc;
@@ -78,11 +79,17 @@ pub(crate) struct Loop<P: Protocol> {
     pub door: Arc<Door>,
     pub network: Network,
     scratch: Vec<u8>,
+    /// Until then it looks for more instead of sleeping.
+    watches_until: Nanos,
     housekeeping_due: Nanos,
     /// More may wait to be accepted.
     pub accept_again: bool,
     stopping: Stopping,
     pub failed: Option<Failed>,
+}
+
+fn nanos(duration: Duration) -> Nanos {
+    Nanos(duration.as_nanos() as u64)
 }
 
 impl<P: Protocol> Loop<P> {
@@ -101,6 +108,7 @@ impl<P: Protocol> Loop<P> {
             door,
             network,
             scratch: vec![0; READ_BYTES],
+            watches_until: Nanos(0),
             housekeeping_due: Nanos(0),
             accept_again: false,
             stopping: Stopping::No,
@@ -153,6 +161,9 @@ impl<P: Protocol> Loop<P> {
         let now = self.station.clock.now();
         self.station.machine.borrow_mut().effects.now = now;
         self.station.begins.set(0);
+        if !events.is_empty() {
+            self.watches_until = now + nanos(self.network.watch_for);
+        }
         for event in &*events {
             self.on_event(event, now);
         }
@@ -175,11 +186,33 @@ impl<P: Protocol> Loop<P> {
     /// Waits for something to do.
     fn wait(&mut self, events: &mut Events) -> Result<(), Failed> {
         let at_most = self.sleep_at_most();
+        if self.watch(events, at_most)? {
+            return Ok(());
+        }
         let raised = self.door.signal.lie_down();
         let at_most = if raised { Duration::ZERO } else { at_most };
-        let polled = self.poll.poll(events, Some(at_most));
+        let polled = self.look(events, at_most);
         self.door.signal.get_up();
-        match polled {
+        polled
+    }
+
+    /// Looks for something to do without sleeping, for as long as more is likely to come soon;
+    /// true if connections have something.
+    fn watch(&mut self, events: &mut Events, at_most: Duration) -> Result<bool, Failed> {
+        let now = self.station.clock.now();
+        let until = self.watches_until.min(now + nanos(at_most));
+        while self.station.clock.now() < until && !self.door.signal.is_raised() {
+            self.look(events, Duration::ZERO)?;
+            if !events.is_empty() {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+        }
+        Ok(false)
+    }
+
+    fn look(&mut self, events: &mut Events, at_most: Duration) -> Result<(), Failed> {
+        match self.poll.poll(events, Some(at_most)) {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                 Err(Failed::Poll(error.to_string()))
             }

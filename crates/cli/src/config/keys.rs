@@ -254,6 +254,16 @@ pub const KEYS: &[Key] = &[
         set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_total),
     },
     Key {
+        name: "watch_for_us",
+        value: "US",
+        default: "50",
+        help: "For so long after something came, a loop looks for more before it sleeps; 0: never",
+        set: |config, text| {
+            let micros = number(text, 0, 1_000_000)?;
+            put(&mut config.server.network.watch_for, Duration::from_micros(micros))
+        },
+    },
+    Key {
         name: "alive_every_ms",
         value: "MS",
         default: "1000",
