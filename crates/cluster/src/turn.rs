@@ -2,8 +2,8 @@
 //!
 //! A turn reads once from every connection that has something, steps the node with each message,
 //! rings the alarms that are due, polls the tasks that were woken, and writes once to every
-//! connection that something is for; where many answers are ready for one, they leave before. Without
-//! work the loop looks for more for a while, and then sleeps in the poller. The same loop
+//! connection that something is for; where many answers are ready for one, they leave before.
+//! Without work the loop looks for more for a while, and then sleeps in the poller. The same loop
 //! serves repositories and runs clients; a process may do both.
 
 use std::rc::Rc;
