@@ -15,7 +15,7 @@ use muesli_workloads::tally::Tallies;
 
 use crate::measure::{Benchmark, Driver, write_history};
 use crate::options::{chosen, workload_commands};
-use crate::report::{Measured, side_by_side};
+use crate::report::{Measured, broken, side_by_side};
 
 #[derive(Args, Clone, Debug)]
 struct BenchOptions {
@@ -124,7 +124,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if let Some(path) = &options.json {
         write_json(&results, path)?;
     }
-    let table = side_by_side(&results);
+    let table = format!("{}{}", side_by_side(&results), broken(&results));
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
     Ok(u8::from(!results.iter().all(Measured::holds)))

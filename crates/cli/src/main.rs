@@ -1,5 +1,5 @@
-//! The binary `muesli`: demo, benchmarks, simulation, history checking, calibration, servers and
-//! local clusters, torture.
+//! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
+//! calibration, servers and local clusters, torture.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! one line on standard error says why.
@@ -15,6 +15,7 @@ mod local;
 mod measure;
 mod options;
 mod report;
+mod reproduce;
 mod simulate;
 mod start;
 mod survive;
@@ -40,6 +41,7 @@ Examples:
   muesli bench bank --repositories 4 --replicas 2        measure transfers in this process
   muesli sim bank --seeds 1..100 --faults all            look for faults in simulated runs
   muesli bench bank --transactions 10000 --history h.jsonl && muesli check h.jsonl
+  muesli reproduce bumper-fig3 --quick                   a paper's figure beside ours
   muesli start                                           a lone durable server on this machine
   muesli torture --minutes 5                             kill real processes, lose nothing";
 
@@ -53,6 +55,7 @@ fn command() -> Command {
         .subcommand(demo::command())
         .subcommand(bench::command())
         .subcommand(simulate::command())
+        .subcommand(reproduce::command())
         .subcommand(check::command())
         .subcommand(calibrate::command())
         .subcommand(start::command())
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Some(("demo", matches)) => demo::run(matches),
         Some(("bench", matches)) => bench::run(matches),
         Some(("sim", matches)) => simulate::run(matches),
+        Some(("reproduce", matches)) => reproduce::run(matches),
         Some(("check", matches)) => check::run(matches),
         Some(("calibrate", matches)) => calibrate::run(matches),
         Some(("start", matches)) => start::run(matches),

@@ -222,7 +222,7 @@ impl Benchmark {
             abort_rate: tally.abort_rate(),
             latency_us: Latency::of(tally),
             messages_per_commit: messages as f64 / tally.committed.max(1) as f64,
-            checks: checks.into_iter().map(Checked::from).collect(),
+            checks: checks.into_iter().map(|it| Checked::new(it, &self.protocol)).collect(),
         }
     }
 

@@ -30,6 +30,7 @@ mod options;
 #[cfg(feature = "cluster")]
 mod remote;
 mod space;
+pub mod structures;
 mod transaction;
 
 pub use db::{Db, Transaction};

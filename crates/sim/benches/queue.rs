@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use divan::Bencher;
+use divan::counter::ItemsCount;
 use muesli_sim::queue::EventQueue;
 use muesli_sim::random::{Random, Seed};
 use muesli_sim::time::{Span, VirtualTime};
@@ -14,18 +15,21 @@ use muesli_sim::time::{Span, VirtualTime};
 /// What an event of the simulated world weighs, in words.
 type Payload = [u64; 4];
 const ROUNDS: u64 = 10_000;
+/// How many events wait.
+const WAITING: [u64; 3] = [100, 10_000, 200_000];
 
 fn delay(random: &mut Random) -> Span {
     Span::from_nanos(50_000 + random.below(200_000))
 }
 
-fn radix_queue(bencher: &mut criterion::Bencher<'_>, waiting: u64) {
+#[divan::bench(args = WAITING)]
+fn radix_queue(bencher: Bencher<'_, '_>, waiting: u64) {
     let mut random = Seed::new(1).stream();
     let mut queue: EventQueue<Payload> = EventQueue::new();
     for number in 0..waiting {
         queue.push(VirtualTime::ZERO + delay(&mut random), [number; 4]);
     }
-    bencher.iter(|| {
+    bencher.counter(ItemsCount::new(ROUNDS)).bench_local(|| {
         for _ in 0..ROUNDS {
             let (now, event) = queue.pop().expect("the number of events is steady");
             queue.push(now + delay(&mut random), black_box(event));
@@ -33,7 +37,8 @@ fn radix_queue(bencher: &mut criterion::Bencher<'_>, waiting: u64) {
     });
 }
 
-fn binary_heap(bencher: &mut criterion::Bencher<'_>, waiting: u64) {
+#[divan::bench(args = WAITING)]
+fn binary_heap(bencher: Bencher<'_, '_>, waiting: u64) {
     let mut random = Seed::new(1).stream();
     let mut heap: BinaryHeap<Reverse<(VirtualTime, u64, Payload)>> = BinaryHeap::new();
     let mut sequence = 0;
@@ -41,7 +46,7 @@ fn binary_heap(bencher: &mut criterion::Bencher<'_>, waiting: u64) {
         sequence += 1;
         heap.push(Reverse((VirtualTime::ZERO + delay(&mut random), sequence, [number; 4])));
     }
-    bencher.iter(|| {
+    bencher.counter(ItemsCount::new(ROUNDS)).bench_local(|| {
         for _ in 0..ROUNDS {
             let Reverse((now, _, event)) = heap.pop().expect("the number of events is steady");
             sequence += 1;
@@ -50,19 +55,6 @@ fn binary_heap(bencher: &mut criterion::Bencher<'_>, waiting: u64) {
     });
 }
 
-fn queues(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("push and pop");
-    group.throughput(Throughput::Elements(ROUNDS)).sample_size(20);
-    for waiting in [100, 10_000, 200_000] {
-        group.bench_function(BenchmarkId::new("radix queue", waiting), |bencher| {
-            radix_queue(bencher, waiting);
-        });
-        group.bench_function(BenchmarkId::new("binary heap", waiting), |bencher| {
-            binary_heap(bencher, waiting);
-        });
-    }
-    group.finish();
+fn main() {
+    divan::main();
 }
-
-criterion_group!(benches, queues);
-criterion_main!(benches);

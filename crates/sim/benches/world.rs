@@ -9,7 +9,8 @@ mod registers;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use divan::Bencher;
+use divan::counter::ItemsCount;
 use muesli_core::{Catalog, NodeId};
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
@@ -61,29 +62,33 @@ async fn half_reads(db: Db, start: ClientStart) {
     }
 }
 
-fn worlds(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("events of a world");
-    group.sample_size(10);
-    for (nodes, millis) in [(10, 100), (160, 20)] {
-        for (name, logging) in [("in memory", false), ("logged", true)] {
-            let end = VirtualTime::ZERO + Span::from_millis(millis);
-            let mut counted = world(nodes, end, logging);
-            counted.run_until(end);
-            group.throughput(Throughput::Elements(counted.events()));
-            group.bench_function(format!("{nodes} nodes, {name}"), |bencher| {
-                bencher.iter_batched(
-                    || world(nodes, end, logging),
-                    |mut world| {
-                        world.run_until(end);
-                        world
-                    },
-                    BatchSize::PerIteration,
-                );
-            });
-        }
-    }
-    group.finish();
+/// Nodes, and how much virtual time is enough to measure.
+const SIZES: [(u32, u64); 2] = [(10, 100), (160, 20)];
+
+#[divan::bench(args = SIZES, sample_count = 10, sample_size = 1)]
+fn in_memory(bencher: Bencher<'_, '_>, (nodes, millis): (u32, u64)) {
+    events(bencher, nodes, millis, false);
 }
 
-criterion_group!(benches, worlds);
-criterion_main!(benches);
+#[divan::bench(args = SIZES, sample_count = 10, sample_size = 1)]
+fn logged(bencher: Bencher<'_, '_>, (nodes, millis): (u32, u64)) {
+    events(bencher, nodes, millis, true);
+}
+
+/// Items are the events of the world.
+fn events(bencher: Bencher<'_, '_>, nodes: u32, millis: u64, logging: bool) {
+    let end = VirtualTime::ZERO + Span::from_millis(millis);
+    let mut counted = world(nodes, end, logging);
+    counted.run_until(end);
+    bencher
+        .counter(ItemsCount::new(counted.events()))
+        .with_inputs(|| world(nodes, end, logging))
+        .bench_local_values(|mut world| {
+            world.run_until(end);
+            world
+        });
+}
+
+fn main() {
+    divan::main();
+}

@@ -1,7 +1,8 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
-//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`] and
-//! [`append`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
+//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
+//! [`tpcc`], [`append`], [`sets`], [`counters`] and [`vacation`]. They are written once against
+//! [`muesli::Db`]; [`embedded`] and [`simulated`] run
 //! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
 //! the checker judges. A [`trial`] does all of that with one seed.
 
@@ -9,15 +10,20 @@ pub mod append;
 pub mod bank;
 pub mod chance;
 pub mod connected;
+pub mod counters;
 pub mod distribution;
 pub mod embedded;
 pub mod history;
 mod loading;
+pub mod machines;
 pub mod parameters;
 mod per_client;
 pub mod registry;
+pub mod sets;
 pub mod simulated;
 pub mod tally;
+pub mod tpcc;
 pub mod trial;
+pub mod vacation;
 pub mod workload;
 pub mod ycsb;

@@ -44,7 +44,7 @@ pub async fn see_loaded(db: &Db) -> Result<(), Error> {
 }
 
 /// Does it until it is done, or cannot be.
-async fn insist(act: impl AsyncFn() -> Result<(), Error>) -> Result<(), Error> {
+pub async fn insist(act: impl AsyncFn() -> Result<(), Error>) -> Result<(), Error> {
     loop {
         match act().await {
             Err(Error::Conflict { .. } | Error::Timeout { .. } | Error::Unknown { .. }) => {}

@@ -6,7 +6,11 @@ use thiserror::Error;
 
 use crate::append::{self, Append};
 use crate::bank::{self, Bank};
+use crate::counters::{self, Counters};
 use crate::parameters::{Parameter, ParameterError, Values};
+use crate::sets::{self, Kind, Sets};
+use crate::tpcc::{self, Tpcc};
+use crate::vacation::{self, Vacation};
 use crate::workload::AnyWorkload;
 use crate::ycsb::{self, Ycsb};
 
@@ -40,17 +44,63 @@ pub const WORKLOADS: &[Description] = &[
         build: |values, clients| Ok(Arc::new(Ycsb::new(values, clients)?)),
     },
     Description {
+        name: "tpcc",
+        about: "TPC-C: orders, payments and deliveries of a wholesale supplier.",
+        parameters: tpcc::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Tpcc::new(values, clients)?)),
+    },
+    Description {
         name: "append",
         about: "Reads of and appends to lists, judged from the lists alone.",
         parameters: append::PARAMETERS,
         build: |values, clients| Ok(Arc::new(Append::new(values, clients))),
     },
+    Description {
+        name: "skiplist",
+        about: "Searches, adds and removes in skip lists, node by node.",
+        parameters: sets::SKIP_LIST_PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Sets::new(Kind::skip_list(values), values, clients))),
+    },
+    Description {
+        name: "list",
+        about: "The same in sorted linked lists, whose searches read half of them.",
+        parameters: sets::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Sets::new(Kind::List, values, clients))),
+    },
+    Description {
+        name: "hashtable",
+        about: "The same in hash tables, whose keys share buckets.",
+        parameters: sets::HASH_TABLE_PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Sets::new(Kind::hash_table(values), values, clients))),
+    },
+    Description {
+        name: "tree",
+        about: "The same in binary search trees.",
+        parameters: sets::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Sets::new(Kind::Tree, values, clients))),
+    },
+    Description {
+        name: "counters",
+        about: "Many cold counters and a few hot ones, added to at once or by delayed actions.",
+        parameters: counters::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Counters::new(values, clients))),
+    },
+    Description {
+        name: "vacation",
+        about: "Reservations of cars, flights and rooms, as in STAMP.",
+        parameters: vacation::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Vacation::new(values, clients))),
+    },
 ];
 
 /// A workload that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no workload `{0}`; there are: bank, ycsb, append")]
+#[error("there is no workload `{0}`; there are: {names}", names = names())]
 pub struct UnknownWorkload(String);
+
+fn names() -> String {
+    WORKLOADS.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", ")
+}
 
 /// The workload called `name`.
 ///

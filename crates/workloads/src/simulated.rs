@@ -19,16 +19,16 @@ use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, TooFewNodes};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
-use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
+use muesli_sim::topology::Topology;
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
 use thiserror::Error;
 
 use crate::chance::Chance;
 use crate::embedded::Length;
+use crate::machines::Machine;
 use crate::tally::{Tallies, Tally};
 use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
 
@@ -39,7 +39,7 @@ const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 /// How long loading may take.
 const LOADING_MOST: Span = Span::from_secs(600);
 /// The check that holds under every protocol, whatever it promises.
-pub(crate) const ENDS: &str = "everything that was begun ends";
+const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
@@ -100,6 +100,8 @@ impl Default for Upkeep {
 pub struct SimulatedOutcome {
     /// What the clients counted.
     pub tally: Tally,
+    /// What they had counted when they were told to stop, and when that was.
+    pub in_time: (Tally, Duration),
     /// How long they ran, in virtual time.
     pub length: Duration,
     /// What was checked afterwards.
@@ -147,11 +149,25 @@ pub fn run(
     plan: &Simulated,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    choose(&plan.protocol, Chosen { workload, plan, tallies })?
+    run_on(&Machine::measured(), workload, plan, tallies)
+}
+
+/// As [`run`], on nodes like `machine`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(
+    machine: &Machine,
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Simulated,
+    tallies: &Arc<Tallies>,
+) -> Result<SimulatedOutcome, SimulationError> {
+    choose(&plan.protocol, Chosen { machine, workload, plan, tallies })?
 }
 
 /// A run under the protocol that its plan names.
 struct Chosen<'a> {
+    machine: &'a Machine,
     workload: &'a Arc<dyn AnyWorkload>,
     plan: &'a Simulated,
     tallies: &'a Arc<Tallies>,
@@ -162,12 +178,13 @@ impl Choice for Chosen<'_> {
 
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
         let size = self.plan.upkeep.group;
+        let Chosen { machine, workload, plan, tallies } = self;
         if size <= 1 {
-            return run_protocol::<P>(self.workload, self.plan, rules, self.tallies);
+            return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
         }
         let rules = muesli_group::Rules { inner: rules, size, ..muesli_group::Rules::default() };
         let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
-        run_protocol::<Grouped<P>>(self.workload, self.plan, rules, self.tallies)
+        Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
     }
 }
 
@@ -181,7 +198,7 @@ pub fn run_protocol<P: Protocol>(
     rules: P::Rules,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    Simulation::<P>::new(workload, plan, rules, tallies)?.run()
+    Simulation::<P>::new(&Machine::measured(), workload, plan, rules, tallies)?.run()
 }
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
@@ -206,6 +223,14 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
     Some((level, muesli_check::Options { session_order, ..Default::default() }))
 }
 
+/// Whether the protocol promises that a check of this name holds. One that promises less than
+/// workloads count on may lose updates: then totals change, lists lose elements, rows that belong
+/// together do not fit, and that is no fault of it.
+pub fn is_promised(protocol: &str, check: &str) -> bool {
+    let little = promise(protocol).is_some_and(|(level, _)| level == Level::Rr);
+    !little || check == ENDS
+}
+
 /// What a task in the world leaves when it has ended.
 type Answer<T> = Rc<RefCell<Option<Result<T, Error>>>>;
 
@@ -223,19 +248,18 @@ struct Simulation<'a, P: Protocol> {
 
 impl<'a, P: Protocol> Simulation<'a, P> {
     fn new(
+        machine: &Machine,
         workload: &'a Arc<dyn AnyWorkload>,
         plan: &'a Simulated,
         rules: P::Rules,
         tallies: &'a Arc<Tallies>,
     ) -> Result<Self, SimulationError> {
         let catalog = Arc::new(catalog(workload, plan)?);
-        let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
-        let latency = Latency::Exponential { least, mean_tail };
-        let class = LaneClass { latency, bandwidth: 1_250_000_000 };
-        let topology = Topology::uniform(plan.nodes, class);
+        let topology = Topology::uniform(plan.nodes, machine.network);
         let seed = Seed::new(plan.seed);
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
+        setup.costs = machine.costs;
         setup.settings.logging = plan.logging;
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
@@ -261,6 +285,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         };
         self.world.run_until(until.max(self.plan.plan.horizon()));
         self.stop.set(true);
+        let in_time = self.world.now().since(begun).as_nanos();
+        let in_time = (self.tallies.total(), Duration::from_nanos(in_time));
         let settled = self.world.settle(match self.plan.length {
             Length::Time(_) => PATIENCE,
             Length::Transactions(_) => PATIENCE_WORKING,
@@ -274,7 +300,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let tally = self.tallies.total();
         checks.push(tally.expected());
         let length = Duration::from_nanos(length.as_nanos());
-        Ok(SimulatedOutcome { tally, length, messages, checks, run: self.world.finish() })
+        Ok(SimulatedOutcome { tally, in_time, length, messages, checks, run: self.world.finish() })
     }
 
     fn load(&mut self) -> Result<(), SimulationError> {
@@ -378,7 +404,7 @@ fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog,
     };
     let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
     let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
-    for (name, options) in workload.spaces() {
+    for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
     }
     Ok(catalog)

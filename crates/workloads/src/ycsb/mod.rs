@@ -13,7 +13,8 @@
 //!
 //! A record is one value here, so an update of one of its fields reads the record first, as a
 //! read-modify-write does. `t` is the transactional variant: an update reads 16 different records
-//! and changes up to 4 of them, a read-only transaction reads 16. `s` scans instead: each
+//! and changes up to 4 of them, a read-only transaction reads 16 or `reader-reads`; with `disjoint`
+//! each client has records of its own, which shows what a protocol costs where nothing conflicts. `s` scans instead: each
 //! transaction reads a range of 16 neighbouring keys, and updates change, delete and insert
 //! records inside it, so that phantoms show.
 //!
@@ -107,6 +108,24 @@ pub const PARAMETERS: &[Parameter] = &[
         Kind::Percent,
         "Share of the transactions of t that read a whole group of neighbours.",
     ),
+    Parameter::new(
+        "reader-reads",
+        "0",
+        Kind::Count(0, 10_000),
+        "Records that a read-only transaction of t reads; 0 is as many as an update.",
+    ),
+    Parameter::new(
+        "one-by-one",
+        "false",
+        Kind::Flag,
+        "Whether transactions of t read one record after the other instead of all at once.",
+    ),
+    Parameter::new(
+        "disjoint",
+        "false",
+        Kind::Flag,
+        "Whether each client of t uses records of its own, so that none conflict; no groups then.",
+    ),
 ];
 
 const DISTRIBUTIONS: &[&str] =
@@ -132,6 +151,10 @@ pub struct Ycsb {
     writes: u64,
     updates: f64,
     groups: f64,
+    reader_reads: usize,
+    one_by_one: bool,
+    /// Each client chooses among every so many-th record.
+    shares: u64,
     ledgers: Ledgers,
 }
 
@@ -166,7 +189,18 @@ impl Ycsb {
             ("default", _) => "scrambled",
             (given, _) => given,
         };
-        let choices = if variant == Variant::Scanning { count / reads } else { count };
+        let shares = if values.flag("disjoint") { u64::from(clients.max(1)) } else { 1 };
+        if shares > 1 && count / shares < reads {
+            let least = shares * reads;
+            let text =
+                format!("{clients} disjoint clients need at least {least} keys, not {count}");
+            return Err(ParameterError::Together(text));
+        }
+        let choices = match variant {
+            Variant::Scanning => count / reads,
+            Variant::Transactional => count / shares,
+            Variant::Core(_) => count,
+        };
         let room = match variant {
             Variant::Core(shares) if shares.insert > 0 => values.count("inserts"),
             _ => 0,
@@ -180,7 +214,13 @@ impl Ycsb {
             reads: reads as usize,
             writes: values.count("writes"),
             updates: values.number("updates"),
-            groups: values.number("groups"),
+            groups: if shares > 1 { 0.0 } else { values.number("groups") },
+            reader_reads: match values.count("reader-reads") {
+                0 => reads as usize,
+                other => other as usize,
+            },
+            one_by_one: values.flag("one-by-one"),
+            shares,
             ledgers: Ledgers::new(clients, |_| Ledger::default()),
         })
     }
@@ -202,7 +242,7 @@ impl Ycsb {
 impl Workload for Ycsb {
     type Memory = Memory;
 
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, SpaceOptions { index: self.index(), ..SpaceOptions::default() })]
     }
 

@@ -32,14 +32,19 @@ impl Ycsb {
         let count = self.keys.first_count();
         let groups = count / self.reads as u64;
         let whole_group = groups > 0 && seat.chance.percent(self.groups);
+        let updates = seat.chance.percent(self.updates);
         let numbers: Vec<u64> = if whole_group {
             let place = memory.distribution.draw(count, &mut seat.chance) / self.reads as u64;
             let first = place.min(groups - 1) * self.reads as u64;
             (first..first + self.reads as u64).collect()
         } else {
-            memory.distribution.draw_distinct(self.reads, count, &mut seat.chance)
+            let many = if updates { self.reads } else { self.reader_reads };
+            let share = u64::from(seat.client) % self.shares;
+            let own = (count / self.shares).max(1);
+            let drawn = memory.distribution.draw_distinct(many, own, &mut seat.chance);
+            drawn.into_iter().map(|number| number * self.shares + share).collect()
         };
-        if !seat.chance.percent(self.updates) {
+        if !updates {
             return self.read_many(seat, memory, &numbers, whole_group).await;
         }
         let changed = seat.chance.between(1, self.writes).min(numbers.len() as u64) as usize;
@@ -76,8 +81,15 @@ impl Ycsb {
         memory: &Memory,
         numbers: &[u64],
     ) -> Result<Vec<Record>, Error> {
-        let keys = numbers.iter().map(|number| self.keys.name(*number));
-        let values = tx.get_many(memory.space, keys).await?;
+        let mut keys = numbers.iter().map(|number| self.keys.name(*number));
+        let mut values = Vec::with_capacity(numbers.len());
+        if self.one_by_one {
+            for key in keys {
+                values.push(tx.get(memory.space, key).await?);
+            }
+        } else {
+            values = tx.get_many(memory.space, &mut keys).await?;
+        }
         let decoded = values.iter().map(|value| match value {
             Some(value) => self.decode(value),
             None => Err(Error::Codec("a record is missing".to_owned())),

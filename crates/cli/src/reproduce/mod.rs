@@ -1,0 +1,251 @@
+//! `muesli reproduce`: a paper's figure in the simulator, beside what the paper says.
+
+mod canvas;
+mod figures;
+mod judge;
+mod plot;
+mod points;
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+use crate::table::{self, grouped};
+use figures::{FIGURES, Figure, Target};
+use judge::Judged;
+use points::Point;
+
+#[derive(Args, Clone, Debug)]
+struct ReproduceOptions {
+    /// `list`, or what to reproduce; several with commas between, or `all`
+    #[arg(value_name = "FIGURES", value_delimiter = ',', required = true)]
+    figures: Vec<String>,
+    /// Fewer numbers of nodes, and shorter runs: a minute or two each on two cores
+    #[arg(long)]
+    quick: bool,
+    /// Where chance comes from
+    #[arg(long, value_name = "X", default_value_t = 1)]
+    seed: u64,
+    /// The folder for tables and plots
+    #[arg(long, value_name = "DIR", default_value = "reproduced")]
+    out: PathBuf,
+}
+
+/// The command's options.
+pub fn command() -> Command {
+    let command = Command::new("reproduce")
+        .about("Run a paper's figure in the simulator and set it beside what the paper says")
+        .after_help(
+            "`muesli reproduce list` says what there is. Each figure is written to the folder as \
+             a table (NAME.csv) and a plot (NAME.svg, NAME.png). Runs take place in virtual time \
+             on models of the papers' clusters; docs/reproduce.md says what they stand on. \
+             Exit status: 0 all targets are met, 1 some are not, or a check of a run does not \
+             hold.",
+        );
+    ReproduceOptions::augment_args(command)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let options = ReproduceOptions::from_arg_matches(matches)?;
+    if options.figures == ["list"] {
+        list();
+        return Ok(0);
+    }
+    let mut fine = true;
+    for figure in chosen(&options.figures)? {
+        let points = points::run(figure, options.quick, options.seed)?;
+        let judged = judge::judge(figure, &points);
+        write_files(figure, &points, &judged, &options.out)?;
+        fine &= tell(figure, &points, &judged, &options.out);
+    }
+    Ok(u8::from(!fine))
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
+    if names == ["all"] {
+        return Ok(FIGURES.iter().collect());
+    }
+    let mut all = Vec::new();
+    for name in names {
+        let Some(figure) = FIGURES.iter().find(|figure| figure.name == name) else {
+            let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
+            bail!("nothing to reproduce is called `{name}`; there are: {}", known.join(", "));
+        };
+        all.push(figure);
+    }
+    Ok(all)
+}
+
+fn list() {
+    let mut table = table::new(["name", "what", "nodes"].map(str::to_owned).into());
+    for figure in FIGURES {
+        let nodes: Vec<_> = figure.nodes.iter().map(ToString::to_string).collect();
+        table.add_row([figure.name.to_owned(), figure.about.to_owned(), nodes.join(" ")]);
+    }
+    // Here and below: a reader that has gone away is no matter.
+    let _ = writeln!(stdout(), "{table}");
+}
+
+/// Says what was seen; whether all is as it should be.
+fn tell(figure: &Figure, points: &[Point], judged: &[Judged], out: &Path) -> bool {
+    let machine = (figure.machine)();
+    let text = format!(
+        "\n{}\n  workload: {} {}\n  machine: {}\n  chosen: {}",
+        figure.about,
+        figure.workload,
+        figure.parameters.join(" "),
+        machine.about,
+        figure.chosen
+    );
+    let _ = writeln!(stdout(), "{text}");
+    let _ = writeln!(stdout(), "{}\n{}", points_table(points), claims_table(figure, judged));
+    let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
+    let broken = points.iter().flat_map(|point| point.broken.iter().map(move |it| (point, it)));
+    let mut fine = judged.iter().all(|judged| judged.met != Some(false));
+    for (point, broken) in broken {
+        let _ = writeln!(stdout(), "BROKEN: {} on {}: {broken}", point.protocol, point.nodes);
+        fine = false;
+    }
+    fine
+}
+
+fn points_table(points: &[Point]) -> comfy_table::Table {
+    let header = [
+        "protocol",
+        "nodes",
+        "clients",
+        "committed/s",
+        "updates aborted",
+        "p50",
+        "p99",
+        "messages",
+    ];
+    let mut table = table::new(header.map(str::to_owned).into());
+    for point in points {
+        table.add_row([
+            point.protocol.to_owned(),
+            point.nodes.to_string(),
+            point.clients.to_string(),
+            grouped(point.throughput.round() as u64),
+            format!("{:.1} %", point.aborts * 100.0),
+            table::micros(point.p50_ms * 1e3),
+            table::micros(point.p99_ms * 1e3),
+            format!("{:.1}", point.messages_a_commit),
+        ]);
+    }
+    table
+}
+
+fn claims_table(figure: &Figure, judged: &[Judged]) -> comfy_table::Table {
+    let header = ["claim", "paper", "ours", "ours/paper", "target", ""];
+    let mut table = table::new(header.map(str::to_owned).into());
+    for (claim, judged) in figure.claims.iter().zip(judged) {
+        let number = |number: Option<f64>| number.map_or("-".to_owned(), |it| format!("{it:.2}"));
+        let target = match claim.target {
+            None => "-".to_owned(),
+            Some(Target::Least(least)) => format!("at least {least}"),
+            Some(Target::Most(most)) => format!("at most {most}"),
+        };
+        let met = match judged.met {
+            None => "",
+            Some(true) => "met",
+            Some(false) => "MISSED",
+        };
+        table.add_row([
+            judged.what.to_owned(),
+            number(judged.paper),
+            number(Some(judged.ours)),
+            number(judged.ratio()),
+            target,
+            met.to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Writes the table and the plots.
+fn write_files(
+    figure: &Figure,
+    points: &[Point],
+    judged: &[Judged],
+    out: &Path,
+) -> anyhow::Result<()> {
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let canvas = plot::draw(figure, points);
+    for (extension, bytes) in [
+        ("csv", csv(points, judged).into_bytes()),
+        ("svg", canvas.svg().into_bytes()),
+        ("png", canvas.png()?),
+    ] {
+        let path = out.join(format!("{}.{extension}", figure.name));
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Points, then claims, each a table of its own.
+fn csv(points: &[Point], judged: &[Judged]) -> String {
+    let mut text =
+        "protocol,nodes,clients,committed_a_second,updates_aborted,p50_ms,p99_ms,messages_a_commit\n"
+            .to_owned();
+    for point in points {
+        text += &format!(
+            "{},{},{},{:.1},{:.5},{:.3},{:.3},{:.2}\n",
+            point.protocol,
+            point.nodes,
+            point.clients,
+            point.throughput,
+            point.aborts,
+            point.p50_ms,
+            point.p99_ms,
+            point.messages_a_commit
+        );
+    }
+    text += "\nclaim,paper,ours,ours_over_paper,met\n";
+    let number = |number: Option<f64>| number.map_or(String::new(), |it| format!("{it:.4}"));
+    for judged in judged {
+        let met = judged.met.map_or(String::new(), |met| met.to_string());
+        text += &format!(
+            "\"{}\",{},{},{},{met}\n",
+            judged.what,
+            number(judged.paper),
+            number(Some(judged.ours)),
+            number(judged.ratio())
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_protocols::NAMES;
+    use muesli_workloads::registry;
+
+    #[test]
+    fn every_figure_names_what_there_is() {
+        for figure in FIGURES {
+            let workload = registry::find(figure.workload).unwrap();
+            for nodes in figure.nodes.iter().chain(figure.quick_nodes) {
+                let clients = figure.clients_a_node * *nodes as u32;
+                let fill = |text: &&str| text.replace("{nodes}", &nodes.to_string());
+                let parameters: Vec<_> = figure.parameters.iter().map(fill).collect();
+                assert!(workload.build(&parameters, clients).is_ok(), "{}", figure.name);
+            }
+            assert!(figure.protocols.iter().all(|name| NAMES.contains(name)), "{}", figure.name);
+            assert!(figure.quick_nodes.iter().all(|nodes| figure.nodes.contains(nodes)));
+            for claim in figure.claims {
+                let text = format!("{:?}", claim.measure);
+                assert!(figure.protocols.iter().any(|name| text.contains(name)), "{text}");
+            }
+        }
+        let error = chosen(&["fig9".to_owned()]).err().unwrap().to_string();
+        assert!(FIGURES.iter().all(|figure| error.contains(figure.name)), "{error}");
+    }
+}

@@ -1,0 +1,65 @@
+//! A sorted linked list: a [`SkipList`] with one level.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Inspected, Map, OrderedMap, SkipList};
+use crate::error::Error;
+use crate::key::Key;
+use crate::space::Space;
+use crate::transaction::Tx;
+
+/// A sorted map whose searches read every node before their key: for few keys, or to see what
+/// long read sets do.
+pub struct LinkedList<K, V>(SkipList<K, V>);
+
+impl<K, V> Clone for LinkedList<K, V> {
+    fn clone(&self) -> Self {
+        LinkedList(self.0.clone())
+    }
+}
+
+impl<K, V> std::fmt::Debug for LinkedList<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LinkedList").field(&self.0).finish()
+    }
+}
+
+impl<K, V> LinkedList<K, V> {
+    /// The list of this name; empty where nothing was inserted.
+    pub fn new(space: Space, name: &str) -> Self {
+        LinkedList(SkipList::with_levels(space, name, 1))
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for LinkedList<K, V> {
+    async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
+        self.0.get(tx, key).await
+    }
+
+    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
+        self.0.insert(tx, key, value).await
+    }
+
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
+        self.0.add(tx, key, value).await
+    }
+
+    async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
+        self.0.remove(tx, key).await
+    }
+
+    async fn entries(&self, tx: &Tx) -> Result<Vec<(K, V)>, Error> {
+        self.0.entries(tx).await
+    }
+
+    async fn inspect(&self, tx: &Tx) -> Result<Inspected<K, V>, Error> {
+        self.0.inspect(tx).await
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> OrderedMap<K, V> for LinkedList<K, V> {
+    async fn at_or_after(&self, tx: &Tx, key: &K) -> Result<Option<(K, V)>, Error> {
+        self.0.at_or_after(tx, key).await
+    }
+}

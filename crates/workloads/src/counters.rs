@@ -1,0 +1,284 @@
+//! Counters: many cold ones around a few hot ones.
+//!
+//! The shape is that of the micro-benchmarks for nested transactions. A transaction has three
+//! phases: some counters of the first group, some of the hot group, some of the last group. Each
+//! phase only reads or only adds, drawn once. With `delayed=true` adds are delayed actions, which
+//! do not conflict with each other where the protocol delays them.
+//!
+//! What makes runs checkable: amounts are positive and booked, so each counter must show what was
+//! added to it; and what a session sees of the hot counters never shrinks.
+
+use std::collections::BTreeMap;
+
+use muesli::structures::Counter;
+use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
+
+use crate::chance::Chance;
+use crate::parameters::{Kind, Parameter, Values};
+use crate::per_client::PerClient;
+use crate::tally::Ended;
+use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
+
+const SPACE: &str = "counters";
+
+/// What counters take.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new(
+        "keys",
+        "1000",
+        Kind::Count(1, 1_000_000),
+        "Counters of the first group, and of the last.",
+    ),
+    Parameter::new("hot", "4", Kind::Count(1, 1_000_000), "Counters of the group in the middle."),
+    Parameter::new(
+        "outer",
+        "5",
+        Kind::Count(0, 1_000),
+        "Counters that a transaction uses of the first group, and of the last.",
+    ),
+    Parameter::new(
+        "inner",
+        "1",
+        Kind::Count(0, 1_000),
+        "Counters that a transaction uses of the group in the middle.",
+    ),
+    Parameter::new(
+        "reads",
+        "50",
+        Kind::Percent,
+        "Share of first phases that read, and of last ones.",
+    ),
+    Parameter::new("hot-reads", "20", Kind::Percent, "Share of phases in the middle that read."),
+    Parameter::new(
+        "delayed",
+        "false",
+        Kind::Flag,
+        "Whether adds are delayed actions, which look at nothing.",
+    ),
+];
+
+/// The largest amount that is added.
+const AMOUNT_MOST: u64 = 9;
+/// The group in the middle.
+const HOT: usize = 1;
+
+/// Counters in three groups.
+#[derive(Debug)]
+pub struct Counters {
+    /// How many each group has.
+    sizes: [u64; 3],
+    /// How many of each a transaction uses.
+    used: [usize; 3],
+    /// Share of each phase that reads.
+    reads: [f64; 3],
+    delayed: bool,
+    ledgers: PerClient<Ledger>,
+}
+
+/// What a client remembers.
+#[derive(Debug)]
+pub struct Memory {
+    groups: [Vec<Counter>; 3],
+    reader: Db,
+    /// The most that this session has seen each hot counter show.
+    seen: BTreeMap<usize, i64>,
+}
+
+/// The counters of a phase, and what is added to each; nothing: they are read.
+struct Phase {
+    counters: Vec<usize>,
+    amount: Option<i64>,
+}
+
+/// What was added to a counter of a group.
+type Added = (usize, usize, i64);
+
+#[derive(Debug, Default)]
+struct Ledger {
+    sure: BTreeMap<(usize, usize), i64>,
+    perhaps: BTreeMap<(usize, usize), i64>,
+    under_way: Vec<Added>,
+    reads: u64,
+    wrong_reads: Complaints,
+}
+
+impl Ledger {
+    fn begin_life(&mut self) {
+        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
+            *self.perhaps.entry((group, counter)).or_default() += amount;
+        }
+    }
+
+    fn settle(&mut self, ended: &Ended) {
+        if *ended == Ended::Unknown {
+            return self.begin_life();
+        }
+        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
+            if *ended == Ended::Committed {
+                *self.sure.entry((group, counter)).or_default() += amount;
+            }
+        }
+    }
+}
+
+impl Counters {
+    /// Counters with these parameters, for so many clients.
+    pub fn new(values: &Values, clients: u32) -> Counters {
+        let (keys, hot) = (values.count("keys"), values.count("hot"));
+        let (outer, inner) = (values.count("outer").min(keys), values.count("inner").min(hot));
+        let (reads, hot_reads) = (values.number("reads"), values.number("hot-reads"));
+        Counters {
+            sizes: [keys, hot, keys],
+            used: [outer as usize, inner as usize, outer as usize],
+            reads: [reads, hot_reads, reads],
+            delayed: values.flag("delayed"),
+            ledgers: PerClient::new(clients, |_| Ledger::default()),
+        }
+    }
+
+    fn groups(&self, space: Space) -> [Vec<Counter>; 3] {
+        [0, 1, 2].map(|group| {
+            let name = |number| Counter::new(space, &format!("{group}/{number}"));
+            (0..self.sizes[group]).map(name).collect()
+        })
+    }
+
+    fn draw(&self, chance: &mut Chance) -> [Phase; 3] {
+        [0, 1, 2].map(|group| {
+            let mut counters = Vec::new();
+            while counters.len() < self.used[group] {
+                let drawn = chance.below(self.sizes[group]) as usize;
+                if !counters.contains(&drawn) {
+                    counters.push(drawn);
+                }
+            }
+            let amount = chance.between(1, AMOUNT_MOST) as i64;
+            let adds = !chance.percent(self.reads[group]);
+            Phase { counters, amount: adds.then_some(amount) }
+        })
+    }
+
+    /// Runs the phases one after the other; what the hot counters showed, if they were read.
+    async fn run(&self, tx: &Tx, memory: &Memory, phases: &[Phase; 3]) -> Result<Vec<i64>, Error> {
+        let mut shown = Vec::new();
+        for (group, phase) in phases.iter().enumerate() {
+            let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
+            match phase.amount {
+                None => {
+                    let all = Counter::get_many(tx, &counters.collect::<Vec<_>>()).await?;
+                    if group == HOT {
+                        shown = all;
+                    }
+                }
+                Some(amount) if self.delayed => {
+                    for counter in counters {
+                        counter.add_later(tx, amount).await?;
+                    }
+                }
+                Some(amount) => {
+                    for counter in counters {
+                        counter.add(tx, amount).await?;
+                    }
+                }
+            }
+        }
+        Ok(shown)
+    }
+
+    /// A session has read hot counters: they never show less than before.
+    fn judge(&self, seat: &Seat, memory: &mut Memory, phase: &Phase, shown: &[i64]) {
+        let mut ledger = self.ledgers.of(seat.client);
+        for (counter, shows) in phase.counters.iter().zip(shown) {
+            ledger.reads += 1;
+            let seen = memory.seen.entry(*counter).or_default();
+            if shows < seen {
+                let complain = || format!("hot counter {counter} shows {shows} after {seen}");
+                ledger.wrong_reads.add(complain);
+            }
+            *seen = *shows.max(seen);
+        }
+    }
+}
+
+fn added(phases: &[Phase; 3]) -> Vec<Added> {
+    let of = |(group, phase): (usize, &Phase)| {
+        let amount = phase.amount.unwrap_or(0);
+        phase.counters.iter().map(move |counter| (group, *counter, amount)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = phases.iter().enumerate().flat_map(of).collect();
+    all.retain(|(_, _, amount)| *amount > 0);
+    all
+}
+
+impl Workload for Counters {
+    type Memory = Memory;
+
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        vec![(SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })]
+    }
+
+    /// Absent counters show zero.
+    async fn load(&self, _: &Db) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.ledgers.of(seat.client).begin_life();
+        let groups = self.groups(seat.db.space(SPACE)?);
+        Ok(Memory { groups, reader: seat.db.read_only(), seen: BTreeMap::new() })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        let phases = self.draw(&mut seat.chance);
+        let adds = added(&phases);
+        let db = if adds.is_empty() { &memory.reader } else { &seat.db };
+        self.ledgers.of(seat.client).under_way = adds;
+        let (told, drawn) = (&*memory, &phases);
+        let (answer, attempts) =
+            transact(db, |tx| async move { self.run(&tx, told, drawn).await }).await;
+        if let Ok(shown) = &answer {
+            self.judge(seat, memory, &phases[HOT], shown);
+        }
+        let ended = ended(answer);
+        self.ledgers.of(seat.client).settle(&ended);
+        (ended, attempts)
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let groups = self.groups(db.space(SPACE)?);
+        let strict = db.strict().read_only();
+        let mut shown = Vec::new();
+        for group in &groups {
+            let read = async |tx: Tx| Counter::get_many(&tx, group).await;
+            shown.push(strict.transact_here(read).await?);
+        }
+        let (mut wrong, mut wrong_reads) = (Complaints::default(), Complaints::default());
+        let (mut reads, mut sums) = (0, [0_i64; 3]);
+        for (group, counters) in shown.iter().enumerate() {
+            sums[group] = counters.iter().sum();
+            for (counter, shows) in counters.iter().enumerate() {
+                let place = (group, counter);
+                let (mut least, mut most) = (0, 0);
+                for mut ledger in self.ledgers.all() {
+                    ledger.begin_life();
+                    let sure = ledger.sure.get(&place).copied().unwrap_or_default();
+                    let perhaps = ledger.perhaps.get(&place).copied().unwrap_or_default();
+                    (least, most) = (least + sure, most + sure + perhaps);
+                }
+                if !(least..=most).contains(shows) {
+                    wrong.add(|| format!("counter {place:?} shows {shows}, not {least}..={most}"));
+                }
+            }
+        }
+        for ledger in self.ledgers.all() {
+            reads += ledger.reads;
+            wrong_reads.extend(&ledger.wrong_reads);
+        }
+        let conserved = sums.iter().all(|sum| *sum >= 0);
+        Ok(vec![
+            Check::none_wrong("counters show what was added", &wrong, format!("{sums:?}")),
+            Check::none_wrong("sessions see no counter shrink", &wrong_reads, format!("{reads}")),
+            Check { name: "no sum is negative", ok: conserved, details: format!("{sums:?}") },
+        ])
+    }
+}

@@ -1,0 +1,116 @@
+//! What simulated nodes run on: their processor and their network.
+//!
+//! [`Machine::measured`] is this project's own node on the machine where it was calibrated. The
+//! others stand for the clusters of two papers, so that their figures can be set beside ours. The
+//! papers name processors and networks and print no costs, so the costs here are **estimates, made
+//! before any figure was run and not fitted to one**:
+//!
+//! * A message costs about 100 µs of a 2.13 GHz core, both ends together: what a remote call
+//!   through a Java group-communication stack of that time costs in marshalling, system calls and
+//!   handing over between threads. Touching a key costs a few microseconds.
+//! * One way over gigabit Ethernet between virtual machines takes about 100 µs and an exponential
+//!   tail of 50 µs; between physical ones 50 µs and 25 µs. A lane carries 125 MB/s.
+//! * A node is one server. Where it has several cores its work goes as many times as fast as
+//!   client threads and the stack can use at once; that makes single steps faster than they were.
+//!
+//! Only ratios between protocols on one machine are compared with the papers'; absolute figures
+//! say no more than that the estimates are of the right size.
+
+use muesli_sim::costs::Costs;
+use muesli_sim::latency::Latency;
+use muesli_sim::time::Span;
+use muesli_sim::topology::LaneClass;
+
+/// A kind of node with its network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// What its work costs.
+    pub costs: Costs,
+    /// How far it is from any other.
+    pub network: LaneClass,
+}
+
+impl Machine {
+    /// This project's own node, as calibrated, in one rack.
+    pub fn measured() -> Machine {
+        Machine {
+            about: "Muesli's own node as calibrated, 10 Gbit/s",
+            costs: Costs::measured(),
+            network: lane(40, 20, 1_250_000_000),
+        }
+    }
+
+    /// A node of Bumper's evaluation (section VI): a virtual machine with one core of a 2.13 GHz
+    /// Xeon E5506, 160 of them over gigabit Ethernet.
+    pub fn bumper_cluster() -> Machine {
+        Machine {
+            about: "virtual machine, 1 core at 2.13 GHz, Java, gigabit Ethernet",
+            costs: java(1.0),
+            network: lane(100, 50, 125_000_000),
+        }
+    }
+
+    /// A node of the Cloud-TM cluster (GMU, section VI): eight cores of 2.13 GHz Xeon E5506, of
+    /// which four client threads keep about four busy, over gigabit Ethernet.
+    pub fn cloud_tm() -> Machine {
+        Machine {
+            about: "8 cores at 2.13 GHz, Java, gigabit Ethernet",
+            costs: java(0.25),
+            network: lane(50, 25, 125_000_000),
+        }
+    }
+
+    /// A node of FutureGrid (GMU, section VI): a virtual machine with two cores of a 2.93 GHz
+    /// Xeon X5570, one client thread, over gigabit Ethernet.
+    pub fn future_grid() -> Machine {
+        Machine {
+            about: "virtual machine, 2 cores at 2.93 GHz, Java, gigabit Ethernet",
+            costs: java(2.13 / 2.93 / 1.5),
+            network: lane(100, 50, 125_000_000),
+        }
+    }
+}
+
+fn lane(least_micros: u64, tail_micros: u64, bandwidth: u64) -> LaneClass {
+    let (least, mean_tail) = (Span::from_micros(least_micros), Span::from_micros(tail_micros));
+    LaneClass { latency: Latency::Exponential { least, mean_tail }, bandwidth }
+}
+
+/// The costs of a Java data grid on one core of 2.13 GHz, times `factor`.
+fn java(factor: f64) -> Costs {
+    let span = |micros: f64| Span::from_nanos((micros * 1_000.0 * factor) as u64);
+    Costs {
+        turn: span(1.0),
+        fetch: span(0.0),
+        flush: span(0.0),
+        receive: span(55.0),
+        send: span(45.0),
+        operation: span(5.0),
+        read: span(3.0),
+        validate: span(5.0),
+        install: span(5.0),
+        log: span(0.0),
+        sync: span(0.0),
+        byte_picos: (2_000.0 * factor) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cores_are_faster_and_all_are_slower_than_ours() {
+        let [ours, one, two, eight] = [
+            Machine::measured(),
+            Machine::bumper_cluster(),
+            Machine::future_grid(),
+            Machine::cloud_tm(),
+        ];
+        let message = |machine: &Machine| machine.costs.receive + machine.costs.send;
+        assert!(message(&one) > message(&two) && message(&two) > message(&eight));
+        assert!(message(&eight) > message(&ours));
+    }
+}

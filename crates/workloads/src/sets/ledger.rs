@@ -1,0 +1,80 @@
+//! What each client knows it has added and removed, what it may have, and what it saw wrong.
+
+use std::collections::BTreeMap;
+
+use crate::per_client::PerClient;
+use crate::tally::Ended;
+use crate::workload::Complaints;
+
+/// A key that was added (+1) to or removed (-1) from a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub structure: usize,
+    pub key: u64,
+    pub by: i64,
+}
+
+/// The books of one client, over all of its lives.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Adds minus removes that committed, by structure and key.
+    pub sure: BTreeMap<(usize, u64), i64>,
+    /// Changes that may have committed.
+    pub perhaps: Vec<Change>,
+    /// What the transaction under way changes, as of its last attempt.
+    under_way: Vec<Change>,
+    /// Structures that were walked through.
+    pub walks: u64,
+    /// Structures that a snapshot had wrong.
+    pub wrong_walks: Complaints,
+    /// Answers that cannot be.
+    pub wrong_answers: Complaints,
+}
+
+impl Ledger {
+    /// A life begins; what the one before left open may have committed.
+    pub fn begin_life(&mut self) {
+        self.perhaps.append(&mut self.under_way);
+    }
+
+    /// An attempt is about to commit these changes.
+    pub fn set_out(&mut self, changes: Vec<Change>) {
+        self.under_way = changes;
+    }
+
+    /// The transaction has ended.
+    pub fn settle(&mut self, ended: &Ended) {
+        let changes = std::mem::take(&mut self.under_way);
+        match ended {
+            Ended::Committed => {
+                for Change { structure, key, by } in changes {
+                    *self.sure.entry((structure, key)).or_default() += by;
+                }
+            }
+            Ended::Unknown => self.perhaps.extend(changes),
+            Ended::RolledBack | Ended::Failed(_) => {}
+        }
+    }
+}
+
+/// The ledgers of all clients.
+pub(super) type Ledgers = PerClient<Ledger>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commits_are_booked_and_open_ends_stay_possible() {
+        let change = |key, by| vec![Change { structure: 0, key, by }];
+        let mut ledger = Ledger::default();
+        for (key, ended) in [(1, Ended::Committed), (2, Ended::RolledBack), (3, Ended::Unknown)] {
+            ledger.set_out(change(key, 1));
+            ledger.settle(&ended);
+        }
+        ledger.set_out(change(1, -1));
+        ledger.begin_life();
+        assert_eq!(ledger.sure, BTreeMap::from([((0, 1), 1)]));
+        assert_eq!(ledger.perhaps, [change(3, 1), change(1, -1)].concat());
+    }
+}

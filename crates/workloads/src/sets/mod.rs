@@ -1,0 +1,361 @@
+//! Sets of numbers that many clients search and change: skip lists, linked lists, hash tables,
+//! search trees, each of the library's transactional structures.
+//!
+//! A transaction looks whether keys are there (read-only), adds keys, or removes keys; how much it
+//! reads, and so what is in its way, is up to the structure. With `rule=pairs` a client adds a key
+//! and, with its next change, removes it again, so that the size stays level; with `rule=random`
+//! it adds and removes at random.
+//!
+//! What makes runs checkable: adds and removes tell whether they had an effect, so a key's balance
+//! of both is what must be there at the end; a key that a client added under `rule=pairs` is
+//! removed by nobody else; and some transactions walk through a whole structure and must find it
+//! sound.
+
+mod checks;
+mod ledger;
+mod structure;
+
+use muesli::{Db, Error, Index, Space, SpaceOptions};
+
+use crate::chance::Chance;
+use crate::loading::insist;
+use crate::parameters::{Kind as Takes, Parameter, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Seat, Workload, ended, transact};
+
+use ledger::{Change, Ledger, Ledgers};
+use structure::{Structure, value_of};
+
+pub use structure::Kind;
+
+/// The space with the rows.
+const SPACE: &str = "structures";
+
+const KEYS: Parameter = Parameter::new(
+    "keys",
+    "65536",
+    Takes::Count(2, 10_000_000),
+    "How many keys there are to choose from.",
+);
+const INITIAL: Parameter = Parameter::new(
+    "initial",
+    "256",
+    Takes::Count(0, 1_000_000),
+    "How many of them are there at first; at most half.",
+);
+const READS: Parameter = Parameter::new(
+    "reads",
+    "50",
+    Takes::Percent,
+    "Share of transactions that only look whether keys are there.",
+);
+const WALKS: Parameter = Parameter::new(
+    "walks",
+    "1",
+    Takes::Percent,
+    "Share of transactions that read a whole structure.",
+);
+const OPERATIONS: Parameter = Parameter::new(
+    "operations",
+    "1",
+    Takes::Count(1, 1_000),
+    "Keys that a transaction looks for, adds or removes.",
+);
+const COUNT: Parameter = Parameter::new(
+    "structures",
+    "1",
+    Takes::Count(1, 1_000),
+    "How many structures there are; a transaction uses one.",
+);
+const RULE: Parameter = Parameter::new(
+    "rule",
+    "pairs",
+    Takes::Choice(&["pairs", "random"]),
+    "Whether clients remove what they added themselves, or anything.",
+);
+const LEVELS: Parameter = Parameter::new(
+    "levels",
+    "12",
+    Takes::Count(1, 64),
+    "Levels of a skip list; with 1 it is a linked list.",
+);
+const BUCKETS: Parameter =
+    Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
+
+/// What lists and trees take.
+pub const PARAMETERS: &[Parameter] = &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, RULE];
+/// What skip lists take.
+pub const SKIP_LIST_PARAMETERS: &[Parameter] =
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, RULE, LEVELS];
+/// What hash tables take.
+pub const HASH_TABLE_PARAMETERS: &[Parameter] =
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, RULE, BUCKETS];
+
+/// Sets of one kind.
+#[derive(Debug)]
+pub struct Sets {
+    kind: Kind,
+    count: usize,
+    keys: u64,
+    /// The keys that are there at first, in the order in which they are added.
+    initial: Vec<u64>,
+    reads: f64,
+    walks: f64,
+    operations: usize,
+    pairs: bool,
+    ledgers: Ledgers,
+}
+
+/// What a client remembers.
+#[derive(Debug)]
+pub struct Memory {
+    structures: Vec<Structure>,
+    reader: Db,
+    /// What it added last, to be removed next: the structure and the keys.
+    added: Option<(usize, Vec<u64>)>,
+}
+
+/// A transaction with its inputs.
+struct Drawn {
+    structure: usize,
+    action: Action,
+}
+
+enum Action {
+    Look(Vec<u64>),
+    Walk,
+    Add(Vec<u64>),
+    Remove(Vec<u64>),
+}
+
+impl Sets {
+    /// Sets of this kind with these parameters, for so many clients.
+    pub fn new(kind: Kind, values: &Values, clients: u32) -> Sets {
+        let keys = values.count("keys");
+        let operations = values.count("operations").min(keys) as usize;
+        Sets {
+            kind,
+            count: values.count("structures") as usize,
+            keys,
+            initial: initial(kind, values.count("initial").min(keys / 2), keys),
+            reads: values.number("reads"),
+            walks: values.number("walks"),
+            operations,
+            pairs: values.word("rule") == "pairs",
+            ledgers: Ledgers::new(clients, |_| Ledger::default()),
+        }
+    }
+
+    fn structures(&self, space: Space) -> Vec<Structure> {
+        let one = |number| Structure::new(self.kind, space, &format!("set {number}"));
+        (0..self.count).map(one).collect()
+    }
+
+    fn draw(&self, chance: &mut Chance, added: &mut Option<(usize, Vec<u64>)>) -> Drawn {
+        let (kind, structure) = (chance.fraction() * 100.0, chance.below(self.count as u64));
+        let structure = structure as usize;
+        let keys = distinct(self.operations, self.keys, chance);
+        if kind < self.walks {
+            return Drawn { structure, action: Action::Walk };
+        }
+        if kind < self.walks + self.reads {
+            return Drawn { structure, action: Action::Look(keys) };
+        }
+        if let Some((structure, keys)) = added.take() {
+            return Drawn { structure, action: Action::Remove(keys) };
+        }
+        let adds = self.pairs || chance.percent(50.0);
+        let action = if adds { Action::Add(keys) } else { Action::Remove(keys) };
+        Drawn { structure, action }
+    }
+
+    async fn look(&self, seat: &Seat, memory: &Memory, at: usize, keys: &[u64]) -> (Ended, u32) {
+        let structure = &memory.structures[at];
+        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+            let mut wrong = None;
+            for key in keys {
+                wrong = wrong.or(structure.contains(&tx, *key).await?.1);
+            }
+            Ok(wrong)
+        })
+        .await;
+        if let Ok(Some(value)) = &answer {
+            let complain = || format!("a search found the value {value}");
+            self.ledgers.of(seat.client).wrong_answers.add(complain);
+        }
+        (ended(answer), attempts)
+    }
+
+    async fn walk(&self, seat: &Seat, memory: &Memory, at: usize) -> (Ended, u32) {
+        let structure = &memory.structures[at];
+        let (answer, attempts) =
+            transact(&memory.reader, |tx| async move { structure.entries(&tx).await }).await;
+        if let Ok(entries) = &answer {
+            let mut ledger = self.ledgers.of(seat.client);
+            ledger.walks += 1;
+            let sorted = !structure.is_ordered() || entries.is_sorted_by(|a, b| a.0 < b.0);
+            let whole = entries.iter().all(|(key, value)| *value == value_of(*key));
+            if !sorted || !whole {
+                ledger.wrong_walks.add(|| format!("structure {at} holds {entries:?}"));
+            }
+        }
+        (ended(answer), attempts)
+    }
+
+    /// Adds or removes keys; those for which that had an effect.
+    async fn change(
+        &self,
+        seat: &Seat,
+        memory: &Memory,
+        at: usize,
+        keys: &[u64],
+        adds: bool,
+    ) -> (Ended, u32, Vec<u64>) {
+        let (structure, client) = (&memory.structures[at], seat.client);
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            let mut changed = Vec::new();
+            for &key in keys {
+                let effect = match adds {
+                    true => structure.add(&tx, key).await?,
+                    false => structure.remove(&tx, key).await?,
+                };
+                changed.extend(effect.then_some(key));
+            }
+            let by = if adds { 1 } else { -1 };
+            let changes = changed.iter().map(|key| Change { structure: at, key: *key, by });
+            self.ledgers.of(client).set_out(changes.collect());
+            Ok(changed)
+        })
+        .await;
+        let changed = answer.as_ref().cloned().unwrap_or_default();
+        let ended = ended(answer);
+        self.ledgers.of(client).settle(&ended);
+        (ended, attempts, changed)
+    }
+
+    /// Adds keys; they are to be removed next.
+    async fn add(&self, seat: &Seat, memory: &mut Memory, at: usize, keys: &[u64]) -> (Ended, u32) {
+        let (ended, attempts, added) = self.change(seat, memory, at, keys, true).await;
+        if self.pairs && !added.is_empty() {
+            memory.added = Some((at, added));
+        }
+        (ended, attempts)
+    }
+
+    /// Removes keys, which must be there if this client has added them.
+    async fn remove(
+        &self,
+        seat: &Seat,
+        memory: &mut Memory,
+        at: usize,
+        keys: &[u64],
+    ) -> (Ended, u32) {
+        let (ended, attempts, removed) = self.change(seat, memory, at, keys, false).await;
+        match &ended {
+            Ended::Committed if self.pairs && removed != keys => {
+                let complain = || format!("of its own {keys:?} a client could remove {removed:?}");
+                self.ledgers.of(seat.client).wrong_answers.add(complain);
+            }
+            // Still there: next time.
+            Ended::Failed(_) if self.pairs => memory.added = Some((at, keys.to_vec())),
+            _ => {}
+        }
+        (ended, attempts)
+    }
+}
+
+/// So many different keys.
+fn distinct(many: usize, keys: u64, chance: &mut Chance) -> Vec<u64> {
+    let mut drawn: Vec<u64> = Vec::with_capacity(many);
+    while drawn.len() < many {
+        let key = chance.below(keys);
+        // Where most are taken already, the next free one.
+        let free = (0..keys).map(|step| (key + step) % keys).find(|key| !drawn.contains(key));
+        drawn.extend(free);
+    }
+    drawn
+}
+
+/// The keys that are there at first, the same in every run. In falling order they are added at
+/// the front of a list, without a search; a tree gets its shape from a random order.
+fn initial(kind: Kind, many: u64, keys: u64) -> Vec<u64> {
+    let mut chance = Chance::new(0, 0, 0);
+    let mut all = hashbrown::HashSet::new();
+    let mut drawn = Vec::new();
+    while (drawn.len() as u64) < many {
+        let key = chance.below(keys);
+        if all.insert(key) {
+            drawn.push(key);
+        }
+    }
+    if kind != Kind::Tree {
+        drawn.sort_unstable_by(|a, b| b.cmp(a));
+    }
+    drawn
+}
+
+/// So many keys are added in one transaction of the loader.
+const BATCH: usize = 32;
+
+impl Workload for Sets {
+    type Memory = Memory;
+
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        // The check reads all rows.
+        vec![(SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() })]
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        for structure in self.structures(db.space(SPACE)?) {
+            for keys in self.initial.chunks(BATCH) {
+                let add = async |tx: muesli::Tx| {
+                    for key in keys {
+                        structure.add(&tx, *key).await?;
+                    }
+                    Ok(())
+                };
+                insist(async || db.transact_here(&add).await).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.ledgers.of(seat.client).begin_life();
+        let structures = self.structures(seat.db.space(SPACE)?);
+        Ok(Memory { structures, reader: seat.db.read_only(), added: None })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        let Drawn { structure, action } = self.draw(&mut seat.chance, &mut memory.added);
+        match action {
+            Action::Look(keys) => self.look(seat, memory, structure, &keys).await,
+            Action::Walk => self.walk(seat, memory, structure).await,
+            Action::Add(keys) => self.add(seat, memory, structure, &keys).await,
+            Action::Remove(keys) => self.remove(seat, memory, structure, &keys).await,
+        }
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(self, db).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_distinct_and_in_range(many in 0usize..20, more in 0u64..20, seed: u64) {
+            let keys = many as u64 + more + 1;
+            let mut chance = Chance::new(seed, 0, 1);
+            for drawn in [distinct(many, keys, &mut chance), initial(Kind::Tree, many as u64, keys)] {
+                prop_assert_eq!(drawn.len(), many);
+                let all: std::collections::BTreeSet<_> = drawn.iter().collect();
+                prop_assert!(all.len() == many && drawn.iter().all(|key| *key < keys));
+            }
+        }
+    }
+}

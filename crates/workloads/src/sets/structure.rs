@@ -1,0 +1,103 @@
+//! The structures of the library behind one face.
+
+use muesli::structures::{HashTable, Inspected, LinkedList, Map, OrderedMap, SearchTree, SkipList};
+use muesli::{Error, Space, Tx};
+
+use crate::parameters::Values;
+
+/// Which structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A skip list with so many levels.
+    SkipList(u8),
+    /// A sorted list.
+    List,
+    /// A hash table with so many buckets.
+    HashTable(u32),
+    /// A binary search tree.
+    Tree,
+}
+
+impl Kind {
+    /// A skip list, with the parameter `levels`.
+    pub fn skip_list(values: &Values) -> Kind {
+        Kind::SkipList(values.count("levels") as u8)
+    }
+
+    /// A hash table, with the parameter `buckets`.
+    pub fn hash_table(values: &Values) -> Kind {
+        Kind::HashTable(values.count("buckets") as u32)
+    }
+}
+
+/// A set of numbers: each key has a value that is a function of it.
+#[derive(Clone, Debug)]
+pub(super) enum Structure {
+    SkipList(SkipList<u64, u64>),
+    List(LinkedList<u64, u64>),
+    HashTable(HashTable<u64, u64>),
+    Tree(SearchTree<u64, u64>),
+}
+
+macro_rules! each {
+    ($structure:expr, $map:ident => $does:expr) => {
+        match $structure {
+            Structure::SkipList($map) => $does,
+            Structure::List($map) => $does,
+            Structure::HashTable($map) => $does,
+            Structure::Tree($map) => $does,
+        }
+    };
+}
+
+/// What belongs to a key.
+pub(super) fn value_of(key: u64) -> u64 {
+    !key
+}
+
+impl Structure {
+    pub fn new(kind: Kind, space: Space, name: &str) -> Structure {
+        match kind {
+            Kind::SkipList(levels) => {
+                Structure::SkipList(SkipList::with_levels(space, name, levels))
+            }
+            Kind::List => Structure::List(LinkedList::new(space, name)),
+            Kind::HashTable(buckets) => Structure::HashTable(HashTable::new(space, name, buckets)),
+            Kind::Tree => Structure::Tree(SearchTree::new(space, name)),
+        }
+    }
+
+    /// Whether a key is there, found by a search; the value if it is another key's.
+    pub async fn contains(&self, tx: &Tx, key: u64) -> Result<(bool, Option<u64>), Error> {
+        let found = match self {
+            Structure::SkipList(map) => map.at_or_after(tx, &key).await?,
+            Structure::List(map) => map.at_or_after(tx, &key).await?,
+            Structure::HashTable(map) => map.get(tx, &key).await?.map(|value| (key, value)),
+            Structure::Tree(map) => map.at_or_after(tx, &key).await?,
+        };
+        let wrong = found.filter(|(key, value)| *value != value_of(*key)).map(|(_, value)| value);
+        Ok((found.is_some_and(|(found, _)| found == key), wrong))
+    }
+
+    /// Adds a key; whether it was absent.
+    pub async fn add(&self, tx: &Tx, key: u64) -> Result<bool, Error> {
+        each!(self, map => map.add(tx, &key, &value_of(key)).await)
+    }
+
+    /// Removes a key; whether it was there.
+    pub async fn remove(&self, tx: &Tx, key: u64) -> Result<bool, Error> {
+        Ok(each!(self, map => map.remove(tx, &key).await?).is_some())
+    }
+
+    pub async fn entries(&self, tx: &Tx) -> Result<Vec<(u64, u64)>, Error> {
+        each!(self, map => map.entries(tx).await)
+    }
+
+    pub async fn inspect(&self, tx: &Tx) -> Result<Inspected<u64, u64>, Error> {
+        each!(self, map => map.inspect(tx).await)
+    }
+
+    pub fn is_ordered(&self) -> bool {
+        !matches!(self, Structure::HashTable(_))
+    }
+}
