@@ -40,7 +40,8 @@ fn posts(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, Post)> {
 fn all_take_part(cluster: &Cluster, nodes: &[usize]) {
     wait_until("all members take part", || {
         nodes.iter().all(|&node| {
-            let posts = posts(cluster, node);
+            let mut posts = posts(cluster, node);
+            posts.retain(|(_, post)| *post != Post::Away);
             !posts.is_empty() && posts.iter().all(|(_, post)| post.takes_part())
         })
     });
