@@ -9,6 +9,10 @@ use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::{Hello, Refusal, Welcome};
 use muesli_cluster::map::{Map, MapParts};
 use muesli_core::{Catalog, NodeId, Protocol, SpaceOptions, Wire};
+use muesli_group::consensus::Consensus;
+use muesli_group::ledger::Ledger;
+use muesli_group::placement::Row;
+use muesli_group::{Grouped, layout};
 use muesli_log::{MemoryDisk, Options, Replay, Sequence};
 use muesli_protocols::{Choice, NAMES, choose};
 
@@ -77,19 +81,23 @@ pub fn messages(data: &[u8]) {
         type Output = ();
 
         fn chosen<P: Protocol>(self, _: P::Rules) {
-            let Ok(message) = P::Message::decode_all(self.0) else { return };
-            let mut again = Vec::new();
-            message.encode(&mut again);
-            // Messages need not be comparable: their bytes are.
-            let back = P::Message::decode_all(&again).expect("it was just encoded");
-            let mut twice = Vec::new();
-            back.encode(&mut twice);
-            assert_eq!(again, twice);
-            let _ = P::is_about(&message, &catalog());
-            let _ = (P::wire_bytes(&message), P::message_name(&message));
+            messages_of::<P>(self.0, &catalog());
         }
     }
     by_first_byte(data, Messages);
+}
+
+fn messages_of<P: Protocol>(data: &[u8], catalog: &Catalog) {
+    let Ok(message) = P::Message::decode_all(data) else { return };
+    let mut again = Vec::new();
+    message.encode(&mut again);
+    // Messages need not be comparable: their bytes are.
+    let back = P::Message::decode_all(&again).expect("it was just encoded");
+    let mut twice = Vec::new();
+    back.encode(&mut twice);
+    assert_eq!(again, twice);
+    let _ = P::is_about(&message, catalog);
+    let _ = (P::wire_bytes(&message), P::message_name(&message));
 }
 
 /// The records of the protocol that the first byte names.
@@ -110,6 +118,38 @@ pub fn records(data: &[u8]) {
         }
     }
     by_first_byte(data, Records);
+}
+
+/// What groups say and keep, and the row of the placement, around the protocol that the second byte
+/// names.
+pub fn groups(data: &[u8]) {
+    let Some((&which, data)) = data.split_first() else { return };
+    match which % 4 {
+        0 => by_first_byte(data, Groups),
+        1 => comes_back::<muesli_group::Record>(data),
+        2 => comes_back::<Row>(data),
+        _ => {
+            // From a member that has nothing to say: only what is no message can come.
+            let mut consensus = Consensus::new(0, 3, Ledger::default());
+            assert!(!consensus.receive(0, data), "a member does not speak to itself");
+        }
+    }
+}
+
+struct Groups<'a>(&'a [u8]);
+
+impl Choice for Groups<'_> {
+    type Output = ();
+
+    fn chosen<P: Protocol>(self, _: P::Rules) {
+        messages_of::<Grouped<P>>(self.0, &grouped_catalog());
+    }
+}
+
+fn grouped_catalog() -> Catalog {
+    let homes = layout::homes(2, 3, 3).expect("they fit");
+    let catalog = Catalog::new(&homes, 2, &[NodeId(0), NodeId(1), NodeId(2)]).expect("it can be");
+    catalog.with_space("space", SpaceOptions::default()).expect("it can be")
 }
 
 fn by_first_byte<'a, C: Choice<Output = ()>>(data: &'a [u8], choice: impl Fn(&'a [u8]) -> C) {

@@ -15,7 +15,7 @@ use muesli_workloads::tally::Tallies;
 
 use crate::measure::{Benchmark, Driver, write_history};
 use crate::options::{chosen, workload_commands};
-use crate::report::{Measured, side_by_side};
+use crate::report::{Measured, broken, side_by_side};
 
 #[derive(Args, Clone, Debug)]
 struct BenchOptions {
@@ -35,6 +35,10 @@ struct BenchOptions {
     /// How many repositories hold each key
     #[arg(long, value_name = "R", default_value_t = 1)]
     replicas: usize,
+    /// How many nodes keep each repository; on a cluster
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=9))]
+    group: u16,
     /// Clients, each of which runs one transaction after the other
     #[arg(long, value_name = "C", default_value_t = 32,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -97,6 +101,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.connect.is_some() && options.driver != Driver::Cluster {
         bail!("--connect is for the driver cluster");
     }
+    if options.group > 1 && options.driver != Driver::Cluster {
+        bail!("--group is for the driver cluster; `muesli sim --group` simulates groups");
+    }
     if options.durability == "log"
         && (options.driver != Driver::Cluster || options.connect.is_some())
     {
@@ -117,7 +124,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if let Some(path) = &options.json {
         write_json(&results, path)?;
     }
-    let table = side_by_side(&results);
+    let table = format!("{}{}", side_by_side(&results), broken(&results));
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
     Ok(u8::from(!results.iter().all(Measured::holds)))
@@ -160,6 +167,7 @@ fn benchmark(
         nodes,
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
+        group: options.group,
         clients: options.clients,
         warm_up,
         length,

@@ -4,7 +4,9 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use muesli_core::NodeId;
 
+use crate::admin::Admin;
 use crate::local::{LocalCluster, Plan};
 use crate::table;
 
@@ -25,6 +27,10 @@ struct UpOptions {
     /// How many repositories hold each key
     #[arg(long, value_name = "R", default_value_t = 1)]
     replicas: usize,
+    /// How many servers keep each repository: with 3, one of them may be lost at any moment
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=9))]
+    group: u16,
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
@@ -46,12 +52,18 @@ pub fn command() -> Command {
         .value_parser(value_parser!(PathBuf))
         .help("The cluster's folder");
     let node = || Arg::new("node").required(true).value_parser(value_parser!(usize)).help("Which");
+    let protocol = Arg::new("protocol").long("protocol").value_name("NAME").default_value("score");
     Command::new("cluster")
         .about("A local cluster of real processes")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(dir)
         .subcommand(UpOptions::augment_args(Command::new("up").about("Start one")))
+        .subcommand(
+            Command::new("add")
+                .about("Let a further node join a cluster of groups")
+                .arg(protocol.help("The cluster's protocol")),
+        )
         .subcommand(Command::new("down").about("Stop it"))
         .subcommand(Command::new("status").about("Say how its nodes do"))
         .subcommand(Command::new("kill").about("End a node as a crash does").arg(node()))
@@ -70,6 +82,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let node = || *matches.get_one::<usize>("node").expect("it is required");
     let said = match name {
         "up" => up(&dir, &UpOptions::from_arg_matches(matches)?)?,
+        "add" => add(&dir, matches.get_one::<String>("protocol").expect("it has a default"))?,
         "down" => format!("{} nodes stopped", LocalCluster::open(&dir)?.down()?),
         "status" => status(&LocalCluster::open(&dir)?),
         "kill" => {
@@ -99,6 +112,7 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
             .repositories
             .unwrap_or((options.nodes * usize::from(options.loops)).max(options.replicas)),
         replicas: options.replicas,
+        group: options.group,
         protocol: options.protocol.clone(),
         durable: !options.memory,
         extra: options.extra.clone(),
@@ -107,6 +121,17 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     };
     let cluster = LocalCluster::up(dir, &plan)?;
     Ok(format!("{} nodes serve at {}", cluster.nodes(), cluster.addresses().join(", ")))
+}
+
+fn add(dir: &std::path::Path, protocol: &str) -> anyhow::Result<String> {
+    let mut cluster = LocalCluster::open(dir)?;
+    let others = cluster.addresses().to_vec();
+    let admin = Admin::connect(others, protocol)?;
+    let node = cluster.add()?;
+    admin.join(NodeId(node as u32), &cluster.addresses()[node])?;
+    cluster.start(node)?;
+    cluster.wait_until_ready(node)?;
+    Ok(format!("node {node} serves at {}, and holds no members yet", cluster.addresses()[node]))
 }
 
 fn status(cluster: &LocalCluster) -> String {

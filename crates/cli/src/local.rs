@@ -29,6 +29,8 @@ pub struct Plan {
     pub loops: usize,
     pub repositories: usize,
     pub replicas: usize,
+    /// How many nodes keep each repository.
+    pub group: u16,
     pub protocol: String,
     /// Whether data survive the processes.
     pub durable: bool,
@@ -81,6 +83,33 @@ impl LocalCluster {
         let addresses = free_addresses(nodes, loops as u16)?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
         Ok(LocalCluster { dir: dir.to_owned(), addresses })
+    }
+
+    /// Lays out a further node, which joins; it is not started. Answers its number.
+    ///
+    /// # Errors
+    /// The first node's file cannot be read.
+    pub fn add(&mut self) -> anyhow::Result<usize> {
+        let (node, like) = (self.nodes(), self.config(0));
+        let text = fs::read_to_string(&like);
+        let text = text.with_context(|| format!("cannot read {}", like.display()))?;
+        self.addresses.extend(free_addresses(1, 1)?);
+        fs::write(self.dir.join("addresses"), self.addresses.join("\n"))?;
+        let own = ["node", "listen", "servers", "data_dir", "dial", "trouble_file", "join"];
+        let key = |line: &&str| line.split('=').next().unwrap_or_default().trim().to_owned();
+        let shared = text.lines().filter(|line| !own.contains(&&*key(line)));
+        let data = self.folder(node).join("data");
+        let lines = [
+            format!("node = {node}"),
+            format!("listen = {:?}", self.addresses[node]),
+            format!("servers = {:?}", self.addresses),
+            format!("data_dir = {:?}", data.display().to_string()),
+            "join = true".to_owned(),
+        ];
+        let lines = shared.map(str::to_owned).chain(lines);
+        fs::create_dir_all(self.folder(node))?;
+        fs::write(self.config(node), lines.map(|line| line + "\n").collect::<String>())?;
+        Ok(node)
     }
 
     /// Starts all nodes for the first time, and waits until they serve.
@@ -143,6 +172,7 @@ impl LocalCluster {
             format!("loops = {}", plan.loops),
             format!("repositories = {}", plan.repositories),
             format!("replicas = {}", plan.replicas),
+            format!("group = {}", plan.group),
             format!("protocol = {:?}", plan.protocol),
             format!("durability = {:?}", if plan.durable { "log" } else { "memory" }),
             format!("data_dir = {:?}", data.display().to_string()),
@@ -265,7 +295,7 @@ impl LocalCluster {
     /// # Errors
     /// It does not answer.
     pub fn visit(&self, node: usize) -> anyhow::Result<Visited> {
-        Ok(visit::status(&self.addresses[node], "score", VISIT_WITHIN)?)
+        Ok(visit::status(&self.addresses[node], VISIT_WITHIN)?)
     }
 
     /// Waits until a node has found the others.

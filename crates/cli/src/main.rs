@@ -4,6 +4,7 @@
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! one line on standard error says why.
 
+mod admin;
 mod bench;
 mod calibrate;
 mod check;
@@ -59,6 +60,7 @@ fn command() -> Command {
         .subcommand(calibrate::command())
         .subcommand(start::command())
         .subcommand(cluster::command())
+        .subcommand(admin::command())
         .subcommand(torture::command())
 }
 
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Some(("calibrate", matches)) => calibrate::run(matches),
         Some(("start", matches)) => start::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
+        Some(("admin", matches)) => admin::run(matches),
         Some(("torture", matches)) => torture::run(matches),
         _ => unreachable!("every subcommand is listed here"),
     };

@@ -54,6 +54,8 @@ pub struct Benchmark {
     pub nodes: usize,
     pub repositories: usize,
     pub replicas: usize,
+    /// How many nodes of a cluster keep each repository.
+    pub group: u16,
     pub clients: u32,
     /// Clients run for so long without being measured first, in this process.
     pub warm_up: Duration,
@@ -92,6 +94,7 @@ impl Benchmark {
             loops: 1,
             repositories: self.repositories,
             replicas: self.replicas,
+            group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: vec![format!("keep_tombstones = {}", self.history)],
@@ -219,7 +222,7 @@ impl Benchmark {
             abort_rate: tally.abort_rate(),
             latency_us: Latency::of(tally),
             messages_per_commit: messages as f64 / tally.committed.max(1) as f64,
-            checks: checks.into_iter().map(Checked::from).collect(),
+            checks: checks.into_iter().map(|it| Checked::new(it, &self.protocol)).collect(),
         }
     }
 

@@ -42,6 +42,7 @@ pub fn run() -> anyhow::Result<bool> {
         loops: 1,
         repositories: NODES,
         replicas: 2,
+        group: 1,
         protocol: PROTOCOL.to_owned(),
         durable: true,
         extra: vec!["dead_after_ms = 1000".to_owned(), "alive_every_ms = 200".to_owned()],

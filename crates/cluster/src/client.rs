@@ -8,10 +8,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use muesli_core::{Catalog, Effects, Limits, Nanos, Node, NodeId, Protocol, Recorder, Settings};
 use muesli_core::{SpaceOptions, catalog::CatalogError};
+use muesli_group::Grouped;
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
 
@@ -22,10 +23,16 @@ use crate::machine::Machine;
 use crate::map::{Map, SpaceParts};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
+use crate::server::spoken;
 use crate::signal::Signal;
 use crate::station::{Clock, Station};
 use crate::targets::Targets;
 use crate::turn::{Loop, WAKER};
+use crate::visit::Visit;
+
+/// How long one server may take to say what kind of cluster it belongs to, before the next one is
+/// asked.
+const VISIT_AT_MOST: Duration = Duration::from_secs(1);
 
 /// How a client connects.
 #[derive(Clone, Debug)]
@@ -129,7 +136,8 @@ impl Client {
         }
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
-        let client = choose(&options.protocol.clone(), Start(options))
+        let group = group_of(&options)?;
+        let client = choose(&options.protocol.clone(), Start(options, group))
             .map_err(|error| ConnectError::Protocol(error.to_string()))??;
         let standing = client.door.wait_until(within, |standing| {
             let all = standing.map.as_ref().is_some_and(|map| {
@@ -223,25 +231,56 @@ impl Drop for Client {
     }
 }
 
-struct Start(ClientOptions);
+/// How many servers keep each repository, as one of the servers says. The loop's very type depends
+/// on that, so it is asked before there is one.
+fn group_of(options: &ClientOptions) -> Result<u16, ConnectError> {
+    let within = options.connect_within;
+    let deadline = Instant::now() + within;
+    let mut trouble = String::new();
+    for address in options.addresses.iter().cycle() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        match Visit::begin(address, left.min(VISIT_AT_MOST)) {
+            Ok(visit) => return Ok(visit.welcome.map.group),
+            Err(error) => trouble = error.to_string(),
+        }
+        std::thread::sleep(options.network.redial_first.min(left));
+    }
+    let (addresses, within_ms) = (options.addresses.join(", "), within.as_millis() as u64);
+    Err(ConnectError::Nobody { addresses, within_ms, trouble })
+}
+
+/// The options, and how many servers keep each repository.
+struct Start(ClientOptions, u16);
 
 impl Choice for Start {
     type Output = Result<Client, ConnectError>;
 
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Client, ConnectError> {
-        start::<P>(self.0, rules)
+        let Start(options, size) = self;
+        if size <= 1 {
+            return start::<P>(options, 1, rules);
+        }
+        let rules = muesli_group::Rules { inner: rules, size, ..Default::default() };
+        start::<Grouped<P>>(options, size, rules)
     }
 }
 
-fn start<P: Protocol>(options: ClientOptions, rules: P::Rules) -> Result<Client, ConnectError> {
+fn start<P: Protocol>(
+    options: ClientOptions,
+    group: u16,
+    rules: P::Rules,
+) -> Result<Client, ConnectError> {
     let system = |error: std::io::Error| ConnectError::System(error.to_string());
     let poll = mio::Poll::new().map_err(system)?;
     let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let (for_loop, space_within) = (door.clone(), options.space_within);
     let run = move || {
-        let peers = peers(&options);
-        let station = station::<P>(&options, &rules, peers.me.node);
+        let peers = peers(&options, group);
+        let station = station::<P>(&options, &rules, peers.me.node, group);
         let ran = Loop::new(station, peers, poll, for_loop.clone(), options.network).run();
         match ran {
             Ok(recorder) => Some(recorder),
@@ -256,10 +295,10 @@ fn start<P: Protocol>(options: ClientOptions, rules: P::Rules) -> Result<Client,
     Ok(Client { door, space_within, thread })
 }
 
-fn peers(options: &ClientOptions) -> Peers {
+fn peers(options: &ClientOptions, group: u16) -> Peers {
     let me = Identity {
         cluster: options.cluster,
-        protocol: options.protocol.clone(),
+        protocol: spoken(&options.protocol, group),
         station: Kind::Client,
         // Servers have small numbers.
         node: NodeId(fastrand::u32(1 << 31..)),
@@ -268,7 +307,12 @@ fn peers(options: &ClientOptions) -> Peers {
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }
 
-fn station<P: Protocol>(options: &ClientOptions, rules: &P::Rules, me: NodeId) -> Station<P> {
+fn station<P: Protocol>(
+    options: &ClientOptions,
+    rules: &P::Rules,
+    me: NodeId,
+    group: u16,
+) -> Station<P> {
     let settings = Settings {
         limits: options.limits,
         hash_seed: fastrand::u64(..),
@@ -276,8 +320,10 @@ fn station<P: Protocol>(options: &ClientOptions, rules: &P::Rules, me: NodeId) -
         ..Settings::default()
     };
     // Until the first server tells the map, there is nothing; any map is newer than epoch 0.
-    let mut nothing = Catalog::new(&[NodeId(0)], 1, &[]).expect("one repository can be");
-    nothing.epoch = 0;
+    let homes = vec![NodeId(0); usize::from(group)];
+    let mut nothing = Catalog::new(&homes, 1, &[]).expect("one repository can be");
+    (nothing.epoch, nothing.placement) = (0, 0);
+    let nothing = nothing.with_visiting_coordinators();
     let incarnation = fastrand::u32(1..);
     let node = Node::new(me, incarnation, Arc::new(nothing), Arc::new(settings), rules);
     let recorder = options.history.then(|| Box::new(Recorder::new()));

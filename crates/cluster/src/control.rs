@@ -2,6 +2,8 @@
 
 use muesli_core::wire::{Reader, Wire, WireError};
 
+use muesli_core::{Post, RepositoryId};
+
 use crate::map::{MapParts, SpaceParts};
 
 /// A message between drivers.
@@ -27,6 +29,18 @@ pub enum Control {
     AskStatus,
     /// The answer, as lines of `name value`.
     Status(Vec<(String, u64)>),
+    /// From a visitor: which repositories live there, and which part do they take?
+    AskMembers,
+    /// The answer.
+    Members {
+        /// The epoch of the placement that the server goes by.
+        placement: u64,
+        /// The repositories.
+        members: Vec<(RepositoryId, Post)>,
+    },
+    /// From a visitor that has read or written the row of the placement: this is what it says. The
+    /// answer is [`Members`](Control::Members), under the placement that the server goes by then.
+    Place(MapParts),
 }
 
 impl Wire for Control {
@@ -53,6 +67,16 @@ impl Wire for Control {
                 out.push(4);
                 lines.encode(out);
             }
+            Control::AskMembers => out.push(5),
+            Control::Members { placement, members } => {
+                out.push(6);
+                placement.encode(out);
+                members.encode(out);
+            }
+            Control::Place(map) => {
+                out.push(7);
+                map.encode(out);
+            }
         }
     }
 
@@ -69,6 +93,11 @@ impl Wire for Control {
             2 => Control::Map(Wire::decode(input)?),
             3 => Control::AskStatus,
             4 => Control::Status(Wire::decode(input)?),
+            5 => Control::AskMembers,
+            6 => {
+                Control::Members { placement: Wire::decode(input)?, members: Wire::decode(input)? }
+            }
+            7 => Control::Place(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message between drivers", at, other)),
         })
     }
@@ -83,6 +112,7 @@ mod tests {
         #[test]
         fn controls_come_back(
             request: u64, name: String, refused: Option<String>, lines: Vec<(String, u64)>,
+            placement: u64,
         ) {
             let space = SpaceParts { name, ..SpaceParts::default() };
             for control in [
@@ -91,6 +121,9 @@ mod tests {
                 Control::Map(MapParts::default()),
                 Control::AskStatus,
                 Control::Status(lines),
+                Control::AskMembers,
+                Control::Members { placement, members: vec![(RepositoryId(3), Post::Joins)] },
+                Control::Place(MapParts::default()),
             ] {
                 let mut bytes = Vec::new();
                 control.encode(&mut bytes);

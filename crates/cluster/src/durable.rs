@@ -303,6 +303,7 @@ impl<P: Protocol> Log<P> for WriteAhead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::Deal;
     use muesli_core::NodeId;
 
     #[test]
@@ -313,7 +314,7 @@ mod tests {
         let again = Folder::open(dir.path()).unwrap().begin().unwrap();
         assert_eq!(again, Remembered { starts: 2, ..first });
         assert_eq!(folder.map().unwrap(), None);
-        let map = Map::deal(vec![(NodeId(0), "a:1".to_owned())], 2, 1).unwrap();
+        let map = Map::deal(vec![(NodeId(0), "a:1".to_owned())], Deal::default()).unwrap();
         folder.keep_map(&map).unwrap();
         assert_eq!(folder.map().unwrap(), Some(map));
         let path = dir.path().join("identity");

@@ -177,13 +177,13 @@ impl<P: Protocol> Loop<P> {
             let text = format!("this is cluster {:x}, not {:x}", me.cluster.0, hello.cluster.0);
             return Err((Reason::Cluster, text));
         }
-        if hello.protocol != me.protocol {
-            let text = format!("this cluster runs protocol `{}`", me.protocol);
-            return Err((Reason::Protocol, text));
-        }
         let is_server = map.is_some_and(|map| map.address_of(hello.node).is_some());
         if hello.station == Station::Visitor {
             return Ok(());
+        }
+        if hello.protocol != me.protocol {
+            let text = format!("this cluster runs protocol `{}`", me.protocol);
+            return Err((Reason::Protocol, text));
         }
         if is_server != (hello.station == Station::Server) || hello.node == me.node {
             let text = format!("node {} cannot come in as a {:?}", hello.node.0, hello.station);
@@ -196,9 +196,9 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn judge_client(&self, hello: &Hello) -> Result<(), (Reason, String)> {
-        let unmet = self.peers.unmet();
-        if !unmet.is_empty() {
-            let names: Vec<_> = unmet.iter().map(|node| node.0.to_string()).collect();
+        let awaited = self.peers.awaited();
+        if !awaited.is_empty() {
+            let names: Vec<_> = awaited.iter().map(|node| node.0.to_string()).collect();
             let text = format!("not ready: still looking for nodes {}", names.join(", "));
             return Err((Reason::NotReady, text));
         }
@@ -209,7 +209,7 @@ impl<P: Protocol> Loop<P> {
         if other {
             return Err((Reason::Taken, format!("another client has the number {}", hello.node.0)));
         }
-        for (node, life) in &hello.lives {
+        for (node, life) in hello.lives.iter().filter(|_| !self.peers.forgives()) {
             if self.peers.lives.get(node).is_some_and(|known| known != life) {
                 return Err((Reason::Lost, lost(*node)));
             }
@@ -225,6 +225,10 @@ impl<P: Protocol> Loop<P> {
         lives: &[(NodeId, Life)],
     ) -> Result<(), (Reason, String)> {
         let me = self.peers.me.node;
+        if self.peers.forgives() {
+            self.peers.lives.insert(node, life);
+            return Ok(());
+        }
         for &(node, life) in lives.iter().chain([&(node, life)]) {
             let known = self.peers.lives.get(&node).copied();
             if known.is_none() {
@@ -282,9 +286,8 @@ impl<P: Protocol> Loop<P> {
         if station == Station::Visitor {
             return;
         }
-        self.station.machine.borrow_mut().outbox.name(place, node);
+        self.station.machine.borrow_mut().link(place, node);
         if station == Station::Server {
-            self.peers.met.insert(node);
             self.tell_map(place);
             self.door.change(|standing| {
                 standing.up.insert(node);
@@ -318,6 +321,7 @@ impl<P: Protocol> Loop<P> {
             self.peers.misunderstood += 1;
         }
         self.leave(place);
+        self.keep_placement();
         let Some(connection) = self.peers.at_mut(place) else { return };
         connection.stage = Stage::Closing;
         connection.opened = now;
@@ -334,7 +338,7 @@ impl<P: Protocol> Loop<P> {
     fn leave(&mut self, place: usize) {
         let Some(connection) = self.peers.at(place) else { return };
         let (stage, node) = (connection.stage, connection.node());
-        self.station.machine.borrow_mut().outbox.close(place, node);
+        self.station.machine.borrow_mut().unlink(place, node);
         if let Stage::Up { node, station: Station::Server, .. } = stage {
             self.door.change(|standing| {
                 standing.up.remove(&node);
@@ -388,6 +392,7 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn say_farewell(&mut self, now: Nanos) {
         self.peers.listener = None;
         let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
+        self.keep_placement();
         for place in places {
             self.write(place, now);
             self.refuse(place, Reason::Stopping, "the process is stopping".to_owned(), now);

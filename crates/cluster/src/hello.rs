@@ -56,7 +56,7 @@ pub struct Hello {
 }
 
 /// The answer of whoever was dialled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
     /// Its cluster.
     pub cluster: ClusterId,

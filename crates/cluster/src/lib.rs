@@ -22,7 +22,8 @@
 //! # Rooms
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
-//! `station`, `tasks`, `signal`: the node and the clients polled beside it. [`log`], [`durable`],
+//! `station`, `tasks`, `signal`: the node and the clients polled beside it. `spaces`, `placement`:
+//! the map as it changes. [`log`], [`durable`],
 //! `checkpoints`: what survives. [`server`], [`process`] and [`client`] put them together.
 
 mod checkpoints;
@@ -40,6 +41,7 @@ pub mod map;
 pub mod network;
 mod outgoing;
 mod peers;
+mod placement;
 pub mod process;
 pub mod server;
 mod signal;
@@ -55,7 +57,7 @@ pub use client::{Client, ClientOptions, ConnectError, SpaceError};
 pub use door::Job;
 pub use hello::{ClusterId, Life};
 pub use machine::Counts;
-pub use map::Map;
+pub use map::{Deal, Map};
 pub use network::Network;
 pub use process::{Process, StopAll};
 pub use server::{Durability, Server, ServerOptions, StartError, Stop};

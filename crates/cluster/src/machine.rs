@@ -4,10 +4,12 @@
 //! the log says that N is stable. What is gated when the process dies was never said.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Effect, Effects, Envelope, LogPosition, Nanos, Node, OpId, OpResult, Protocol, Role,
+    Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
+    Role,
 };
 
 use crate::checkpoints::UnderWay;
@@ -83,6 +85,27 @@ impl<P: Protocol> Machine<P> {
     /// Takes a message to the node and performs what follows.
     pub fn deliver(&mut self, envelope: Envelope<P::Message>) {
         self.node.deliver(envelope, &mut self.effects);
+        self.perform();
+    }
+
+    /// Messages pass between the node and `node`, over the connection at `place`.
+    pub fn link(&mut self, place: usize, node: NodeId) {
+        self.outbox.name(place, node);
+        self.node.linked(node, &mut self.effects);
+        self.perform();
+    }
+
+    /// The connection at `place` is gone.
+    pub fn unlink(&mut self, place: usize, node: Option<NodeId>) {
+        if let Some(node) = node.filter(|node| self.outbox.place_of(*node) == Some(place)) {
+            self.node.unlinked(node);
+        }
+        self.outbox.close(place, node);
+    }
+
+    /// The node goes by this catalog, as far as it is newer.
+    pub fn place(&mut self, catalog: Arc<Catalog>) {
+        self.node.place(catalog, &mut self.effects);
         self.perform();
     }
 

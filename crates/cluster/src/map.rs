@@ -1,5 +1,10 @@
 //! The map of a cluster: its servers with their addresses, and the catalog.
 //!
+//! Where repositories live on groups of servers, the catalog names the members of the groups
+//! (`muesli_group::layout`), and has a space of its own for the row that says where members live.
+//! Servers, spaces and placement are decided in different places and only ever grow, so of two
+//! maps the [newest](Map::newest) of each is taken.
+//!
 //! Over the wire it goes as plain [`MapParts`]; [`Map::try_from`] looks whether they make sense
 //! before anybody relies on them.
 
@@ -7,6 +12,8 @@ use std::sync::Arc;
 
 use muesli_core::catalog::CatalogError;
 use muesli_core::{Catalog, Index, NodeId, Rule, SmallBytes, SpaceOptions, wire_struct};
+use muesli_group::layout::{self, TooFewNodes};
+use muesli_group::placement::SPACE;
 use thiserror::Error;
 
 /// A map as it goes over the wire.
@@ -14,10 +21,14 @@ use thiserror::Error;
 pub struct MapParts {
     /// The servers, and where they listen.
     pub servers: Vec<(NodeId, String)>,
-    /// The catalog's epoch.
+    /// How many servers keep each repository; the catalog's repositories are members then.
+    pub group: u16,
+    /// The epoch of the spaces.
     pub epoch: u64,
-    /// The home of each repository.
-    pub homes: Vec<NodeId>,
+    /// The epoch of the placement.
+    pub placement: u64,
+    /// The home of each repository, and since which epoch of the placement.
+    pub homes: Vec<(NodeId, u64)>,
     /// How many repositories hold each key.
     pub replicas: u16,
     /// The spaces, in the order of their numbers.
@@ -38,8 +49,10 @@ pub struct SpaceParts {
 wire_struct!(SpaceParts { name: String, ordered: bool, splits: Option<Vec<SmallBytes>> });
 wire_struct!(MapParts {
     servers: Vec<(NodeId, String)>,
+    group: u16,
     epoch: u64,
-    homes: Vec<NodeId>,
+    placement: u64,
+    homes: Vec<(NodeId, u64)>,
     replicas: u16,
     spaces: Vec<SpaceParts>,
 });
@@ -49,8 +62,29 @@ wire_struct!(MapParts {
 pub struct Map {
     /// The servers, and where they listen; in the order of their names.
     pub servers: Arc<[(NodeId, String)]>,
+    /// How many servers keep each repository.
+    pub group: u16,
     /// Spaces and placement.
     pub catalog: Arc<Catalog>,
+}
+
+/// How repositories are dealt to servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deal {
+    /// How many repositories there are.
+    pub repositories: usize,
+    /// How many of them hold each key.
+    pub replicas: usize,
+    /// How many servers keep each repository; 1 is no group.
+    pub group: u16,
+    /// How many servers, one after the other, are loops of one process, and end together.
+    pub loops: usize,
+}
+
+impl Default for Deal {
+    fn default() -> Deal {
+        Deal { repositories: 1, replicas: 1, group: 1, loops: 1 }
+    }
 }
 
 /// Why a map makes no sense.
@@ -67,41 +101,97 @@ pub enum MapError {
         /// Its home.
         home: u32,
     },
+    /// Groups do not fit on the servers.
+    #[error(transparent)]
+    Nodes(#[from] TooFewNodes),
+    /// Members that are no whole groups.
+    #[error("{members} members are no groups of {group}")]
+    Group {
+        /// How many there are.
+        members: usize,
+        /// How many are to be of one group.
+        group: u16,
+    },
     /// Two servers of one name, or out of order.
     #[error("the servers are not told in the order of their names")]
     Order,
 }
 
 impl Map {
-    /// A map of `servers` with `repositories` dealt to them in turn.
+    /// A map of `servers` with repositories dealt to them in turn.
     ///
     /// # Errors
     /// Numbers out of range.
-    pub fn deal(
-        servers: Vec<(NodeId, String)>,
-        repositories: usize,
-        replicas: usize,
-    ) -> Result<Map, MapError> {
+    pub fn deal(servers: Vec<(NodeId, String)>, deal: Deal) -> Result<Map, MapError> {
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
-        let count = names.len().max(1);
-        let homes: Vec<_> =
-            (0..repositories).filter_map(|at| names.get(at % count).copied()).collect();
+        let Deal { repositories, replicas, group, .. } = deal;
+        let homes = if group > 1 { homes(&names, deal)? } else { in_turn(&names, repositories) };
         let catalog = Catalog::new(&homes, replicas, &names)?.with_visiting_coordinators();
-        Map { servers: servers.into(), catalog: Arc::new(catalog) }.checked()
+        let catalog = match group > 1 {
+            true => catalog.with_space(SPACE, SpaceOptions::default())?,
+            false => catalog,
+        };
+        Map { servers: servers.into(), group, catalog: Arc::new(catalog) }.checked()
+    }
+
+    /// This map as a server has it that comes into a cluster that runs already: it knows whom to
+    /// ask, and that any placement and any spaces that it hears of are newer.
+    pub fn unplaced(&self) -> Map {
+        let mut catalog = Catalog::clone(&self.catalog);
+        let first = self.servers.first().map_or(NodeId(0), |(first, _)| *first);
+        catalog.homes = vec![first; catalog.repositories()].into();
+        (catalog.epoch, catalog.placement) = (0, 0);
+        self.with_catalog(Arc::new(catalog))
     }
 
     /// The same servers with another catalog.
     pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Map {
-        Map { servers: self.servers.clone(), catalog }
+        Map { servers: self.servers.clone(), group: self.group, catalog }
     }
 
-    /// This map's catalog with the addresses of `now`; `None` where servers or placement differ.
+    /// The same with one more space.
+    ///
+    /// # Errors
+    /// The space exists with other options, or does not fit the repositories.
+    pub fn with_space(&self, space: &SpaceParts) -> Result<Map, MapError> {
+        let catalog = self.catalog.with_space(&space.name, space.options())?;
+        self.with_catalog(Arc::new(catalog)).checked()
+    }
+
+    /// The newest of this map and another one of the same cluster. `None`: the other one has
+    /// nothing new, or is of another cluster.
+    pub fn newest(&self, other: &Map) -> Option<Map> {
+        if self.shape() != other.shape() {
+            return None;
+        }
+        let more = other.servers.len() > self.servers.len();
+        let servers = if more { &other.servers } else { &self.servers };
+        let catalog = self.catalog.newest(&other.catalog);
+        if !more && catalog.is_none() {
+            return None;
+        }
+        let catalog = catalog.map_or_else(|| self.catalog.clone(), Arc::new);
+        Some(Map { servers: servers.clone(), group: self.group, catalog })
+    }
+
+    /// What a cluster keeps for ever.
+    fn shape(&self) -> (usize, u16, u16) {
+        (self.catalog.repositories(), self.catalog.replicas, self.group)
+    }
+
+    /// This map with the addresses of `now`; `None` where it is of other servers or repositories.
+    /// Where there are groups, members may have moved, and servers may have joined.
     pub fn moved_to(&self, now: &Map) -> Option<Map> {
         let names = |map: &Map| map.servers.iter().map(|(node, _)| *node).collect::<Vec<_>>();
-        let placed = |map: &Map| (map.catalog.homes.clone(), map.catalog.replicas);
-        let same = names(self) == names(now) && placed(self) == placed(now);
-        let (servers, catalog) = (now.servers.clone(), self.catalog.clone());
-        same.then_some(Map { servers, catalog })
+        let (before, after) = (names(self), names(now));
+        let same = match self.group > 1 {
+            true => before.starts_with(&after),
+            false => before == after && self.catalog.homes == now.catalog.homes,
+        };
+        let joined = &self.servers[after.len().min(before.len())..];
+        let servers = now.servers.iter().chain(joined).cloned().collect();
+        let (group, catalog) = (self.group, self.catalog.clone());
+        (same && self.shape() == now.shape()).then_some(Map { servers, group, catalog })
     }
 
     /// Where `node` listens.
@@ -109,14 +199,27 @@ impl Map {
         self.servers.iter().find(|(server, _)| *server == node).map(|(_, address)| &**address)
     }
 
-    /// Who decides on spaces: the home of the first repository.
+    /// Who decides on spaces: the home of the first repository, or where that may move, the first
+    /// server.
     pub fn keeper(&self) -> NodeId {
-        self.catalog.homes[0]
+        match self.servers.first() {
+            Some((first, _)) if self.group > 1 => *first,
+            _ => self.catalog.homes[0],
+        }
     }
 
     fn checked(self) -> Result<Map, MapError> {
         if !self.servers.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             return Err(MapError::Order);
+        }
+        if self.group > 1 {
+            let (members, group) = (self.catalog.repositories(), self.group);
+            if !members.is_multiple_of(usize::from(group)) {
+                return Err(MapError::Group { members, group });
+            }
+            layout::try_inner(&self.catalog, group)?;
+            // A member may live on a server that joined, of which is heard next.
+            return Ok(self);
         }
         let stranger = |home: &NodeId| self.address_of(*home).is_none();
         if let Some(repository) = self.catalog.homes.iter().position(stranger) {
@@ -125,6 +228,25 @@ impl Map {
         }
         Ok(self)
     }
+}
+
+/// Homes of repositories dealt to servers in turn.
+fn in_turn(names: &[NodeId], repositories: usize) -> Vec<NodeId> {
+    let count = names.len().max(1);
+    (0..repositories).filter_map(|at| names.get(at % count).copied()).collect()
+}
+
+/// Homes of the members of groups: no process holds two of a group.
+fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
+    let Deal { repositories, group, loops, .. } = deal;
+    let loops = loops.max(1);
+    let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
+    let processes = layout::homes(groups, group, (names.len() / loops) as u32)?;
+    let node = |(at, process): (usize, &NodeId)| {
+        let number = at / usize::from(group) % loops;
+        names[process.0 as usize * loops + number]
+    };
+    Ok(processes.iter().enumerate().map(node).collect())
 }
 
 impl SpaceParts {
@@ -151,8 +273,10 @@ impl From<&Map> for MapParts {
         let spaces = catalog.spaces().iter();
         MapParts {
             servers: map.servers.to_vec(),
+            group: map.group,
             epoch: catalog.epoch,
-            homes: catalog.homes.to_vec(),
+            placement: catalog.placement,
+            homes: catalog.stays(),
             replicas: catalog.replicas,
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
@@ -164,34 +288,49 @@ impl TryFrom<MapParts> for Map {
 
     fn try_from(parts: MapParts) -> Result<Map, MapError> {
         let names: Vec<_> = parts.servers.iter().map(|(node, _)| *node).collect();
-        let catalog = Catalog::new(&parts.homes, usize::from(parts.replicas), &names)?;
+        let (homes, since): (Vec<_>, Vec<_>) = parts.homes.iter().copied().unzip();
+        let catalog = Catalog::new(&homes, usize::from(parts.replicas), &names)?;
         let mut catalog = catalog.with_visiting_coordinators();
         for space in &parts.spaces {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
-        catalog.epoch = parts.epoch;
-        Map { servers: parts.servers.into(), catalog: Arc::new(catalog) }.checked()
+        (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
+        catalog.since = since.into();
+        let (servers, group) = (parts.servers.into(), parts.group);
+        Map { servers, group, catalog: Arc::new(catalog) }.checked()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli_core::Wire;
+    use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
 
     fn servers(count: u32) -> Vec<(NodeId, String)> {
         (0..count).map(|node| (NodeId(node), format!("127.0.0.1:{}", 7000 + node))).collect()
     }
 
+    fn dealt(
+        count: u32,
+        repositories: usize,
+        replicas: usize,
+        group: u16,
+    ) -> Result<Map, MapError> {
+        Map::deal(servers(count), Deal { repositories, replicas, group, loops: 1 })
+    }
+
     proptest! {
         #[test]
         fn maps_come_back_from_their_bytes(count in 1u32..5, repositories in 1usize..9) {
-            let map = Map::deal(servers(count), repositories, 1).unwrap();
+            let group = if count < 3 { 1 } else { 3 };
+            let map = dealt(count, repositories, 1, group).unwrap();
             let splits = (1..repositories).map(|at| SmallBytes::new(&[at as u8])).collect();
             let ranged = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
-            let catalog = map.catalog.with_space("a", SpaceOptions::default()).unwrap();
-            let map = map.with_catalog(Arc::new(catalog.with_space("b", ranged).unwrap()));
+            let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
+            let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
+            let moved = map.catalog.moved(RepositoryId(0), NodeId(0));
+            let map = map.with_catalog(Arc::new(moved));
             let mut bytes = Vec::new();
             MapParts::from(&map).encode(&mut bytes);
             let back = Map::try_from(MapParts::decode_all(&bytes).unwrap());
@@ -208,12 +347,52 @@ mod tests {
 
     #[test]
     fn maps_that_make_no_sense_are_refused() {
-        let mut parts = MapParts::from(&Map::deal(servers(2), 2, 1).unwrap());
-        parts.homes[1] = NodeId(9);
+        let mut parts = MapParts::from(&dealt(2, 2, 1, 1).unwrap());
+        parts.homes[1].0 = NodeId(9);
         assert_eq!(Map::try_from(parts.clone()), Err(MapError::Home { repository: 1, home: 9 }));
         parts.servers.reverse();
         assert_eq!(Map::try_from(parts), Err(MapError::Order));
-        assert!(Map::deal(servers(2), 2, 3).is_err());
-        assert!(Map::deal(Vec::new(), 2, 1).is_err());
+        assert!(dealt(2, 2, 3, 1).is_err());
+        assert!(dealt(0, 2, 1, 1).is_err());
+    }
+
+    #[test]
+    fn groups_that_do_not_fit_are_refused() {
+        let error = dealt(2, 2, 1, 3).unwrap_err().to_string();
+        assert!(error.contains("groups of 3 on 2 nodes"), "{error}");
+        assert!(dealt(3, 2, 3, 3).is_err(), "more replicas than groups");
+        let map = dealt(3, 2, 2, 3).unwrap();
+        let splits = vec!["a".into(), "b".into()];
+        let ranged = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+        assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "three ranges of two");
+        let mut parts = MapParts::from(&map);
+        parts.group = 4;
+        assert_eq!(Map::try_from(parts), Err(MapError::Group { members: 6, group: 4 }));
+    }
+
+    #[test]
+    fn no_process_holds_two_members_of_a_group() {
+        let deal = Deal { repositories: 5, replicas: 1, group: 3, loops: 2 };
+        let map = Map::deal(servers(6), deal).unwrap();
+        for members in map.catalog.homes.chunks(3) {
+            let mut processes: Vec<_> = members.iter().map(|node| node.0 / 2).collect();
+            processes.sort_unstable();
+            assert_eq!(processes, [0, 1, 2]);
+        }
+    }
+
+    #[test]
+    fn of_two_maps_the_newest_of_each_is_taken() {
+        let first = dealt(4, 2, 1, 3).unwrap();
+        let space = SpaceParts::of("s", &SpaceOptions::default());
+        let moved = first.catalog.moved(RepositoryId(0), NodeId(3));
+        let moved = first.with_catalog(Arc::new(moved));
+        let both = moved.with_space(&space).unwrap();
+        assert_eq!(moved.newest(&first.with_space(&space).unwrap()), Some(both.clone()));
+        assert_eq!(both.newest(&moved), None);
+        assert_eq!(first.unplaced().newest(&both), Some(both.clone()));
+        assert_eq!(first.newest(&dealt(4, 2, 1, 1).unwrap()), None);
+        assert_eq!(both.moved_to(&first), Some(both.clone()));
+        assert_eq!(both.moved_to(&dealt(3, 2, 1, 3).unwrap()), Some(both));
     }
 }

@@ -34,8 +34,11 @@ pub(crate) struct Peers {
     pub targets: Targets,
     /// The lives of the servers, this one's included.
     pub lives: BTreeMap<NodeId, Life>,
-    /// Servers that were connected at least once.
+    /// Servers that have told their maps at least once.
     pub met: BTreeSet<NodeId>,
+    /// Whether this process began without any memory: it knows no space but those that the others
+    /// tell it of.
+    pub fresh: bool,
     /// Messages about what is not on this map.
     pub astray: u64,
     /// Spaces asked for, by request.
@@ -72,6 +75,7 @@ impl Peers {
             targets,
             lives,
             met: BTreeSet::new(),
+            fresh: true,
             astray: 0,
             asked: BTreeMap::new(),
             requests: 0,
@@ -150,12 +154,32 @@ impl Peers {
         places.any(|(connection, place)| wanted(connection, place))
     }
 
+    /// Whether this process runs transactions for an application.
+    pub fn is_client(&self) -> bool {
+        self.me.station == Station::Client
+    }
+
+    /// Whether a server that has lost its data may come back: members of groups learn from the
+    /// others what they have forgotten.
+    pub fn forgives(&self) -> bool {
+        self.map.as_ref().is_some_and(|map| map.group > 1)
+    }
+
     /// The lives as they are told to others.
     pub fn lives(&self) -> Vec<(NodeId, Life)> {
         self.lives.iter().map(|(node, life)| (*node, *life)).collect()
     }
 
-    /// The servers of the map that were never connected, this one left out.
+    /// Whom this server has to meet before it serves clients. One that remembers the map and is of
+    /// groups needs a majority, as groups do; others need everybody.
+    pub fn awaited(&self) -> Vec<NodeId> {
+        let unmet = self.unmet();
+        let (servers, group) = self.map.as_ref().map_or((0, 1), |it| (it.servers.len(), it.group));
+        let enough = group > 1 && !self.fresh && unmet.len() * 2 < servers;
+        if enough { Vec::new() } else { unmet }
+    }
+
+    /// The servers of the map that were never met, this one left out.
     pub fn unmet(&self) -> Vec<NodeId> {
         let servers = self.map.iter().flat_map(|map| map.servers.iter());
         let others = servers.map(|(node, _)| *node).filter(|node| *node != self.me.node);

@@ -151,6 +151,7 @@ fn of_loop(
     Ok(ServerOptions {
         node: node_of(options.node, number, loops),
         listen: shifted(&options.listen, number)?,
+        loops,
         servers: each_loop(servers, loops)?,
         dial: each_loop(&options.dial, loops)?,
         durability,

@@ -3,9 +3,11 @@
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mio::Interest;
-use muesli_core::{Effects, Node, NodeId, Protocol, Settings};
+use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Settings};
+use muesli_group::{Grouped, Rules};
 use muesli_log::{Cut, Opened};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
 use thiserror::Error;
@@ -15,7 +17,7 @@ use crate::durable::{Folder, FolderError, LogFiles};
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::machine::Machine;
-use crate::map::{Map, MapError};
+use crate::map::{Deal, Map, MapError};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
 use crate::signal::Signal;
@@ -41,6 +43,15 @@ pub struct ServerOptions {
     pub repositories: usize,
     /// How many repositories hold each key.
     pub replicas: usize,
+    /// How many servers keep each repository; 1 is no group.
+    pub group: u16,
+    /// The time between two ticks of a group's consensus: a leader that is silent for about ten is
+    /// followed by another.
+    pub group_tick: Duration,
+    /// How many loops each process of the cluster runs.
+    pub loops: usize,
+    /// Whether it comes into a cluster of groups that runs already: it holds no members at first.
+    pub joins: bool,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
     /// Size limits and times of the protocol; its seed and whether it logs are set at the start.
@@ -82,6 +93,10 @@ impl Default for ServerOptions {
             dial: Vec::new(),
             repositories: 1,
             replicas: 1,
+            group: 1,
+            group_tick: Duration::from_millis(20),
+            loops: 1,
+            joins: false,
             protocol: "score".to_owned(),
             settings: Settings::default(),
             durability: Durability::Memory,
@@ -115,6 +130,9 @@ pub enum StartError {
     /// A number that means something else.
     #[error("cluster 0 stands for any cluster; give another number")]
     Cluster,
+    /// Nobody can join where repositories stay where they are.
+    #[error("a server can join a cluster of groups only: `group` is 1")]
+    Joins,
     /// No such protocol.
     #[error(transparent)]
     Protocol(#[from] UnknownProtocol),
@@ -123,8 +141,8 @@ pub enum StartError {
     Folder(#[from] FolderError),
     /// The map that was kept is another one than the one configured.
     #[error(
-        "the data in this folder belong to a cluster of other servers, repositories or replicas; \
-         they cannot be changed yet"
+        "the data in this folder belong to a cluster of other servers, repositories, replicas or \
+         groups; they cannot be changed here"
     )]
     OtherMap,
     /// Several loops need ports that can be counted up.
@@ -173,7 +191,12 @@ impl Server {
             type Output = Result<Server, StartError>;
 
             fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Server, StartError> {
-                open::<P>(self.0, rules)
+                if self.0.group <= 1 {
+                    return open::<P>(self.0, rules);
+                }
+                let tick = Nanos(self.0.group_tick.as_nanos() as u64);
+                let rules = Rules { inner: rules, size: self.0.group, tick, ..Rules::default() };
+                open::<Grouped<P>>(self.0, rules)
             }
         }
         choose(&options.protocol.clone(), Open(options))?
@@ -208,7 +231,14 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         true => vec![(options.node, address.to_string())],
         false => options.servers.clone(),
     };
-    let map = Map::deal(servers, options.repositories, options.replicas)?;
+    let ServerOptions { repositories, replicas, group, loops, .. } = options;
+    let group = group.max(1);
+    let map = Map::deal(servers, Deal { repositories, replicas, group, loops })?;
+    let map = match options.joins {
+        true if group <= 1 => return Err(StartError::Joins),
+        true => map.unplaced(),
+        false => map,
+    };
     if map.address_of(options.node).is_none() {
         return Err(StartError::NotListed(options.node.0));
     }
@@ -221,10 +251,10 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
     let for_loop = door.clone();
     let serve = move || {
-        let Prepared { machine, map, life, folder } = prepared;
+        let Prepared { machine, map, life, folder, fresh } = prepared;
         let me = Identity {
             cluster: options.cluster,
-            protocol: options.protocol.clone(),
+            protocol: spoken(&options.protocol, group),
             station: Kind::Server,
             node: options.node,
             life,
@@ -232,10 +262,15 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         let targets = Targets::below(&map, options.node, &options.dial);
         let station = Station::new(0, machine, Clock::new());
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
-        peers.folder = folder;
+        (peers.folder, peers.fresh) = (folder, fresh);
         Loop::new(station, peers, poll, for_loop, options.network).run().map(drop)
     };
     Ok(Server { address, door, serve: Box::new(serve) })
+}
+
+/// What servers and clients of a cluster speak: the protocol, and that of groups around it.
+pub(crate) fn spoken(protocol: &str, group: u16) -> String {
+    if group > 1 { format!("{protocol} in groups of {group}") } else { protocol.to_owned() }
 }
 
 /// A server's node with what it held before, and who it is.
@@ -244,6 +279,8 @@ struct Prepared<P: Protocol> {
     map: Map,
     life: Life,
     folder: Option<Folder>,
+    /// It had no files.
+    fresh: bool,
 }
 
 fn prepare<P: Protocol>(
@@ -257,11 +294,14 @@ fn prepare<P: Protocol>(
     let Durability::Log(path) = &options.durability else {
         let node = node::<P>(options, rules, &map, fastrand::u32(1..));
         let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
-        return Ok(Prepared { machine, map, life: Life(fastrand::u64(1..)), folder: None });
+        let life = Life(fastrand::u64(1..));
+        return Ok(Prepared { machine, map, life, folder: None, fresh: true });
     };
     let folder = Folder::open(path)?;
     let me = folder.begin()?;
-    let map = match folder.map()? {
+    let kept = folder.map()?;
+    let fresh = kept.is_none();
+    let map = match kept {
         Some(kept) => kept.moved_to(&map).ok_or(StartError::OtherMap)?,
         None => map,
     };
@@ -282,7 +322,7 @@ fn prepare<P: Protocol>(
     let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
     let machine = Machine::new(node, effects, Box::new(log), most);
-    Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder) })
+    Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.
@@ -322,7 +362,8 @@ fn node<P: Protocol>(
 ) -> Node<P> {
     let settings = Settings {
         hash_seed: fastrand::u64(..),
-        logging: options.durability != Durability::Memory,
+        // A group agrees on its log also where no disk keeps it.
+        logging: options.durability != Durability::Memory || options.group > 1,
         ..options.settings.clone()
     };
     Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules)

@@ -5,7 +5,7 @@
 //! knows the space when it has the answer. A server that has not heard of it yet leaves messages
 //! about it out, which are said again.
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 use muesli_core::{Nanos, Protocol};
 
@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::frame::Kind;
 use crate::hello::Station;
 use crate::map::{Map, MapParts, SpaceParts};
-use crate::turn::{Failed, Loop};
+use crate::turn::Loop;
 
 impl<P: Protocol> Loop<P> {
     /// A message from another driver.
@@ -31,16 +31,30 @@ impl<P: Protocol> Loop<P> {
             }
             Control::Map(parts) => {
                 // From a server only, and only if it makes sense.
-                let server = self.peers.at(place).is_some_and(|connection| !connection.is_guest());
-                if let (true, Ok(map)) = (server, Map::try_from(parts)) {
+                let from = self.peers.at(place).filter(|connection| !connection.is_guest());
+                let from = from.and_then(|connection| connection.node());
+                if let (Some(node), Ok(map)) = (from, Map::try_from(parts)) {
+                    self.on_map(map);
+                    self.peers.met.insert(node);
+                    self.peers.fresh &= !self.peers.unmet().is_empty();
+                }
+            }
+            Control::Place(parts) => {
+                if let Ok(map) = Map::try_from(parts) {
                     self.on_map(map);
                 }
+                let members = self.members();
+                self.say(place, &members);
+            }
+            Control::AskMembers => {
+                let members = self.members();
+                self.say(place, &members);
             }
             Control::AskStatus => {
                 let status = self.status();
                 self.say(place, &Control::Status(status));
             }
-            Control::Status(_) => {}
+            Control::Status(_) | Control::Members { .. } => {}
         }
     }
 
@@ -79,26 +93,27 @@ impl<P: Protocol> Loop<P> {
         if map.keeper() != self.peers.me.node {
             return Err(format!("node {} makes the spaces, not this one", map.keeper().0));
         }
-        let next = map.catalog.with_space(&space.name, space.options());
-        let next = next.map_err(|error| error.to_string())?;
-        let next = map.with_catalog(Arc::new(next));
+        let unmet = self.peers.unmet();
+        if self.peers.fresh && !unmet.is_empty() {
+            let names: Vec<_> = unmet.iter().map(|node| node.0.to_string()).collect();
+            let names = names.join(", ");
+            return Err(format!("the others may know of more spaces; looking for nodes {names}"));
+        }
+        let next = map.with_space(space).map_err(|error| error.to_string())?;
         self.on_map(next);
         Ok(())
     }
 
     /// A map: if it is newer than the one that is known, everybody hears of it.
     pub(crate) fn on_map(&mut self, map: Map) {
-        let known = self.peers.map.as_ref().map(|map| map.catalog.epoch);
-        if known.is_some_and(|epoch| epoch >= map.catalog.epoch) {
+        let Some(map) = self.peers.map.as_ref().map_or(Some(map.clone()), |it| it.newest(&map))
+        else {
+            return;
+        };
+        if !self.keep_map(&map) {
             return;
         }
-        if let Some(Err(error)) = self.peers.folder.as_ref().map(|folder| folder.keep_map(&map)) {
-            self.failed = Some(Failed::Folder(error.to_string()));
-            return;
-        }
-        self.station.machine.borrow_mut().node.reconfigure(map.catalog.clone());
-        self.peers.map = Some(map.clone());
-        self.door.change(|standing| standing.map = Some(map));
+        self.station.machine.borrow_mut().place(map.catalog.clone());
         if self.peers.me.station == Station::Server {
             let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
             for place in places {
@@ -131,8 +146,9 @@ impl<P: Protocol> Loop<P> {
         let now: Nanos = machine.now();
         let lines = [
             ("node", u64::from(self.peers.me.node.0)),
-            ("ready", u64::from(self.peers.unmet().is_empty())),
+            ("ready", u64::from(self.peers.awaited().is_empty())),
             ("epoch", self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch)),
+            ("placement", machine.node.catalog().placement),
             ("servers", ups(Station::Server)),
             ("clients", ups(Station::Client)),
             ("connections", self.peers.count() as u64),

@@ -63,6 +63,14 @@ impl Targets {
         self.list.iter().position(|target| target.node == Some(who)).unwrap_or(0)
     }
 
+    /// Servers of a newer map that have joined: a client dials them too.
+    pub fn joined(&mut self, map: &Map) {
+        let is_known = |node: NodeId| self.list.iter().any(|target| target.node == Some(node));
+        let new = map.servers.iter().filter(|(node, _)| !is_known(*node));
+        let new: Vec<_> = new.map(|(node, at)| Target::new(at.clone(), Some(*node))).collect();
+        self.list.extend(new);
+    }
+
     /// Whether nobody has told the map yet.
     pub fn is_searching(&self) -> bool {
         self.searching
@@ -131,13 +139,14 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::Deal;
 
     const PAUSES: (Duration, Duration) = (Duration::from_nanos(100), Duration::from_nanos(1000));
 
     #[test]
     fn whoever_cannot_be_reached_is_dialled_again_after_growing_pauses() {
         let servers = (0..3).map(|node| (NodeId(node), String::new())).collect();
-        let map = Map::deal(servers, 3, 1).unwrap();
+        let map = Map::deal(servers, Deal { repositories: 3, ..Deal::default() }).unwrap();
         let mut targets = Targets::below(&map, NodeId(1), &[]);
         let mut now = Nanos(0);
         for most in [100, 200, 400, 800, 1000, 1000] {
@@ -156,7 +165,7 @@ mod tests {
     #[test]
     fn a_server_may_be_dialled_at_another_address_than_the_map_says() {
         let servers = (0..3).map(|node| (NodeId(node), format!("s{node}"))).collect();
-        let map = Map::deal(servers, 3, 1).unwrap();
+        let map = Map::deal(servers, Deal { repositories: 3, ..Deal::default() }).unwrap();
         let others = [(NodeId(1), "proxy".to_owned())];
         let targets = Targets::below(&map, NodeId(2), &others);
         let addresses: Vec<_> = targets.list.iter().map(|target| &target.address[..]).collect();
@@ -171,7 +180,7 @@ mod tests {
         targets.failed(0, Nanos(0), PAUSES);
         assert_eq!(targets.next_due(Nanos(0)), Some(1));
         let servers = (0..3).map(|node| (NodeId(node), String::new())).collect();
-        let map = Map::deal(servers, 3, 1).unwrap();
+        let map = Map::deal(servers, Deal { repositories: 3, ..Deal::default() }).unwrap();
         assert_eq!(targets.found(&map, NodeId(2)), 2);
         assert_eq!((targets.next_due(Nanos(0)), targets.next_due(Nanos(0))), (Some(0), Some(1)));
         assert_eq!(targets.next_due(Nanos(0)), None);

@@ -165,7 +165,10 @@ impl<P: Protocol> Loop<P> {
         self.run_tasks();
         self.station.machine.borrow_mut().settle_log()?;
         self.station.machine.borrow_mut().go_on_with_checkpoint()?;
-        self.flush(now);
+        self.keep_placement();
+        if self.failed.is_none() {
+            self.flush(now);
+        }
         self.failed.take().map_or(Ok(()), Err)
     }
 

@@ -15,6 +15,16 @@ use crate::hello::{ClusterId, Hello, Life, Refusal, Station, Welcome};
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
+/// A visitor, as a connection that servers let in.
+pub struct Visit {
+    address: String,
+    stream: TcpStream,
+    /// What came of frames that were not looked at.
+    buffer: Vec<u8>,
+    /// Who was visited, and its map.
+    pub welcome: Welcome,
+}
+
 /// What a server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visited {
@@ -60,70 +70,85 @@ pub enum VisitError {
 ///
 /// # Errors
 /// It does not answer, or refuses.
-pub fn status(address: &str, protocol: &str, within: Duration) -> Result<Visited, VisitError> {
-    let told = |error| VisitError::Io { address: address.to_owned(), error };
-    let mut found = address.to_socket_addrs().map_err(told)?;
-    let none = || std::io::Error::other("the address names no machine");
-    let at = found.next().ok_or_else(none).map_err(told)?;
-    let mut stream = TcpStream::connect_timeout(&at, within).map_err(told)?;
-    stream.set_read_timeout(Some(within)).map_err(told)?;
-    stream.set_write_timeout(Some(within)).map_err(told)?;
-    let hello = Hello {
-        cluster: ClusterId(0),
-        protocol: protocol.to_owned(),
-        station: Station::Visitor,
-        node: NodeId(u32::MAX),
-        life: Life(0),
-        lives: Vec::new(),
-    };
-    let mut asked = Vec::new();
-    for (kind, body) in
-        [(Kind::Hello, encoded(&hello)), (Kind::Control, encoded(&Control::AskStatus))]
-    {
-        let start = frame::begin(kind, &mut asked);
-        asked.extend_from_slice(&body);
-        frame::end(start, &mut asked);
-    }
-    stream.write_all(&asked).map_err(told)?;
-    let mut buffer = Vec::new();
-    let welcome = Welcome::decode_all(&answer(&mut stream, &mut buffer, Kind::Welcome, told)?)?;
+pub fn status(address: &str, within: Duration) -> Result<Visited, VisitError> {
+    let mut visit = Visit::begin(address, within)?;
     loop {
-        let body = answer(&mut stream, &mut buffer, Kind::Control, told)?;
-        if let Control::Status(status) = Control::decode_all(&body)? {
-            return Ok(Visited { welcome, status });
+        if let Control::Status(status) = visit.ask(&Control::AskStatus)? {
+            return Ok(Visited { welcome: visit.welcome, status });
         }
     }
 }
 
-fn encoded(value: &impl Wire) -> Vec<u8> {
-    let mut out = Vec::new();
-    value.encode(&mut out);
-    out
-}
+impl Visit {
+    /// Visits the server at `address`; each step of it may take `within`.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub fn begin(address: &str, within: Duration) -> Result<Visit, VisitError> {
+        let told = |error| VisitError::Io { address: address.to_owned(), error };
+        let mut found = address.to_socket_addrs().map_err(told)?;
+        let none = || std::io::Error::other("the address names no machine");
+        let at = found.next().ok_or_else(none).map_err(told)?;
+        let stream = TcpStream::connect_timeout(&at, within).map_err(told)?;
+        stream.set_read_timeout(Some(within)).map_err(told)?;
+        stream.set_write_timeout(Some(within)).map_err(told)?;
+        let hello = Hello {
+            cluster: ClusterId(0),
+            protocol: String::new(),
+            station: Station::Visitor,
+            node: NodeId(u32::MAX),
+            life: Life(0),
+            lives: Vec::new(),
+        };
+        let (address, welcome) = (address.to_owned(), Welcome::default());
+        let mut visit = Visit { address, stream, buffer: Vec::new(), welcome };
+        visit.say(Kind::Hello, &hello)?;
+        visit.welcome = Welcome::decode_all(&visit.answer(Kind::Welcome)?)?;
+        Ok(visit)
+    }
 
-/// The body of the next frame, which must be of this kind.
-fn answer(
-    stream: &mut TcpStream,
-    buffer: &mut Vec<u8>,
-    wanted: Kind,
-    told: impl Fn(std::io::Error) -> VisitError,
-) -> Result<Vec<u8>, VisitError> {
-    loop {
-        if let Some(found) = frame::next(buffer, ANSWER_BYTES_MAX)? {
-            let (kind, body, bytes) = (found.kind, found.body.to_vec(), found.bytes());
-            buffer.drain(..bytes);
-            match kind {
-                Kind::Refusal => return Err(VisitError::Refused(Refusal::decode_all(&body)?.text)),
-                Kind::Alive => continue,
-                kind if kind == wanted => return Ok(body),
-                other => return Err(VisitError::Unexpected(other)),
+    /// Asks something; the answer, or what the server says before it.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn ask(&mut self, control: &Control) -> Result<Control, VisitError> {
+        self.say(Kind::Control, control)?;
+        Ok(Control::decode_all(&self.answer(Kind::Control)?)?)
+    }
+
+    fn told(&self, error: std::io::Error) -> VisitError {
+        VisitError::Io { address: self.address.clone(), error }
+    }
+
+    fn say(&mut self, kind: Kind, body: &impl Wire) -> Result<(), VisitError> {
+        let mut bytes = Vec::new();
+        let start = frame::begin(kind, &mut bytes);
+        body.encode(&mut bytes);
+        frame::end(start, &mut bytes);
+        self.stream.write_all(&bytes).map_err(|error| self.told(error))
+    }
+
+    /// The body of the next frame, which must be of this kind.
+    fn answer(&mut self, wanted: Kind) -> Result<Vec<u8>, VisitError> {
+        loop {
+            if let Some(found) = frame::next(&self.buffer, ANSWER_BYTES_MAX)? {
+                let (kind, body, bytes) = (found.kind, found.body.to_vec(), found.bytes());
+                self.buffer.drain(..bytes);
+                match kind {
+                    Kind::Refusal => {
+                        return Err(VisitError::Refused(Refusal::decode_all(&body)?.text));
+                    }
+                    Kind::Alive => continue,
+                    kind if kind == wanted => return Ok(body),
+                    other => return Err(VisitError::Unexpected(other)),
+                }
             }
+            let mut more = [0; 16 << 10];
+            let count = self.stream.read(&mut more).map_err(|error| self.told(error))?;
+            if count == 0 {
+                return Err(self.told(std::io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.buffer.extend_from_slice(&more[..count]);
         }
-        let mut more = [0; 16 << 10];
-        let count = stream.read(&mut more).map_err(&told)?;
-        if count == 0 {
-            return Err(told(std::io::ErrorKind::UnexpectedEof.into()));
-        }
-        buffer.extend_from_slice(&more[..count]);
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! A space is cut into as many *partitions* as there are repositories, by a hash of the key or by
 //! ranges; partition `p` is held by the `replicas` repositories from `p` on, round the ring.
-//! Repositories have a home node each. All of it is one immutable value with an epoch, shared by
-//! the nodes that agree on it.
+//! Repositories have a home node each. All of it is one immutable value, shared by the nodes that
+//! agree on it. Spaces and homes are decided in different places: each has an epoch of its own,
+//! and of two catalogs the newer of either is [taken](Catalog::newest).
 
 use std::sync::Arc;
 
@@ -90,14 +91,17 @@ pub enum CatalogError {
     Spaces(usize),
 }
 
-/// The spaces and the placement of a database; immutable, and newer where the epoch is larger.
+/// The spaces and the placement of a database; immutable, and newer where an epoch is larger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
-    /// Grows with each change.
+    /// Grows with each space.
     pub epoch: u64,
+    /// Grows with each change of the homes.
+    pub placement: u64,
     /// Home of each repository, by its number.
     pub homes: Arc<[NodeId]>,
-    /// In which epoch each repository came to its home; 0 for those that are where they began.
+    /// In which epoch of the placement each repository came to its home; 0 for those that are where
+    /// they began.
     pub since: Arc<[u64]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
@@ -127,6 +131,7 @@ impl Catalog {
         }
         Ok(Catalog {
             epoch: 1,
+            placement: 1,
             homes: homes.into(),
             since: vec![0; repositories].into(),
             coordinators: coordinators.into(),
@@ -136,24 +141,46 @@ impl Catalog {
         })
     }
 
-    /// This catalog with repositories placed as somebody says who knows a newer epoch: for each its
-    /// home, and since which epoch. `None`: it is not newer, or of other repositories.
-    pub fn placed(&self, epoch: u64, homes: &[(NodeId, u64)]) -> Option<Catalog> {
-        let fits = epoch > self.epoch && homes.len() == self.repositories();
+    /// This catalog with repositories placed as somebody says who knows a newer placement: for each
+    /// its home, and since which epoch. `None`: it is not newer, or of other repositories.
+    pub fn placed(&self, placement: u64, homes: &[(NodeId, u64)]) -> Option<Catalog> {
+        let fits = placement > self.placement && homes.len() == self.repositories();
         let (nodes, since): (Vec<_>, Vec<_>) = homes.iter().copied().unzip();
-        fits.then(|| Catalog { epoch, homes: nodes.into(), since: since.into(), ..self.clone() })
+        let (homes, since) = (nodes.into(), since.into());
+        fits.then(|| Catalog { placement, homes, since, ..self.clone() })
     }
 
-    /// This catalog with one repository on another node from the next epoch on.
+    /// The placement as [`placed`](Self::placed) takes it: for each repository its home, and since
+    /// which epoch.
+    pub fn stays(&self) -> Vec<(NodeId, u64)> {
+        self.homes.iter().copied().zip(self.since.iter().copied()).collect()
+    }
+
+    /// This catalog with one repository on another node from the placement's next epoch on.
     pub fn moved(&self, repository: RepositoryId, to: NodeId) -> Catalog {
-        let mut next = self.clone();
-        next.epoch += 1;
-        let (at, epoch) = (usize::from(repository.0), next.epoch);
-        let with = |place: usize| if place == at { to } else { self.homes[place] };
-        next.homes = (0..self.repositories()).map(with).collect();
-        let with = |place: usize| if place == at { epoch } else { self.since[place] };
-        next.since = (0..self.repositories()).map(with).collect();
-        next
+        let placement = self.placement + 1;
+        let mut stays = self.stays();
+        stays[usize::from(repository.0)] = (to, placement);
+        self.placed(placement, &stays).expect("the next epoch, of the same repositories")
+    }
+
+    /// The newest of this catalog and another one of the same database: its spaces, its homes, and
+    /// those who run transactions, each as whoever knows more of them says. `None`: the other one
+    /// has nothing new.
+    pub fn newest(&self, other: &Catalog) -> Option<Catalog> {
+        let mut newest = self.clone();
+        if other.epoch > self.epoch {
+            (newest.epoch, newest.spaces) = (other.epoch, other.spaces.clone());
+        }
+        if other.placement > self.placement {
+            (newest.placement, newest.homes) = (other.placement, Arc::clone(&other.homes));
+            newest.since = Arc::clone(&other.since);
+            newest.replicas = other.replicas;
+        }
+        if other.coordinators.len() > self.coordinators.len() {
+            newest.coordinators = Arc::clone(&other.coordinators);
+        }
+        (newest != *self).then_some(newest)
     }
 
     /// This catalog of a database whose clients coordinate their own transactions, come and go.
@@ -300,12 +327,23 @@ mod tests {
     fn whoever_is_told_of_a_move_has_the_same_catalog() {
         let before = catalog(3, 1);
         let after = before.moved(RepositoryId(1), NodeId(7));
-        assert_eq!((after.home(RepositoryId(1)), after.since[1]), (NodeId(7), after.epoch));
+        assert_eq!((after.home(RepositoryId(1)), after.since[1]), (NodeId(7), after.placement));
         assert_eq!(after.home(RepositoryId(2)), NodeId(2));
-        let homes: Vec<_> = after.homes.iter().copied().zip(after.since.iter().copied()).collect();
-        assert_eq!(before.placed(after.epoch, &homes), Some(after.clone()));
-        assert_eq!(after.placed(after.epoch, &homes), None);
-        assert_eq!(before.placed(after.epoch, &homes[1..]), None);
+        let stays = after.stays();
+        assert_eq!(before.placed(after.placement, &stays), Some(after.clone()));
+        assert_eq!(after.placed(after.placement, &stays), None);
+        assert_eq!(before.placed(after.placement, &stays[1..]), None);
+    }
+
+    #[test]
+    fn of_two_catalogs_the_newer_spaces_and_the_newer_homes_are_taken() {
+        let first = catalog(3, 1);
+        let moved = first.moved(RepositoryId(0), NodeId(2));
+        let wider = first.with_space("s", SpaceOptions::default()).unwrap();
+        let both = moved.with_space("s", SpaceOptions::default()).unwrap();
+        assert_eq!(moved.newest(&wider), Some(both.clone()));
+        assert_eq!(wider.newest(&moved), Some(both.clone()));
+        assert_eq!(both.newest(&moved).or(both.newest(&wider)).or(both.newest(&first)), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
+use crate::post::Post;
 use crate::recorder::Recorder;
 use crate::wire::{Wire, WireError};
 
@@ -60,6 +61,12 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
     /// ask it of messages that came from another process, at the door; inside, names are trusted.
     fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
+    /// Whether a message to a repository is for every node that keeps a copy of it, and not only
+    /// for the one that answers. It must be one that nothing has to be said or logged about.
+    fn is_for_all(message: &Self::Message) -> bool {
+        let _ = message;
+        false
+    }
 }
 
 /// The answer to an operation, or the name under which the answer will come as an
@@ -252,6 +259,14 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// A link to another node is there from now on: whatever was sent to it before may be lost.
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        let _ = (node, cx);
+    }
+    /// The link to another node is gone.
+    fn unlinked(&mut self, node: NodeId) {
+        let _ = node;
+    }
     /// The placement has changed, as this coordinator was told: once, the catalog to go by.
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
         None
@@ -319,6 +334,10 @@ pub trait Participant<P: Protocol>: Debug {
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
+    /// Which part it takes where several nodes keep it.
+    fn post(&self) -> Post {
+        Post::Alone
+    }
     /// The versions of every key, oldest first, as (space, key, versions), for histories.
     fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
 }

@@ -18,6 +18,7 @@ pub mod operations;
 pub mod options;
 pub mod outcome;
 pub mod parts;
+pub mod post;
 pub mod recorder;
 pub mod wire;
 
@@ -33,5 +34,6 @@ pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use node::Node;
 pub use options::{Limits, Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
+pub use post::Post;
 pub use recorder::Recorder;
 pub use wire::{Reader, Wire, WireError};

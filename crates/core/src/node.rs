@@ -15,6 +15,7 @@ use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, R
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
+use crate::post::Post;
 use crate::recorder::Recorder;
 use crate::wire::{Reader, Wire, WireError};
 
@@ -155,22 +156,25 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// A newer catalog.
+    /// Newer spaces.
     pub fn reconfigure(&mut self, catalog: Arc<Catalog>) {
         if catalog.epoch > self.catalog.epoch {
             self.catalog = catalog;
         }
     }
 
-    /// A newer catalog in which repositories may live elsewhere. Those that come here begin empty;
+    /// A catalog that is newer, in its spaces or in its placement. In the second case repositories
+    /// may live elsewhere. Those that come here begin empty;
     /// those that go stay for as long as the node lives, so that they can say where they went. A
     /// driver keeps the newest catalog that its node [goes by](Self::catalog), before anything that
     /// the node says under it leaves, and begins the node's next life with it.
     pub fn place(&mut self, catalog: Arc<Catalog>, effects: &mut Effects<P>) {
-        if catalog.epoch <= self.catalog.epoch {
+        let Some(newest) = self.catalog.newest(&catalog) else { return };
+        let stays = newest.placement == self.catalog.placement;
+        self.catalog = Arc::new(newest);
+        if stays {
             return;
         }
-        self.catalog = catalog;
         for (repository, participant) in &mut self.participants {
             participant.placed(&mut context!(self, Role::Repository(*repository), effects));
         }
@@ -183,6 +187,19 @@ impl<P: Protocol> Node<P> {
             }
         }
         self.participants.sort_by_key(|(id, _)| *id);
+    }
+
+    /// A link to another node is there from now on. A driver whose links are always there need not
+    /// say so.
+    pub fn linked(&mut self, node: NodeId, effects: &mut Effects<P>) {
+        let before = effects.list.len();
+        self.coordinator.linked(node, &mut context!(self, Role::Coordinator, effects));
+        self.deliver_local(effects, before);
+    }
+
+    /// The link to another node is gone.
+    pub fn unlinked(&mut self, node: NodeId) {
+        self.coordinator.unlinked(node);
     }
 
     /// The catalog this node goes by.
@@ -359,6 +376,11 @@ impl<P: Protocol> Node<P> {
         let in_doubt =
             self.participants.iter().map(|(_, participant)| participant.in_doubt()).sum();
         (self.coordinator.unfinished(), in_doubt)
+    }
+
+    /// Which part each repository here takes in its group.
+    pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
+        self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
     }
 
     /// The version chains of each repository here, for histories.

@@ -1,15 +1,23 @@
 //! The coordinator of a grouped protocol: that of the protocol inside, with a guess of who leads.
+//!
+//! Leaders say that they lead to the coordinators that the catalog names. Others are *visitors*:
+//! clients that run their transactions themselves, come and go. Coordinators of the catalog know
+//! them by their links, and repeat to them what is news: who leads a group from now on, and that
+//! members have moved. A visitor whose link begins is told everything, so nothing that was lost
+//! with a link before is missed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Committed, Coordinator, Effect, Failure, Here, LogPosition, NodeId, Outcome,
-    Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Action, Address, Catalog, Committed, Coordinator, Effect, Failure, Here, Later, LogPosition,
+    NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId,
+    TxnOptions,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
 use crate::layout;
-use crate::protocol::{Grouped, Message, Rules};
+use crate::protocol::{Ballot, Grouped, Message, Rules};
 
 /// The coordinator. Repositories of its own node it reaches by messages too, for their leaders
 /// answer only once they are sure to lead.
@@ -19,6 +27,9 @@ pub struct Front<P: Protocol> {
     inside: Inside<P>,
     size: u16,
     newer: Option<Arc<Catalog>>,
+    visitors: BTreeSet<NodeId>,
+    /// The epoch of the placement that visitors were told.
+    told: u64,
 }
 
 impl<P: Protocol> Front<P> {
@@ -45,12 +56,36 @@ impl<P: Protocol> Front<P> {
 }
 
 impl<P: Protocol> Front<P> {
-    /// A node goes by the catalog of this epoch: whoever is behind is told.
+    /// A node goes by the placement of this epoch: whoever is behind is told.
     fn compare_epochs(&self, whom: Address, epoch: u64, cx: &mut Context<'_, P>) {
-        if epoch > cx.catalog.epoch {
+        if epoch > cx.catalog.placement {
             send_now(Address::coordinator(whom.node), Message::AskPlacement, cx);
-        } else if epoch < cx.catalog.epoch {
+        } else if epoch < cx.catalog.placement {
             tell_placement(whom, cx);
+        }
+    }
+
+    /// Repeats to visitors that a member leads its group.
+    fn tell_leader<'a>(
+        &self,
+        visitors: impl IntoIterator<Item = &'a NodeId>,
+        (group, member, ballot): (u16, u16, Ballot),
+        cx: &mut Context<'_, P>,
+    ) {
+        let epoch = cx.catalog.placement;
+        for &visitor in visitors {
+            let message = Message::Leads { group, member, ballot, epoch };
+            send_now(Address::coordinator(visitor), message, cx);
+        }
+    }
+
+    /// Tells visitors where members live, if that has changed since they were told.
+    fn tell_of_moves(&mut self, cx: &mut Context<'_, P>) {
+        if self.told < cx.catalog.placement {
+            self.told = cx.catalog.placement;
+            for &visitor in &self.visitors {
+                tell_placement(Address::coordinator(visitor), cx);
+            }
         }
     }
 }
@@ -58,7 +93,8 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &rules.inner);
-        Front { inner, inside: Inside::new(rules.size), size: rules.size, newer: None }
+        let (inside, visitors) = (Inside::new(rules.size), BTreeSet::new());
+        Front { inner, inside, size: rules.size, newer: None, visitors, told: 0 }
     }
 
     fn begin(
@@ -135,15 +171,19 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     ) {
         match message {
             Message::Inside { from, message, .. } => {
-                if P::is_about(&message, &self.inside.catalog(cx.catalog)) {
+                let is_known = layout::is_inner(from, cx.catalog, self.size);
+                if is_known && P::is_about(&message, &self.inside.catalog(cx.catalog)) {
                     self.run(cx, |inner, here, cx| inner.receive(from, message, here, cx));
                 }
             }
             Message::Leads { group, member, ballot, epoch } => {
-                if group < layout::groups(cx.catalog, self.size) {
-                    self.inside.hear_leader(group, member, ballot);
+                if group < layout::groups(cx.catalog, self.size)
+                    && self.inside.hear_leader(group, member, ballot)
+                {
+                    self.tell_leader(&self.visitors, (group, member, ballot), cx);
                 }
                 self.compare_epochs(sender, epoch, cx);
+                self.tell_of_moves(cx);
             }
             Message::AskPlacement => tell_placement(sender, cx),
             Message::Placement { epoch, homes } => {
@@ -161,6 +201,33 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn timer(&mut self, timer: u32, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.timer(timer, here, cx));
+    }
+
+    fn later(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        action: &Action,
+        cx: &mut Context<'_, P>,
+    ) -> Result<Later, Failure> {
+        self.run(cx, |inner, _, cx| inner.later(txn, space, key, action, cx))
+    }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        let of_the_catalog = |node: NodeId| cx.catalog.coordinators.contains(&node);
+        if of_the_catalog(node) || !of_the_catalog(cx.me.node) {
+            return;
+        }
+        self.visitors.insert(node);
+        tell_placement(Address::coordinator(node), cx);
+        for leader in self.inside.leaders() {
+            self.tell_leader(&[node], leader, cx);
+        }
+    }
+
+    fn unlinked(&mut self, node: NodeId) {
+        self.visitors.remove(&node);
     }
 
     fn record_running(&self, recorder: &mut Recorder) {
@@ -182,8 +249,105 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
 /// Tells a node where the members are.
 fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
-    let Catalog { epoch, homes, since, .. } = cx.catalog;
-    let homes = homes.iter().copied().zip(since.iter().copied()).collect();
-    let placement = Message::Placement { epoch: *epoch, homes };
+    let placement = Message::Placement { epoch: cx.catalog.placement, homes: cx.catalog.stays() };
     send_now(Address::coordinator(whom.node), placement, cx);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_core::{Effects, Envelope, Node, RepositoryId, Settings};
+    use muesli_protocols::score::Score;
+
+    type Groups = Grouped<Score>;
+    type Said = Vec<(Address, &'static str)>;
+
+    const VISITOR: NodeId = NodeId(1 << 31);
+    const SECOND: NodeId = NodeId(VISITOR.0 + 1);
+
+    fn catalog() -> Catalog {
+        let homes = layout::homes(2, 3, 4).unwrap();
+        let nodes: Vec<_> = (0..4).map(NodeId).collect();
+        Catalog::new(&homes, 1, &nodes).unwrap().with_visiting_coordinators()
+    }
+
+    /// A node's coordinator, and what it says.
+    struct Stage {
+        node: Node<Groups>,
+        effects: Effects<Groups>,
+    }
+
+    impl Stage {
+        fn new(id: NodeId) -> Stage {
+            let (catalog, settings) = (Arc::new(catalog()), Arc::new(Settings::default()));
+            let node = Node::new(id, 1, catalog, settings, &Rules::default());
+            Stage { node, effects: Effects::default() }
+        }
+
+        fn said(&mut self) -> Said {
+            let sent = self.effects.list.drain(..).filter_map(|effect| match effect {
+                Effect::Send { envelope, .. } => Some(envelope),
+                _ => None,
+            });
+            sent.map(|it| (it.to, Groups::message_name(&it.message))).collect()
+        }
+
+        fn link(&mut self, node: NodeId) -> Said {
+            self.node.linked(node, &mut self.effects);
+            self.said()
+        }
+
+        fn deliver(&mut self, message: <Groups as Protocol>::Message) -> Said {
+            let from = Address::repository(NodeId(1), RepositoryId(1));
+            let to = Address::coordinator(self.node.id());
+            self.node.deliver(Envelope { from, to, message }, &mut self.effects);
+            self.said()
+        }
+    }
+
+    fn leads(number: u32, member: u16) -> <Groups as Protocol>::Message {
+        let ballot = Ballot { number, member: u64::from(member) + 1 };
+        Message::Leads { group: 0, member, ballot, epoch: 1 }
+    }
+
+    #[test]
+    fn visitors_are_told_everything_when_they_come_and_then_what_is_news() {
+        let mut stage = Stage::new(NodeId(0));
+        let (first, second) = (Address::coordinator(VISITOR), Address::coordinator(SECOND));
+        assert_eq!(stage.link(VISITOR), [(first, "Placement")]);
+        assert_eq!(stage.deliver(leads(1, 1)), [(first, "Leads"), (first, "Placement")]);
+        assert_eq!(stage.deliver(leads(1, 1)), []);
+        assert_eq!(stage.link(SECOND), [(second, "Placement"), (second, "Leads")]);
+        assert_eq!(stage.deliver(leads(2, 2)), [(first, "Leads"), (second, "Leads")]);
+        stage.node.unlinked(VISITOR);
+        assert_eq!(stage.deliver(leads(3, 1)), [(second, "Leads")]);
+        let moved = catalog().moved(RepositoryId(3), NodeId(0));
+        stage.deliver(Message::Placement { epoch: moved.placement, homes: moved.stays() });
+        assert_eq!(stage.node.catalog().placement, 2);
+        let leader = Address::coordinator(NodeId(1));
+        assert_eq!(stage.deliver(leads(3, 1)), [(leader, "Placement"), (second, "Placement")]);
+    }
+
+    #[test]
+    fn nodes_of_the_catalog_and_visitors_themselves_repeat_nothing() {
+        assert_eq!(Stage::new(NodeId(0)).link(NodeId(2)), []);
+        let mut visitor = Stage::new(VISITOR);
+        assert_eq!(visitor.link(NodeId(2)), []);
+        assert_eq!(visitor.deliver(leads(1, 1)), []);
+    }
+
+    #[test]
+    fn names_that_there_are_not_are_left_out() {
+        let message = muesli_protocols::two_phase::message::Message::Ask {
+            txn: TxnId { node: VISITOR, incarnation: 1, sequence: 1 },
+        };
+        let from = Address::repository(NodeId(1), RepositoryId(60_000));
+        let mut stage = Stage::new(NodeId(0));
+        let inside = Message::Inside { from, hops: 0, message };
+        assert_eq!(stage.deliver(inside.clone()), []);
+        let to = Address::repository(NodeId(0), RepositoryId(0));
+        let from = Address::coordinator(VISITOR);
+        stage.node.deliver(Envelope { from, to, message: inside }, &mut stage.effects);
+        assert_eq!(stage.said(), []);
+    }
 }

@@ -18,8 +18,8 @@ pub(crate) type Said<P> = Vec<Effect<<P as Protocol>::Message, <P as Protocol>::
 #[derive(Clone, Debug)]
 pub(crate) struct Inside<P> {
     size: u16,
-    /// The inner catalog with the epoch of the outer one that it is made from.
-    catalog: Option<(u64, Arc<Catalog>)>,
+    /// The inner catalog with the epochs of the outer one that it is made from.
+    catalog: Option<([u64; 2], Arc<Catalog>)>,
     /// Who leads each group, as far as was heard.
     leaders: BTreeMap<u16, (Ballot, u16)>,
     /// Log positions as the role sees them: numbers of entries.
@@ -42,11 +42,12 @@ impl<P: Protocol> Inside<P> {
 
     /// The catalog that the protocol inside sees.
     pub(crate) fn catalog(&mut self, outer: &Catalog) -> Arc<Catalog> {
+        let epochs = [outer.epoch, outer.placement];
         match &self.catalog {
-            Some((epoch, inner)) if *epoch == outer.epoch => Arc::clone(inner),
+            Some((known, inner)) if *known == epochs => Arc::clone(inner),
             _ => {
                 let inner = layout::inner(outer, self.size);
-                self.catalog = Some((outer.epoch, Arc::clone(&inner)));
+                self.catalog = Some((epochs, Arc::clone(&inner)));
                 inner
             }
         }
@@ -103,6 +104,13 @@ impl<P: Protocol> Inside<P> {
     ) {
         let to = match to.role {
             Role::Coordinator => Address::coordinator(to.node),
+            Role::Repository(group) if P::is_for_all(&message) => {
+                for place in 0..self.size {
+                    let to = layout::address(cx.catalog, group.0, place, self.size);
+                    send_now(to, Message::Inside { from, hops, message: message.clone() }, cx);
+                }
+                return;
+            }
             Role::Repository(group) => {
                 let leader = self.leaders.get(&group.0).map_or(0, |(_, member)| *member);
                 layout::address(cx.catalog, group.0, leader, self.size)
@@ -111,12 +119,19 @@ impl<P: Protocol> Inside<P> {
         send_now(to, Message::Inside { from, hops, message }, cx);
     }
 
-    /// A member says that it leads.
-    pub(crate) fn hear_leader(&mut self, group: u16, member: u16, ballot: Ballot) {
+    /// A member says that it leads; true if nobody had said so before.
+    pub(crate) fn hear_leader(&mut self, group: u16, member: u16, ballot: Ballot) -> bool {
         let known = self.leaders.entry(group).or_default();
-        if member < self.size && ballot >= known.0 {
+        let is_news = member < self.size && ballot > known.0;
+        if is_news {
             *known = (ballot, member);
         }
+        is_news
+    }
+
+    /// Who leads each group, as far as was heard: the group, the member and its ballot.
+    pub(crate) fn leaders(&self) -> impl Iterator<Item = (u16, u16, Ballot)> + '_ {
+        self.leaders.iter().map(|(group, (ballot, member))| (*group, *member, *ballot))
     }
 
     /// Who leads a group, as far as was heard.

@@ -16,12 +16,18 @@
 //! member if it was of that majority. What it says now, it says over links made since it came
 //! back, and answers to its questions come over such links too: none is of an earlier life.
 //!
+//! Where one of the others follows a leader and another knows of none, two members have forgotten,
+//! or the group is so new that one has not heard of its first leader yet. In the first case what
+//! the two had decided without the others would be lost. So a member waits until all others
+//! remember, or none does.
+//!
 //! All members must answer, so this takes a group of which no other member is lost for good; then
 //! it is a case for a change of membership.
 
 use std::collections::BTreeMap;
 
 use crate::ledger::Standing;
+use crate::protocol::Ballot;
 
 /// The answers so far, by member.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +44,19 @@ impl Joining {
         others: usize,
     ) -> Option<Standing> {
         self.answers.insert(member, standing);
-        if self.answers.len() < others {
+        if self.answers.len() < others || self.another_forgot() {
             return None;
         }
         let promise = self.answers.values().map(|it| it.promise).max()?;
         let newest = self.answers.values().max_by_key(|it| (it.accepted, it.length()))?;
         Some(Standing { promise, ..newest.clone() })
+    }
+
+    /// Whether some of the others have followed a leader and some know of none.
+    fn another_forgot(&self) -> bool {
+        let remember = |it: &Standing| it.promise != Ballot::default();
+        let remembering = self.answers.values().filter(|it| remember(it)).count();
+        remembering > 0 && remembering < self.answers.len()
     }
 }
 
@@ -51,7 +64,6 @@ impl Joining {
 mod tests {
     use super::*;
     use crate::ledger::Entry;
-    use crate::protocol::Ballot;
     use muesli_core::SmallBytes;
 
     fn standing(promise: u32, accepted: u32, entries: usize) -> Standing {
@@ -68,8 +80,16 @@ mod tests {
     fn the_newest_entries_and_the_largest_promise_are_adopted() {
         let mut joining = Joining::default();
         assert_eq!(joining.answer(0, standing(9, 1, 7), 2), None);
+        assert_eq!(joining.answer(2, Standing::default(), 2), None);
         assert_eq!(joining.answer(0, standing(9, 1, 8), 2), None);
         let adopted = joining.answer(2, standing(3, 2, 4), 2).unwrap();
         assert_eq!(adopted, Standing { promise: standing(9, 0, 0).promise, ..standing(3, 2, 4) });
+    }
+
+    #[test]
+    fn where_nobody_remembers_the_group_is_new() {
+        let mut joining = Joining::default();
+        assert_eq!(joining.answer(0, Standing::default(), 2), None);
+        assert_eq!(joining.answer(1, Standing::default(), 2), Some(Standing::default()));
     }
 }

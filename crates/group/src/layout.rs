@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Address, Catalog, NodeId, RepositoryId};
+use muesli_core::catalog::CatalogError;
+use muesli_core::{Address, Catalog, NodeId, RepositoryId, Role};
+use thiserror::Error;
 
 /// The member with this place of a group.
 pub fn member(group: u16, place: u16, size: u16) -> RepositoryId {
@@ -43,7 +45,8 @@ pub fn homes(groups: u16, size: u16, nodes: u32) -> Result<Vec<NodeId>, TooFewNo
 }
 
 /// Groups do not fit on the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("groups of {size} on {nodes} nodes: each member needs a node of its own")]
 pub struct TooFewNodes {
     /// How many members a group has.
     pub size: u16,
@@ -51,26 +54,35 @@ pub struct TooFewNodes {
     pub nodes: u32,
 }
 
-impl std::fmt::Display for TooFewNodes {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let TooFewNodes { size, nodes } = self;
-        write!(out, "groups of {size} on {nodes} nodes: each member needs a node of its own")
+/// Whether a name in the inner catalog is one: that of a coordinator, or of a group that there is.
+pub fn is_inner(address: Address, catalog: &Catalog, size: u16) -> bool {
+    match address.role {
+        Role::Coordinator => true,
+        Role::Repository(group) => group.0 < groups(catalog, size),
     }
 }
 
-impl std::error::Error for TooFewNodes {}
-
 /// The catalog as the protocol inside sees it.
+///
+/// # Panics
+/// If there is [none](try_inner): drivers look before they take a catalog in.
 pub fn inner(outer: &Catalog, size: u16) -> Arc<Catalog> {
+    Arc::new(try_inner(outer, size).expect("a grouped catalog fits its groups"))
+}
+
+/// The catalog as the protocol inside sees it, if the outer one is of groups of this size.
+///
+/// # Errors
+/// It has replicas or splits for more repositories than it has groups, or not even one group.
+pub fn try_inner(outer: &Catalog, size: u16) -> Result<Catalog, CatalogError> {
     let groups = groups(outer, size);
     let homes: Vec<_> = (0..groups).map(|group| outer.home(member(group, 0, size))).collect();
-    let inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators);
-    let mut inner = inner.expect("a grouped catalog has whole groups, no fewer than replicas");
+    let mut inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators)?;
+    inner.visiting_coordinators = outer.visiting_coordinators;
     for space in outer.spaces() {
-        let with = inner.with_space(&space.name, space.options.clone());
-        inner = with.expect("a grouped space fits its groups");
+        inner = inner.with_space(&space.name, space.options.clone())?;
     }
-    Arc::new(inner)
+    Ok(inner)
 }
 
 #[cfg(test)]

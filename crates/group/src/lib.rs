@@ -43,6 +43,7 @@ pub mod join;
 pub mod layout;
 pub mod lead;
 pub mod ledger;
+pub mod placement;
 pub mod protocol;
 pub mod replica;
 mod wire;

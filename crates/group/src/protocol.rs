@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use muesli_core::{Address, Catalog, Isolation, NodeId, Protocol, Wire};
+use muesli_core::{Address, Catalog, Isolation, Nanos, NodeId, Protocol, Wire};
 
 use crate::front::Front;
 use crate::ledger::{Change, Standing};
@@ -24,6 +24,10 @@ pub struct Rules<R> {
     pub inner: R,
     /// How many members a group has.
     pub size: u16,
+    /// The time between two ticks of the consensus. A leader that is silent for about ten of them
+    /// is followed by another, so it should be well above the time for which a node that is well
+    /// may stand still.
+    pub tick: Nanos,
     /// A member speaks after what it wrote is stable.
     pub syncs_first: bool,
     /// Answers wait until it is sure that nobody else leads.
@@ -45,6 +49,7 @@ impl<R: Default> Default for Rules<R> {
         Rules {
             inner: R::default(),
             size: 3,
+            tick: Nanos::from_millis(2),
             syncs_first: true,
             confirms_answers: true,
             decides_first: true,
@@ -101,14 +106,14 @@ pub enum Message<M> {
         member: u16,
         /// Its ballot: larger ones are believed.
         ballot: Ballot,
-        /// The epoch of the catalog that its node goes by.
+        /// The epoch of the placement that its node goes by.
         epoch: u64,
     },
     /// Coordinator to coordinator: you know a newer catalog than I.
     AskPlacement,
     /// The answer, and what whoever seems not to know it is told.
     Placement {
-        /// The catalog's epoch.
+        /// The placement's epoch.
         epoch: u64,
         /// For each member its home, and since which epoch.
         homes: Vec<(NodeId, u64)>,

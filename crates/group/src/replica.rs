@@ -6,7 +6,7 @@ use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Cursor, Effect, LogPosition, Nanos, Participant, Protocol, RepositoryId, Role,
+    Address, Cursor, Effect, LogPosition, Participant, Post, Protocol, RepositoryId, Role,
     Settings, SmallBytes, SpaceId, Timestamp,
 };
 
@@ -19,9 +19,7 @@ use crate::lead::Leading;
 use crate::ledger::{Change, Entry, Image, Ledger, Standing};
 use crate::protocol::{Grouped, Message, Record, Rules};
 
-/// Time between ticks of the consensus.
-const TICK: Nanos = Nanos::from_millis(2);
-/// The timer of ticks; those of the participant inside come after it.
+/// The timer of the consensus's ticks; those of the participant inside come after it.
 const TICK_TIMER: u32 = 0;
 const INNER_TIMERS: u32 = 1;
 /// A leader says that it leads once in so many ticks.
@@ -120,11 +118,18 @@ impl<P: Protocol> Replica<P> {
     /// A message of the protocol inside: for the participant if it leads, or for whoever does.
     fn on_inside(&mut self, from: Address, hops: u8, message: P::Message, cx: &mut Context<'_, P>) {
         let catalog = self.inside.catalog(cx.catalog);
-        if !P::is_about(&message, &catalog) {
+        let is_known = layout::is_inner(from, cx.catalog, self.rules.size);
+        if !is_known || !P::is_about(&message, &catalog) {
             return;
         }
         if self.leading.is_some() {
             return self.step(cx, |inner, cx| inner.receive(from, message, cx));
+        }
+        if P::is_for_all(&message) {
+            let (role, inner) = (self.role(), &mut self.inner);
+            // Nothing is said about it.
+            let _ = self.inside.run(role, cx, |cx| inner.receive(from, message, cx));
+            return;
         }
         let leader = self.inside.leader(self.group);
         let elsewhere = |leader| leader != self.place || !self.is_home(cx);
@@ -300,7 +305,7 @@ impl<P: Protocol> Replica<P> {
         let Some(leading) = &self.leading else { return };
         let (group, member, ballot) = (self.group, self.place, leading.ballot);
         self.inside.hear_leader(group, member, ballot);
-        let message = Message::Leads { group, member, ballot, epoch: cx.catalog.epoch };
+        let message = Message::Leads { group, member, ballot, epoch: cx.catalog.placement };
         for &node in cx.catalog.coordinators.iter() {
             send_now(Address::coordinator(node), message.clone(), cx);
         }
@@ -313,7 +318,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     fn on_tick(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(TICK_TIMER, TICK);
+        cx.set_timer(TICK_TIMER, self.rules.tick);
         self.ticks += 1;
         if !self.is_home(cx) {
             return;
@@ -391,7 +396,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn start(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(TICK_TIMER, TICK);
+        cx.set_timer(TICK_TIMER, self.rules.tick);
         if self.is_home(cx) {
             self.take_place(cx);
         }
@@ -502,6 +507,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             Some(leading) => self.inner.in_doubt() + leading.waiting(),
             None if self.away => 0,
             None => usize::from(!heard || self.consensus.is_none()),
+        }
+    }
+
+    fn post(&self) -> Post {
+        match self.leading {
+            _ if self.away => Post::Away,
+            _ if !self.takes_part() => Post::Joins,
+            Some(_) => Post::Leads,
+            None => Post::Follows,
         }
     }
 

@@ -124,13 +124,12 @@ async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: R
                 let row = found.and_then(|row| Row::decode_all(row.as_slice()).ok());
                 let known = row.and_then(|(epoch, homes)| first.placed(epoch, &homes));
                 let known = known.unwrap_or_else(|| Catalog::clone(&first));
-                if known.epoch > all_take_part {
+                if known.placement > all_take_part {
                     // A move whose answer was lost, or one that is not over.
                     return Ok(Some(known));
                 }
                 let Some(next) = moved(&known, RepositoryId(member), to) else { return Ok(None) };
-                let homes = next.homes.iter().copied().zip(next.since.iter().copied());
-                let row: Row = (next.epoch, homes.collect());
+                let row: Row = (next.placement, next.stays());
                 let mut bytes = Vec::new();
                 row.encode(&mut bytes);
                 tx.put(directory, b"members".to_vec(), bytes).await?;
@@ -139,7 +138,7 @@ async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: R
         };
         let Ok(Some(next)) = db.transact_here(change).await else { continue };
         let mut decided = tally.decided.borrow_mut();
-        if decided.last().is_none_or(|known| known.epoch < next.epoch) {
+        if decided.last().is_none_or(|known| known.placement < next.placement) {
             decided.push(Arc::new(next));
         }
     }
@@ -166,6 +165,9 @@ fn all_take_part(world: &World<Groups>, catalog: &Catalog) -> bool {
 
 struct Outcome {
     run: Run,
+    /// Versions that leaders hold in the end, and those that were ever written.
+    held: usize,
+    written: usize,
     moves: usize,
     transfers: u64,
 }
@@ -208,14 +210,18 @@ fn run(seed: u64, plan: Plan, keeps_to_placement: bool) -> Outcome {
             world.place(NodeId(random.below(NODES.into()) as u32), Arc::clone(&newest));
         }
         let settled = all_take_part(&world, &newest);
-        tally.all_take_part.set(if settled { newest.epoch } else { 0 });
+        tally.all_take_part.set(if settled { newest.placement } else { 0 });
     }
     (0..NODES).for_each(|node| world.place(NodeId(node), Arc::clone(&newest)));
     let settled = world.run_to_end(Span::from_secs(60));
     assert_eq!(settled, Ok(()), "{said}");
     assert_eq!(tally.wrong_totals.get(), 0, "{said}");
     let moves = tally.decided.borrow().len();
-    Outcome { run: world.finish(), moves, transfers: tally.transfers.get() }
+    let (run, transfers) = (world.finish(), tally.transfers.get());
+    let chains = run.hosts.iter().flat_map(|host| &host.chains).flat_map(|(_, chains)| chains);
+    let held = chains.map(|(_, _, versions)| versions.len()).sum();
+    let written = ACCOUNTS as usize + 2 * transfers as usize;
+    Outcome { run, held, written, moves, transfers }
 }
 
 fn holds(run: &Run) -> bool {
@@ -230,9 +236,16 @@ fn all_hold(kinds: &FaultKinds, seeds: std::ops::Range<u64>) -> Outcome {
         let plan = drawn_plan(seed, kinds);
         let outcome = run(seed, plan.clone(), true);
         assert!(holds(&outcome.run), "seed {seed}, {plan}: not serializable");
-        let before = all.map_or((0, 0), |it| (it.moves, it.transfers));
-        let (moves, transfers) = (before.0 + outcome.moves, before.1 + outcome.transfers);
-        all = Some(Outcome { moves, transfers, ..outcome });
+        all = Some(match all {
+            None => outcome,
+            Some(before) => Outcome {
+                moves: before.moves + outcome.moves,
+                transfers: before.transfers + outcome.transfers,
+                held: before.held + outcome.held,
+                written: before.written + outcome.written,
+                ..outcome
+            },
+        });
     }
     all.expect("there are seeds")
 }
@@ -241,6 +254,8 @@ fn all_hold(kinds: &FaultKinds, seeds: std::ops::Range<u64>) -> Outcome {
 fn members_move_while_clients_work() {
     let all = all_hold(&FaultKinds::NONE, 0..4);
     assert!(all.moves > 20 && all.transfers > 500, "{} moves", all.moves);
+    // Old versions go, also from those that followed when they were written.
+    assert!(all.held * 2 < all.written, "{} of {} versions are held", all.held, all.written);
 }
 
 #[test]

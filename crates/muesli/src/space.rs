@@ -73,8 +73,16 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
     /// # Errors
     /// As [`Tx::put`], and [`Error::Codec`] where the value cannot be serialized.
     pub async fn put(&self, tx: &Tx, key: &K, value: &V) -> Result<(), Error> {
+        tx.put(self.space, key.encoded(), Self::encode(value)?).await
+    }
+
+    /// A value as it is stored.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] where it cannot be serialized.
+    pub fn encode(value: &V) -> Result<SmallBytes, Error> {
         let bytes = postcard::to_stdvec(value).map_err(|error| Error::Codec(error.to_string()))?;
-        tx.put(self.space, key.encoded(), bytes).await
+        Ok(bytes.into())
     }
 
     /// Deletes a key.

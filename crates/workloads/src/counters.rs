@@ -213,7 +213,7 @@ fn added(phases: &[Phase; 3]) -> Vec<Added> {
 impl Workload for Counters {
     type Memory = Memory;
 
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })]
     }
 

@@ -76,7 +76,7 @@ pub fn run(
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
     let mut options = plan.options.clone();
-    for (name, space) in workload.spaces() {
+    for (name, space) in workload.spaces(options.repositories) {
         options = options.space(name, space);
     }
     run_on(&Db::open(options)?, workload, plan, tallies)
@@ -93,7 +93,7 @@ pub fn run_connected(
     plan: &Embedded,
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
-    for (name, space) in workload.spaces() {
+    for (name, space) in workload.spaces(db.catalog().repositories()) {
         db.create_space(name, space)?;
     }
     run_on(db, workload, plan, tallies)

@@ -1,7 +1,8 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
 //! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
-//! [`append`], [`sets`], [`counters`] and [`vacation`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
+//! [`tpcc`], [`append`], [`sets`], [`counters`] and [`vacation`]. They are written once against
+//! [`muesli::Db`]; [`embedded`] and [`simulated`] run
 //! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
 //! the checker judges. A [`trial`] does all of that with one seed.
 
@@ -21,6 +22,7 @@ pub mod registry;
 pub mod sets;
 pub mod simulated;
 pub mod tally;
+pub mod tpcc;
 pub mod trial;
 pub mod vacation;
 pub mod workload;

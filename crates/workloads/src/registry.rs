@@ -9,6 +9,7 @@ use crate::bank::{self, Bank};
 use crate::counters::{self, Counters};
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Kind, Sets};
+use crate::tpcc::{self, Tpcc};
 use crate::vacation::{self, Vacation};
 use crate::workload::AnyWorkload;
 use crate::ycsb::{self, Ycsb};
@@ -41,6 +42,12 @@ pub const WORKLOADS: &[Description] = &[
         about: "YCSB A to F, and transactions of several reads, writes and scans.",
         parameters: ycsb::PARAMETERS,
         build: |values, clients| Ok(Arc::new(Ycsb::new(values, clients)?)),
+    },
+    Description {
+        name: "tpcc",
+        about: "TPC-C: orders, payments and deliveries of a wholesale supplier.",
+        parameters: tpcc::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(Tpcc::new(values, clients)?)),
     },
     Description {
         name: "append",

@@ -39,7 +39,7 @@ const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 /// How long loading may take.
 const LOADING_MOST: Span = Span::from_secs(600);
 /// The check that holds under every protocol, whatever it promises.
-pub(crate) const ENDS: &str = "everything that was begun ends";
+const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
@@ -223,6 +223,14 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
     Some((level, muesli_check::Options { session_order, ..Default::default() }))
 }
 
+/// Whether the protocol promises that a check of this name holds. One that promises less than
+/// workloads count on may lose updates: then totals change, lists lose elements, rows that belong
+/// together do not fit, and that is no fault of it.
+pub fn is_promised(protocol: &str, check: &str) -> bool {
+    let little = promise(protocol).is_some_and(|(level, _)| level == Level::Rr);
+    !little || check == ENDS
+}
+
 /// What a task in the world leaves when it has ended.
 type Answer<T> = Rc<RefCell<Option<Result<T, Error>>>>;
 
@@ -396,7 +404,7 @@ fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog,
     };
     let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
     let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
-    for (name, options) in workload.spaces() {
+    for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
     }
     Ok(catalog)

@@ -23,7 +23,9 @@ use crate::embedded::Length;
 use crate::history::by_lists;
 use crate::parameters::ParameterError;
 use crate::registry::{self, Description};
-use crate::simulated::{self, ENDS, Simulated, SimulatedOutcome, SimulationError, Upkeep, promise};
+use crate::simulated::{
+    self, Simulated, SimulatedOutcome, SimulationError, Upkeep, is_promised, promise,
+};
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Check};
 
@@ -124,7 +126,7 @@ impl Trial {
         let tallies = Arc::new(Tallies::new(self.clients));
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         trialled.transactions += outcome.tally.ended();
-        let counts = |check: &&Check| !check.ok && (!self.promises_little() || check.name == ENDS);
+        let counts = |check: &&Check| !check.ok && is_promised(&self.protocol, check.name);
         for check in outcome.checks.iter().filter(counts) {
             let problem = format!("{}: {}: {}", description.name, check.name, check.details);
             trialled.problems.push(problem);

@@ -116,8 +116,8 @@ pub trait Workload: Send + Sync + 'static {
     /// What a client remembers from one transaction to the next.
     type Memory;
 
-    /// The spaces it needs.
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)>;
+    /// The spaces it needs, on so many repositories.
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)>;
 
     /// Writes the data that are there before the first transaction. Harmless if it was done in
     /// part before.
@@ -152,7 +152,7 @@ pub trait Workload: Send + Sync + 'static {
 /// Any [`Workload`], by its object-safe side.
 pub trait AnyWorkload: Send + Sync {
     /// See [`Workload::spaces`].
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)>;
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)>;
     /// See [`Workload::load`].
     fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>>;
     /// One client, in a closed loop until its seat says stop.
@@ -164,8 +164,8 @@ pub trait AnyWorkload: Send + Sync {
 }
 
 impl<W: Workload> AnyWorkload for W {
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
-        let mut spaces = Workload::spaces(self);
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        let mut spaces = Workload::spaces(self, repositories);
         spaces.push((loading::SPACE, SpaceOptions::default()));
         spaces
     }

@@ -77,6 +77,30 @@ pub const KEYS: &[Key] = &[
         set: |config, text| put(&mut config.server.replicas, number(text, 1, 4096)? as usize),
     },
     Key {
+        name: "group",
+        value: "N",
+        default: "1",
+        help: "How many servers keep each repository: with 3, one of them may be lost at any \
+               moment",
+        set: |config, text| put(&mut config.server.group, number(text, 1, 9)? as u16),
+    },
+    Key {
+        name: "group_tick_ms",
+        value: "MS",
+        default: "20",
+        help: "The step of a group's time: a leader that is silent for about ten of them is \
+               followed by another member",
+        set: |config, text| millis(text, &mut config.server.group_tick),
+    },
+    Key {
+        name: "join",
+        value: "true|false",
+        default: "false",
+        help: "Come into a cluster of groups that runs already and was told of this server by \
+               `muesli admin join`",
+        set: |config, text| put(&mut config.server.joins, truth(text)?),
+    },
+    Key {
         name: "protocol",
         value: "NAME",
         default: "score",

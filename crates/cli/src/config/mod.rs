@@ -56,6 +56,7 @@ impl Config {
                 config.set(key, value, &format!("--{}", key.option()))?;
             }
         }
+        config.server.loops = config.loops;
         if config.durable {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }

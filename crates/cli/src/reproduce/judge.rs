@@ -62,7 +62,8 @@ mod tests {
     fn point(protocol: &'static str, nodes: usize, throughput: f64, aborts: f64) -> Point {
         let (p50_ms, p99_ms, messages_a_commit) = (0.0, 0.0, 0.0);
         let (clients, broken) = (1, Vec::new());
-        let nodes_only = Point {
+
+        Point {
             protocol,
             nodes,
             clients,
@@ -72,8 +73,7 @@ mod tests {
             p99_ms,
             messages_a_commit,
             broken,
-        };
-        nodes_only
+        }
     }
 
     #[test]

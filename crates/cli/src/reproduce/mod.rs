@@ -286,7 +286,9 @@ mod tests {
         let read = |name: &str| std::fs::read(out.path().join(name)).unwrap();
         let table = String::from_utf8(read("small.csv")).unwrap();
         assert_eq!(table.lines().count(), 1 + 4 + 1 + 1 + 1, "{table}");
-        assert!(read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG"));
+        assert!(
+            read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG")
+        );
         assert!(tell(&SMALL, &points, &judged, out.path()));
         let missed = [Judged { met: Some(false), ..judged[0].clone() }];
         assert!(!tell(&SMALL, &points, &missed, out.path()));

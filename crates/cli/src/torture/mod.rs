@@ -48,6 +48,10 @@ struct TortureOptions {
     #[arg(long, value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u16).range(1..=16))]
     nodes: u16,
+    /// How many servers keep each repository
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=9))]
+    group: u16,
     /// The seed of the first round; the next ones follow it [default: drawn]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -138,6 +142,7 @@ impl TortureOptions {
             kinds,
             nodes,
             replicas: (1 + seed as usize / 2 % 2).min(nodes),
+            group: self.group,
             protocol: self.protocol.clone(),
             durable: !self.memory,
             workload,
@@ -152,10 +157,10 @@ impl TortureOptions {
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
         let faults = faults.join(",");
-        let TortureOptions { nodes, protocol, .. } = self;
+        let TortureOptions { nodes, protocol, group, .. } = self;
         format!(
             "muesli torture --minutes 0.5 --seed {seed} --faults {faults} --nodes {nodes} \
-             --protocol {protocol}{memory}"
+             --group {group} --protocol {protocol}{memory}"
         )
     }
 }

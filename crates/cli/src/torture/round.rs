@@ -45,6 +45,7 @@ pub struct Round {
     pub kinds: Vec<Kind>,
     pub nodes: usize,
     pub replicas: usize,
+    pub group: u16,
     pub protocol: String,
     pub durable: bool,
     pub workload: &'static str,
@@ -70,9 +71,11 @@ pub struct Recovered {
 
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Round { seed, workload, nodes, replicas, .. } = self;
+        let Round { seed, workload, nodes, replicas, group, .. } = self;
         let seconds = self.length.as_secs_f64();
-        write!(f, "seed {seed}: {workload}, {nodes} nodes, {replicas} replicas, {seconds:.0} s")
+        let groups = if *group > 1 { format!(", groups of {group}") } else { String::new() };
+        write!(f, "seed {seed}: {workload}, {nodes} nodes, {replicas} replicas{groups}")?;
+        write!(f, ", {seconds:.0} s")
     }
 }
 
@@ -133,6 +136,7 @@ impl Round {
             loops: 1,
             repositories: self.nodes.max(self.replicas),
             replicas: self.replicas,
+            group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: keys.map(str::to_owned).into(),

@@ -13,52 +13,52 @@ use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 use std::sync::Arc;
 
-fn muesli(arguments: &[&str]) -> Command {
+pub(crate) fn muesli(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
     command.args(arguments);
     command
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr];
     texts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
 }
 
 /// A cluster in a folder of its own, stopped and removed when dropped.
-struct Cluster {
+pub(crate) struct Cluster {
     dir: tempfile::TempDir,
 }
 
 impl Cluster {
-    fn up(arguments: &[&str]) -> Cluster {
+    pub(crate) fn up(arguments: &[&str]) -> Cluster {
         let cluster = Cluster { dir: tempfile::tempdir().unwrap() };
         assert!(cluster.says(&[&["up"], arguments].concat()).contains("serve at"));
         cluster
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let dir = self.dir.path().to_str().unwrap();
         let all = [&["cluster"], arguments, &["--dir", dir]].concat();
         muesli(&all).output().unwrap()
     }
 
-    fn says(&self, arguments: &[&str]) -> String {
+    pub(crate) fn says(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
         said(&output)
     }
 
-    fn addresses(&self) -> Vec<String> {
+    pub(crate) fn addresses(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir.path().join("addresses")).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 
-    fn node(&self, node: usize) -> PathBuf {
+    pub(crate) fn node(&self, node: usize) -> PathBuf {
         self.dir.path().join(format!("node-{node}"))
     }
 
     fn status(&self, node: usize, name: &str) -> u64 {
-        let visited = visit::status(&self.addresses()[node], "score", Duration::from_secs(20));
+        let visited = visit::status(&self.addresses()[node], Duration::from_secs(20));
         visited.unwrap().status_of(name).unwrap()
     }
 
@@ -68,7 +68,7 @@ impl Cluster {
         rustix::process::kill_process(process, signal).unwrap();
     }
 
-    fn connect(&self, history: bool) -> Db {
+    pub(crate) fn connect(&self, history: bool) -> Db {
         let addresses = self.addresses();
         let give_up_after = Duration::from_secs(2);
         let connect = Connect { addresses, history, give_up_after, ..Connect::default() };
@@ -325,6 +325,12 @@ fn mistakes_are_told_in_one_line() {
             &["start", "--replicas", "2", "--listen", "127.0.0.1:0", "--data-dir", none],
             "2 replicas",
         ),
+        (
+            &["start", "--group", "3", "--listen", "127.0.0.1:0", "--data-dir", none],
+            "groups of 3 on 1 nodes",
+        ),
+        (&["bench", "bank", "--group", "3"], "--group is for the driver cluster"),
+        (&["admin", "members", "--connect", "127.0.0.1:1"], "no server answers"),
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
         (&["start", "--protocol", "tea", "--listen", "127.0.0.1:0"], "no protocol `tea`"),
         (&["cluster", "status", "--dir", none], "no cluster in"),

@@ -174,7 +174,7 @@ fn unreadable_histories_are_refused_with_the_line() {
 #[test]
 fn wrong_options_are_refused_in_one_line() {
     let bank = |more: &[&'static str]| [&["bench", "bank"], more].concat();
-    assert_refused(&["bench", "tpcc"], &["tpcc"]);
+    assert_refused(&["bench", "tpcx"], &["tpcx"]);
     assert_refused(&["cook"], &["cook"]);
     assert_refused(&bank(&["--replicas", "3", "--repositories", "2"]), &["3 replicas", "1 to 2"]);
     assert_refused(&bank(&["--nodes", "4", "--repositories", "2"]), &["4 nodes", "1 to 2"]);

@@ -4,4 +4,5 @@
 
 mod cluster;
 mod commands;
+mod groups;
 mod torture;

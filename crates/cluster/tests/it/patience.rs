@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::{Hello, Welcome};
-use muesli_cluster::map::{Map, MapParts};
+use muesli_cluster::map::{Deal, Map, MapParts};
 use muesli_cluster::{
     Client, ClientOptions, ClusterId, Durability, Failed, Life, Network, Server, ServerOptions,
     Stop, visit,
@@ -40,7 +40,7 @@ fn serve(options: ServerOptions) -> Running {
 
 impl Running {
     fn status(&self, name: &str) -> u64 {
-        let visited = visit::status(&self.address.to_string(), "score", PATIENCE);
+        let visited = visit::status(&self.address.to_string(), PATIENCE);
         visited.unwrap().status_of(name).unwrap()
     }
 
@@ -147,7 +147,7 @@ fn a_server_that_was_lost_is_found_again() {
 fn deaf_server(space: &str) -> (SocketAddr, JoinHandle<()>, std::sync::mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let map = Map::deal(vec![(NodeId(0), address.to_string())], 1, 1).unwrap();
+    let map = Map::deal(vec![(NodeId(0), address.to_string())], Deal::default()).unwrap();
     let catalog = map.catalog.with_space(space, SpaceOptions::default()).unwrap();
     let map = map.with_catalog(catalog.into());
     let (sender, receiver) = std::sync::mpsc::channel();

@@ -39,7 +39,7 @@ impl Running {
     }
 
     fn visit(&self) -> Visited {
-        visit::status(&self.address.to_string(), "score", Duration::from_secs(20)).unwrap()
+        visit::status(&self.address.to_string(), Duration::from_secs(20)).unwrap()
     }
 
     fn status(&self, name: &str) -> u64 {
@@ -269,7 +269,7 @@ fn idle_connections_are_kept_up_to_the_limit_and_cost_the_others_nothing() {
     assert!(refused.text.contains(&LIMIT.to_string()), "{refused}");
     drop(last);
     idle.truncate(LIMIT / 2);
-    while visit::status(&server.address.to_string(), "score", Duration::from_secs(5)).is_err() {
+    while visit::status(&server.address.to_string(), Duration::from_secs(5)).is_err() {
         std::thread::sleep(Duration::from_millis(5));
     }
     server.stop();

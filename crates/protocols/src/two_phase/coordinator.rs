@@ -13,6 +13,7 @@ use muesli_core::{
 };
 
 use super::commit::Committing;
+use super::failed::Failed;
 use super::message::{Found, Message};
 use super::requests::{Operation, Request};
 use super::time::Snapshot;
@@ -36,6 +37,7 @@ pub struct Coordinator<V: Variant> {
     sequence: u64,
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
+    failed: Failed,
     next_op: u64,
     /// Operations that wait for answers, by number.
     pub(super) operations: Window<Operation>,
@@ -155,7 +157,7 @@ impl<V: Variant> Coordinator<V> {
             {
                 Ok(slot)
             }
-            _ => Err(Failure::Ended),
+            _ => Err(self.failed.reason(txn)),
         }
     }
 
@@ -220,6 +222,9 @@ impl<V: Variant> Coordinator<V> {
             self.learn_from(*reason);
         }
         self.end(txn, None, Status::Aborted, None, cx);
+        if *failure != Failure::Aborted(Abort::Rollback) {
+            self.failed.remember(txn, failure);
+        }
         if !self.operations.is_empty() {
             self.fail_operations(txn, failure, cx);
         }
@@ -279,6 +284,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             sequence: 0,
             slots: Vec::new(),
             free: Vec::new(),
+            failed: Failed::default(),
             next_op: 0,
             operations: Window::default(),
             requests: Window::default(),

@@ -5,7 +5,7 @@
 //! told, so bounds only grow. The coordinator beside repository 0 gathers them and tells the
 //! minimum; a database of one node needs no messages for it. Clients that coordinate their own
 //! transactions come and go: while they are heard of they count like the others, and each is
-//! answered alone.
+//! answered alone. Each node's coordinator hands the minimum to the repositories there.
 
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role};
 
@@ -95,6 +95,7 @@ impl<V: Variant> Coordinator<V> {
         let low = self.watermark.advance(&cx.catalog.coordinators, since, started);
         let newest = self.heard.clone();
         Self::raise_low(&low, &newest, here, cx);
+        self.pass_on(&low, here, cx);
         if !cx.catalog.coordinators.contains(&from) {
             let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(from), Message::Watermark { low, newest });
@@ -118,6 +119,18 @@ impl<V: Variant> Coordinator<V> {
     ) {
         self.heard.join(newest);
         Self::raise_low(low, newest, here, cx);
+        self.pass_on(low, here, cx);
+    }
+
+    /// Tells the repositories of this node that cannot be reached by calls: those that groups of
+    /// nodes keep.
+    fn pass_on(&self, low: &V::Snapshot, here: &Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+        for repository in (0..cx.catalog.repositories() as u16).map(RepositoryId) {
+            if cx.catalog.home(repository) == self.id && !here.holds(repository) {
+                let (low, newest) = (low.clone(), V::Snapshot::default());
+                cx.send_to_repository(repository, Message::Watermark { low, newest });
+            }
+        }
     }
 
     fn raise_low(

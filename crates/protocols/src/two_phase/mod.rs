@@ -31,6 +31,7 @@ pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
 pub mod delayed;
+mod failed;
 pub mod finish;
 pub mod gossip;
 pub mod message;

@@ -383,11 +383,11 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }
+            Message::Watermark { low, .. } => self.raise_low(&low),
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
-            | Message::Bound { .. }
-            | Message::Watermark { .. } => {} // For coordinators: whoever sent it here is mistaken.
+            | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
         }
     }
 

@@ -53,10 +53,13 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("protocols", &["core"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
-    ("cluster", &["core", "log", "protocols"]),
-    ("muesli", &["core", "log", "protocols", "sim", "check", "cluster"]),
+    ("cluster", &["core", "log", "protocols", "group"]),
+    ("muesli", &["core", "log", "protocols", "group", "sim", "check", "cluster"]),
     ("workloads", &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli"]),
-    ("cli", &["core", "log", "protocols", "sim", "check", "cluster", "muesli", "workloads"]),
+    (
+        "cli",
+        &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli", "workloads"],
+    ),
 ];
 
 /// Words that belong to how the code came about, not to the code.

@@ -155,7 +155,7 @@ impl<P: Protocol> World<P> {
     pub fn place(&mut self, node: NodeId, catalog: Arc<Catalog>) {
         let place = node.0 as usize;
         if self.stations[place].host.borrow().node.is_some() {
-            self.trace_node(place, "placement", [catalog.epoch, 0, 0]);
+            self.trace_node(place, "placement", [catalog.placement, 0, 0]);
             self.offer(place, Input::Placement(catalog));
         }
     }

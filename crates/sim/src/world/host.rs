@@ -266,7 +266,7 @@ impl<P: Protocol> Host<P> {
 
     fn keep_catalog(&mut self) {
         let newest = self.node.as_ref().map(Node::catalog);
-        if let Some(newest) = newest.filter(|it| it.epoch > self.catalog.epoch) {
+        if let Some(newest) = newest.filter(|it| it.placement > self.catalog.placement) {
             self.catalog = Arc::clone(newest);
         }
     }

@@ -246,7 +246,7 @@ impl Bank {
 impl Workload for Bank {
     type Memory = Memory;
 
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })]
     }
 

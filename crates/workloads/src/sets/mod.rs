@@ -300,7 +300,7 @@ const BATCH: usize = 32;
 impl Workload for Sets {
     type Memory = Memory;
 
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         // The check reads all rows.
         vec![(SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() })]
     }

@@ -200,7 +200,7 @@ fn is_price(price: u32) -> bool {
 impl Workload for Vacation {
     type Memory = Memory;
 
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let hash = || SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
         vec![(RESOURCES, hash()), (CUSTOMERS, hash())]
     }

@@ -242,7 +242,7 @@ impl Ycsb {
 impl Workload for Ycsb {
     type Memory = Memory;
 
-    fn spaces(&self) -> Vec<(&'static str, SpaceOptions)> {
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, SpaceOptions { index: self.index(), ..SpaceOptions::default() })]
     }
 

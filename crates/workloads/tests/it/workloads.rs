@@ -31,6 +31,10 @@ const CASES: &[(&str, &str)] = &[
     ("ycsb", "workload=t keys=60 one-by-one=true reader-reads=1 groups=0 fields=1"),
     ("ycsb", "workload=t keys=60 reads=2 writes=1 disjoint=true fields=1"),
     ("ycsb", "workload=s keys=64 fields=1 reads=8"),
+    ("tpcc", "keys=30 pending=60"),
+    ("tpcc", "keys=100 warehouses=3 districts=3 remote-items=30 home=any delayed=false"),
+    ("tpcc", "keys=20 districts=2 mix=gmu placement=hash item-copies=true"),
+    ("tpcc", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=node"),
     ("skiplist", "keys=40 initial=20 levels=4 walks=5"),
     ("skiplist", "keys=60 rule=random operations=3 structures=2"),
     ("list", "keys=30 walks=5"),
@@ -134,7 +138,7 @@ fn every_workload_is_right_in_the_simulator_under_faults() {
 
 #[test]
 fn a_simulated_run_repeats_to_the_byte() {
-    for case in [&CASES[0], &CASES[7], &CASES[11], &CASES[12]] {
+    for case in [&CASES[0], &CASES[7], &CASES[11], &CASES[12], &CASES[16]] {
         let (first, second) = (simulated(case, 9, "all"), simulated(case, 9, "all"));
         assert_eq!(first.run.digest, second.run.digest, "{case:?}");
         assert_eq!(first.tally.committed, second.tally.committed);

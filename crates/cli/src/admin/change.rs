@@ -1,0 +1,169 @@
+//! Changes of the placement: transactions on its row, and then a word to the servers.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use muesli::{Connect, Db, Space};
+use muesli_core::{NodeId, RepositoryId, SmallBytes, Wire};
+use muesli_group::placement::{KEY, Refused, Row, SPACE};
+
+use super::survey::Survey;
+
+/// How long a member may take to arrive, and how long is waited for others that are under way.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A way into a cluster for whoever looks after it.
+pub struct Admin {
+    addresses: Vec<String>,
+    db: Db,
+    space: Space,
+}
+
+impl Admin {
+    /// Connects to the cluster that these addresses belong to.
+    ///
+    /// # Errors
+    /// It does not answer, or has no groups.
+    pub fn connect(addresses: Vec<String>, protocol: &str) -> anyhow::Result<Admin> {
+        Survey::of(&addresses)?;
+        let (to, protocol) = (addresses.clone(), protocol.to_owned());
+        let db = Db::connect_with(Connect { addresses: to, protocol, ..Connect::default() })?;
+        let space = db.space(SPACE).context("the cluster has no row of its placement")?;
+        Ok(Admin { addresses, db, space })
+    }
+
+    /// What the servers say.
+    ///
+    /// # Errors
+    /// None of them answers.
+    pub fn survey(&self) -> anyhow::Result<Survey> {
+        Survey::of(&self.addresses)
+    }
+
+    /// The row as it is now.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub fn row(&self) -> anyhow::Result<Row> {
+        self.change(|row| Ok(row.clone()))
+    }
+
+    /// Lets a server come in.
+    ///
+    /// # Errors
+    /// Its number is not the next one, or the database does not answer.
+    pub fn join(&self, node: NodeId, address: &str) -> anyhow::Result<String> {
+        let servers = self.survey()?.map.servers;
+        let known = servers.len();
+        if servers.iter().any(|(_, it)| it == address) {
+            bail!("a server at {address} is known already");
+        }
+        let address = address.to_owned();
+        let row = self.change(move |row| {
+            // Who wrote the row may not have told everybody yet.
+            let more = row.joined.iter().filter(|(it, _)| it.0 as usize >= known).count();
+            row.with_server(node, &address, known + more)
+        })?;
+        self.survey()?.tell(&row);
+        Ok(format!("node {} may come in; it holds no members yet", node.0))
+    }
+
+    /// Moves a member, and waits until it takes part where it lives now.
+    ///
+    /// # Errors
+    /// The rules say no, or it does not arrive in time.
+    pub fn move_member(&self, member: RepositoryId, to: NodeId) -> anyhow::Result<String> {
+        let survey = self.survey()?;
+        if !survey.servers.iter().any(|server| server.node == to) {
+            bail!("there is no node {}", to.0);
+        }
+        let row = self.begin_move(member, to, survey)?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let survey = self.survey()?;
+            survey.tell(&row);
+            // Somebody else may have made further changes meanwhile.
+            let now = self.row()?;
+            if now.home(member)? != to || survey.takes_part(&now, member) {
+                break;
+            }
+            if Instant::now() > deadline {
+                let seconds = PATIENCE.as_secs();
+                bail!(
+                    "member {} is to live on node {} now, but does not take part after {seconds} \
+                     s; `muesli admin members` tells which others it waits for",
+                    member.0,
+                    to.0
+                );
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(format!("member {} lives on node {} and takes part", member.0, to.0))
+    }
+
+    /// Writes the row by which a member moves. As long as others are under way, tries again.
+    fn begin_move(
+        &self,
+        member: RepositoryId,
+        to: NodeId,
+        mut survey: Survey,
+    ) -> anyhow::Result<Row> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let size = survey.group;
+            // A node that is behind would not count.
+            survey.tell(&self.row()?);
+            survey = self.survey()?;
+            let all = std::sync::Arc::new(survey);
+            let seen = all.clone();
+            let next = self.attempt(move |row| {
+                row.moved(member, to, size, |other| seen.takes_part(row, other))
+            })?;
+            match next {
+                Err(Refused::UnderWay { .. }) if Instant::now() < deadline => {
+                    std::thread::sleep(LOOK_EVERY);
+                    survey = self.survey()?;
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    fn change(
+        &self,
+        rule: impl Fn(&Row) -> Result<Row, Refused> + Clone + Send + 'static,
+    ) -> anyhow::Result<Row> {
+        Ok(self.attempt(rule)??)
+    }
+
+    /// One transaction: reads the row, and writes what the rule makes of it, if that is another.
+    fn attempt(
+        &self,
+        rule: impl Fn(&Row) -> Result<Row, Refused> + Clone + Send + 'static,
+    ) -> anyhow::Result<Result<Row, Refused>> {
+        let (space, first) = (self.space, Row::of(&self.db.catalog()));
+        let done = self.db.strict().blocking().transact(move |tx| {
+            let (rule, first) = (rule.clone(), first.clone());
+            async move {
+                let found = tx.get(space, SmallBytes::new(KEY)).await?;
+                let row = match found.map(|bytes| Row::decode_all(bytes.as_slice())) {
+                    None => first,
+                    Some(Ok(row)) => row,
+                    Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
+                };
+                let next = rule(&row);
+                if let Ok(next) = &next
+                    && *next != row
+                {
+                    let mut bytes = Vec::new();
+                    next.encode(&mut bytes);
+                    tx.put(space, SmallBytes::new(KEY), bytes).await?;
+                }
+                Ok(Ok(next))
+            }
+        })?;
+        done.map_err(anyhow::Error::msg)
+    }
+}

@@ -1,0 +1,94 @@
+//! What the servers of a cluster say of themselves.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use muesli_cluster::control::Control;
+use muesli_cluster::map::MapParts;
+use muesli_cluster::visit::Visit;
+use muesli_core::{NodeId, Post, RepositoryId};
+use muesli_group::placement::Row;
+
+/// How long a server may take to answer.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// A server, and what it said.
+pub struct Surveyed {
+    pub node: NodeId,
+    pub address: String,
+    /// The epoch of the placement that it goes by, and its members; none if it does not answer.
+    pub answer: Option<(u64, Vec<(RepositoryId, Post)>)>,
+}
+
+/// All servers of a cluster.
+pub struct Survey {
+    /// How many members a group has.
+    pub group: u16,
+    pub servers: Vec<Surveyed>,
+    /// The map of the first that answered.
+    pub map: MapParts,
+}
+
+impl Survey {
+    /// Asks all servers of the cluster that one of these addresses belongs to.
+    ///
+    /// # Errors
+    /// None of them answers, or the cluster has no groups.
+    pub fn of(addresses: &[String]) -> anyhow::Result<Survey> {
+        let map = map_of(addresses)?;
+        if map.group <= 1 {
+            bail!("this cluster has no groups: `group` is 1, and repositories stay where they are");
+        }
+        let ask = |(node, address): &(NodeId, String)| {
+            let answer = say(address, &Control::AskMembers);
+            Surveyed { node: *node, address: address.clone(), answer }
+        };
+        let servers = std::thread::scope(|scope| {
+            let asked: Vec<_> = map.servers.iter().map(|it| scope.spawn(move || ask(it))).collect();
+            asked.into_iter().map(|it| it.join().expect("a visit does not panic")).collect()
+        });
+        Ok(Survey { group: map.group, servers, map })
+    }
+
+    /// Whether a member takes part, as the node says where it lives by this row, and which goes by
+    /// the row too.
+    pub fn takes_part(&self, row: &Row, member: RepositoryId) -> bool {
+        let Ok(home) = row.home(member) else { return false };
+        let server = self.servers.iter().find(|server| server.node == home);
+        server.and_then(|server| server.answer.as_ref()).is_some_and(|(placement, posts)| {
+            let post = posts.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
+            *placement == row.epoch && post.is_some_and(Post::takes_part)
+        })
+    }
+
+    /// Tells all servers what the row says.
+    pub fn tell(&self, row: &Row) {
+        let mut map = self.map.clone();
+        (map.placement, map.homes) = (row.epoch, row.homes.clone());
+        let known = |node: NodeId| self.map.servers.iter().any(|(it, _)| *it == node);
+        map.servers.extend(row.joined.iter().filter(|(node, _)| !known(*node)).cloned());
+        let word = Control::Place(map);
+        for server in self.servers.iter().filter(|server| server.answer.is_some()) {
+            say(&server.address, &word); // Who does not hear it is told by the others.
+        }
+    }
+}
+
+/// The map, as the first server says that answers.
+fn map_of(addresses: &[String]) -> anyhow::Result<MapParts> {
+    let mut trouble = "no address was given".to_owned();
+    for address in addresses {
+        match Visit::begin(address, WITHIN) {
+            Ok(visit) => return Ok(visit.welcome.map),
+            Err(error) => trouble = error.to_string(),
+        }
+    }
+    bail!("no server answers: {trouble}")
+}
+
+fn say(address: &str, word: &Control) -> Option<(u64, Vec<(RepositoryId, Post)>)> {
+    match Visit::begin(address, WITHIN).and_then(|mut visit| visit.ask(word)) {
+        Ok(Control::Members { placement, members }) => Some((placement, members)),
+        _ => None,
+    }
+}

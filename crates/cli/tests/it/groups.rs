@@ -1,0 +1,197 @@
+//! Groups of real processes: leaders die, folders are lost, members move, nodes come and go.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use muesli_cluster::control::Control;
+use muesli_cluster::visit::Visit;
+use muesli_core::{Post, RepositoryId};
+use muesli_workloads::connected::Clients;
+use muesli_workloads::history::by_versions;
+use muesli_workloads::registry::find;
+use muesli_workloads::simulated::promise;
+use muesli_workloads::tally::Tallies;
+
+use crate::cluster::{Cluster, muesli, said};
+
+const CLIENTS: u32 = 8;
+/// Whatever is waited for comes long before.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The members of a node with their posts; none if it does not answer.
+fn posts(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, Post)> {
+    let asked = Visit::begin(&cluster.addresses()[node], Duration::from_secs(5))
+        .and_then(|mut visit| visit.ask(&Control::AskMembers));
+    match asked {
+        Ok(Control::Members { members, .. }) => members,
+        _ => Vec::new(),
+    }
+}
+
+fn all_take_part(cluster: &Cluster, nodes: &[usize]) {
+    wait_until("all members take part", || {
+        nodes.iter().all(|&node| {
+            let posts = posts(cluster, node);
+            !posts.is_empty() && posts.iter().all(|(_, post)| post.takes_part())
+        })
+    });
+}
+
+/// The node whose member of the first group leads it.
+fn leader(cluster: &Cluster, nodes: usize) -> usize {
+    let mut found = None;
+    wait_until("the first group has a leader", || {
+        let leads = |node: &usize| {
+            let first =
+                |(member, post): &(RepositoryId, Post)| member.0 < 3 && *post == Post::Leads;
+            posts(cluster, *node).iter().any(first)
+        };
+        found = (0..nodes).find(leads);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
+    let addresses = cluster.addresses().join(",");
+    let output =
+        muesli(&[&["admin", "--connect", &addresses], arguments].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
+    said(&output)
+}
+
+/// Runs transfers while `meanwhile` does its worst, and judges all that was seen. `meanwhile` is
+/// given a way to wait until the clients have got on.
+fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)) + Send) {
+    let clients = Clients {
+        dbs: vec![cluster.connect(true), cluster.connect(true)],
+        workload: find("bank").unwrap().build(&["keys=200".to_owned()], CLIENTS).unwrap(),
+        tallies: Arc::new(Tallies::new(CLIENTS)),
+        seed: 1,
+        pause_most: Duration::from_millis(4),
+        stop: Arc::default(),
+    };
+    clients.load().unwrap();
+    let get_on = |when: &str| {
+        let before = clients.tallies.total().committed;
+        wait_until(&format!("clients got on when {when}"), || {
+            clients.tallies.total().committed > before + 200
+        });
+    };
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| clients.run());
+        let stop = Stop(&clients);
+        meanwhile(&get_on);
+        drop(stop);
+        ran.join().unwrap().unwrap();
+    });
+    let checks = clients.check(PATIENCE).unwrap();
+    assert!(checks.iter().all(|check| check.ok), "{checks:?}");
+    let catalog = clients.dbs[0].catalog();
+    let history = by_versions(&clients.close(), &catalog, Default::default()).unwrap();
+    let (level, options) = promise("score").unwrap();
+    let verdict = muesli_check::check(&history, level, &options);
+    assert!(verdict.holds(), "{verdict}");
+}
+
+/// Stops the clients, also where a test fails: their thread is waited for.
+struct Stop<'a>(&'a Clients);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_group_serves_on_when_its_leader_is_killed_and_the_dead_one_catches_up() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3", "--replicas", "2"]);
+    under_load(&cluster, |get_on| {
+        for _ in 0..2 {
+            get_on("all is well");
+            let victim = leader(&cluster, 3);
+            cluster.says(&["kill", &victim.to_string()]);
+            get_on("a leader is dead");
+            cluster.says(&["restart", &victim.to_string()]);
+            all_take_part(&cluster, &[0, 1, 2]);
+        }
+        get_on("all are back");
+    });
+}
+
+#[test]
+fn a_node_that_lost_its_folder_learns_everything_from_the_others() {
+    // Checkpoints stand for many entries, so that it is sent one.
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3", "--set", "checkpoint_bytes=40000"]);
+    under_load(&cluster, |get_on| {
+        get_on("all is well");
+        cluster.says(&["kill", "2"]);
+        std::fs::remove_dir_all(cluster.node(2).join("data")).unwrap();
+        get_on("a node is dead");
+        cluster.says(&["restart", "2"]);
+        all_take_part(&cluster, &[0, 1, 2]);
+        // What was committed before it was lost is needed of it now.
+        cluster.says(&["kill", "0"]);
+        get_on("one of the others is dead");
+        cluster.says(&["restart", "0"]);
+        all_take_part(&cluster, &[0, 1, 2]);
+    });
+}
+
+#[test]
+fn members_move_while_clients_run_and_nodes_come_and_go() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
+    under_load(&cluster, |get_on| {
+        get_on("all is well");
+        assert!(cluster.says(&["add"]).contains("node 3 serves"));
+        let first = leader(&cluster, 3);
+        let member = posts(&cluster, first).iter().map(|(member, _)| member.0).min().unwrap();
+        let moved = admin(&cluster, &["move", &member.to_string(), "3"]);
+        assert!(moved.contains("lives on node 3 and takes part"), "{moved}");
+        get_on("a leader has moved");
+        let drained = admin(&cluster, &["drain", "1"]);
+        assert!(drained.contains("node 1 holds no members any more"), "{drained}");
+        // It is not needed for anything, and what it knew is elsewhere.
+        cluster.says(&["kill", "1"]);
+        get_on("the drained node is dead");
+        let victim = leader(&cluster, 4);
+        cluster.says(&["kill", &victim.to_string()]);
+        get_on("a leader is dead as well");
+        cluster.says(&["restart", &victim.to_string()]);
+    });
+    all_take_part(&cluster, &[0, 2, 3]);
+    let table = admin(&cluster, &["members"]);
+    assert_eq!(table.matches("leads").count() + table.matches("follows").count(), 9, "{table}");
+    assert!(table.contains("does not answer"), "{table}");
+}
+
+#[test]
+fn mistakes_of_those_who_look_after_groups_are_told() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3", "--memory"]);
+    all_take_part(&cluster, &[0, 1, 2]);
+    let addresses = cluster.addresses().join(",");
+    let refused = |arguments: &[&str]| {
+        let all = [&["admin", "--connect", &addresses], arguments].concat();
+        let output = muesli(&all).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        said(&output)
+    };
+    assert!(refused(&["move", "0", "1"]).contains("member 1 of the same group lives on node 1"));
+    assert!(refused(&["move", "0", "7"]).contains("there is no node 7"));
+    assert!(refused(&["move", "9", "1"]).contains("there are members 0 to 8"));
+    assert!(refused(&["drain", "0"]).contains("finds no other node"));
+    assert!(refused(&["join", "7", "127.0.0.1:1"]).contains("the next server to join is node 3"));
+    let lone = Cluster::up(&["--nodes", "1", "--memory"]);
+    let addresses = lone.addresses().join(",");
+    let output = muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
+    assert!(said(&output).contains("this cluster has no groups"), "{}", said(&output));
+}

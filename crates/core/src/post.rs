@@ -1,0 +1,56 @@
+//! Which part a repository takes where several nodes keep it, as those are told who look after it.
+
+use crate::wire::{Reader, Wire, WireError};
+
+/// A repository's part in its group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Post {
+    /// It has no group: its node alone keeps it.
+    #[default]
+    Alone,
+    /// It answers for its group.
+    Leads,
+    /// It votes, and replays what its leader does.
+    Follows,
+    /// It learns what it has to know, or it does not know yet for certain that it will remember it.
+    Joins,
+    /// It lives on another node now.
+    Away,
+}
+
+const POSTS: [Post; 5] = [Post::Alone, Post::Leads, Post::Follows, Post::Joins, Post::Away];
+
+impl Post {
+    /// Whether it votes, and will remember how it did.
+    pub fn takes_part(self) -> bool {
+        matches!(self, Post::Leads | Post::Follows)
+    }
+}
+
+impl Wire for Post {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Post, WireError> {
+        let found = input.variant("post of a repository", POSTS.len() as u8)?;
+        Ok(POSTS[usize::from(found)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn posts_come_back_from_their_bytes() {
+        for post in POSTS {
+            let mut out = Vec::new();
+            post.encode(&mut out);
+            assert_eq!(Post::decode_all(&out), Ok(post));
+        }
+        assert!(Post::decode_all(&[POSTS.len() as u8]).is_err());
+    }
+}

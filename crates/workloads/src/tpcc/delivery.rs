@@ -1,0 +1,75 @@
+//! Delivery: the oldest new order of each district of a warehouse, all in one transaction
+//! (clause 2.7).
+
+use futures_util::future::{try_join, try_join_all};
+use muesli::{Error, Key, Range, Tx};
+
+use super::Tpcc;
+use super::ids::DistrictId;
+use super::ledger::Update;
+use super::tables::Tables;
+use super::terminal::{Terminal, there};
+use crate::tally::Ended;
+use crate::workload::{Seat, ended, transact};
+
+/// What is written to the orders.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    carrier: u8,
+    date: u64,
+}
+
+impl Tpcc {
+    pub(super) async fn delivery(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+        let warehouse = terminal.warehouse(&mut seat.chance);
+        let carrier = seat.chance.between(1, 10) as u8;
+        let input = Input { carrier, date: (seat.clock)().0 / 1_000 };
+        let client = seat.client;
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            let districts = self.scale.districts_of(warehouse);
+            let each = districts.map(|district| deliver(&tx, &terminal.tables, district, input));
+            let delivered: Vec<_> = try_join_all(each).await?.into_iter().flatten().collect();
+            let skipped = usize::from(self.scale.districts) - delivered.len();
+            self.ledgers.of(client).set_out(Update::Delivery(delivered));
+            Ok(skipped)
+        })
+        .await;
+        if let Ok(skipped) = answer {
+            self.ledgers.of(client).skipped += skipped as u64;
+        }
+        (ended(answer), attempts)
+    }
+}
+
+/// Delivers the oldest new order of a district; `None` where there is none.
+async fn deliver(
+    tx: &Tx,
+    tables: &Tables,
+    district: DistrictId,
+    input: Input,
+) -> Result<Option<DistrictId>, Error> {
+    let oldest = Range::prefix(district.encoded()).limit(1);
+    let oldest = tables.new_orders.scan(tx, oldest).await?;
+    let Some(&(id, ())) = oldest.first() else { return Ok(None) };
+    tables.new_orders.delete(tx, &id).await?;
+    let (order, lines) = try_join(
+        tables.orders.get(tx, &id),
+        tables.order_lines.scan(tx, Range::prefix(id.encoded())),
+    )
+    .await?;
+    let mut order = there(order, "an order")?;
+    order.carrier = Some(input.carrier);
+    tables.orders.put(tx, &id, &order).await?;
+    let mut sum = 0;
+    for (id, mut line) in lines {
+        sum += line.amount;
+        line.delivered = Some(input.date);
+        tables.order_lines.put(tx, &id, &line).await?;
+    }
+    let id = district.customer(order.customer);
+    let mut customer = there(tables.customers.get(tx, &id).await?, "a customer")?;
+    customer.balance += sum;
+    customer.deliveries += 1;
+    tables.customers.put(tx, &id, &customer).await?;
+    Ok(Some(district))
+}

@@ -1,0 +1,171 @@
+//! Writes the rows that are there at first, several pieces of the database side by side.
+
+use futures_util::stream::{self, TryStreamExt};
+use muesli::{Db, Error, Key, SmallBytes, Space, TypedSpace};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::first;
+use super::ids::{
+    CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId, StockId,
+};
+use super::rows::Order;
+use super::scale::Scale;
+use super::tables::{Sums, Tables};
+use crate::loading::write_missing;
+
+/// So many pieces are written at a time.
+const SIDE_BY_SIDE: usize = 8;
+/// Items, or rows of stock, of a piece.
+const ITEMS_A_PIECE: u32 = 2_000;
+
+/// A part of the database that is written in one go.
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    Warehouse(u32),
+    District(DistrictId),
+    /// Rows of stock of a warehouse, from this item on.
+    Stock(u32, u32),
+    /// Items of a warehouse's copy, or of the shared one (0), from this one on.
+    Items(u32, u32),
+}
+
+/// Writes all rows that are missing.
+///
+/// # Errors
+/// What the database says.
+pub(super) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
+    let tables = Tables::of(db)?;
+    let loader = Loader { db, scale, tables };
+    let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
+    let loader = &loader;
+    pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
+}
+
+fn pieces(scale: &Scale) -> Vec<Piece> {
+    let runs = || (1..=scale.items).step_by(ITEMS_A_PIECE as usize);
+    let mut pieces = Vec::new();
+    if !scale.item_copies {
+        pieces.extend(runs().map(|from| Piece::Items(0, from)));
+    }
+    for warehouse in scale.all_warehouses() {
+        pieces.push(Piece::Warehouse(warehouse));
+        if scale.item_copies {
+            pieces.extend(runs().map(|from| Piece::Items(warehouse, from)));
+        }
+        pieces.extend(runs().map(|from| Piece::Stock(warehouse, from)));
+        pieces.extend(scale.districts_of(warehouse).map(Piece::District));
+    }
+    pieces
+}
+
+struct Loader<'a> {
+    db: &'a Db,
+    scale: &'a Scale,
+    tables: Tables,
+}
+
+/// A row as it is stored.
+type Stored = (SmallBytes, SmallBytes);
+
+fn stored<K: Key, V: Serialize + DeserializeOwned>(
+    _: TypedSpace<K, V>,
+    key: &K,
+    value: &V,
+) -> Stored {
+    (key.encoded(), TypedSpace::<K, V>::encode(value).expect("rows can be serialized"))
+}
+
+impl Loader<'_> {
+    async fn write(&self, piece: Piece) -> Result<(), Error> {
+        match piece {
+            Piece::Warehouse(number) => self.warehouse(number).await,
+            Piece::District(id) => self.district(id).await,
+            Piece::Stock(warehouse, from) => {
+                let row = |item| {
+                    let id = StockId { warehouse, item };
+                    stored(self.tables.stock, &id, &first::stock(id))
+                };
+                self.rows(self.tables.stock.raw(), self.run(from).map(row)).await
+            }
+            Piece::Items(warehouse, from) => {
+                let row = |item| {
+                    stored(self.tables.items, &ItemId { warehouse, item }, &first::item(item))
+                };
+                self.rows(self.tables.items.raw(), self.run(from).map(row)).await
+            }
+        }
+    }
+
+    fn run(&self, from: u32) -> std::ops::RangeInclusive<u32> {
+        from..=self.scale.items.min(from + ITEMS_A_PIECE - 1)
+    }
+
+    async fn rows(&self, space: Space, rows: impl Iterator<Item = Stored>) -> Result<(), Error> {
+        write_missing(self.db, space, rows).await
+    }
+
+    async fn warehouse(&self, number: u32) -> Result<(), Error> {
+        let Loader { tables, scale, .. } = self;
+        let row = stored(tables.warehouses, &number, &first::warehouse(number));
+        self.rows(tables.warehouses.raw(), [row].into_iter()).await?;
+        let ytd = Sums::<u32>::encode(scale.first_ytd() * i64::from(scale.districts));
+        self.rows(tables.warehouse_ytd.raw(), [(number.encoded(), ytd)].into_iter()).await
+    }
+
+    async fn district(&self, id: DistrictId) -> Result<(), Error> {
+        let Loader { tables, scale, .. } = self;
+        let row = stored(tables.districts, &id, &first::district(id));
+        self.rows(tables.districts.raw(), [row].into_iter()).await?;
+        let ytd = (id.encoded(), Sums::<DistrictId>::encode(scale.first_ytd()));
+        self.rows(tables.district_ytd.raw(), [ytd].into_iter()).await?;
+        let next = stored(tables.next_order, &id, &(scale.orders + 1));
+        self.rows(tables.next_order.raw(), [next].into_iter()).await?;
+        self.customers(id).await?;
+        self.orders(id).await
+    }
+
+    async fn customers(&self, district: DistrictId) -> Result<(), Error> {
+        let Loader { tables, scale, .. } = self;
+        let customers = || (1..=scale.customers).map(|number| district.customer(number));
+        let row = |id| stored(tables.customers, &id, &first::customer(scale, id));
+        self.rows(tables.customers.raw(), customers().map(row)).await?;
+        let name = |id| {
+            let row = first::customer(scale, id);
+            let (last, first, customer) = (row.last, row.first, id.number);
+            stored(tables.customer_names, &CustomerName { district, last, first, customer }, &())
+        };
+        self.rows(tables.customer_names.raw(), customers().map(name)).await?;
+        let payment = |id| {
+            let (payment, sequence) = (first::payment(id), id.number.into());
+            stored(tables.history, &PaymentId { district, writer: 0, sequence }, &payment)
+        };
+        self.rows(tables.history.raw(), customers().map(payment)).await
+    }
+
+    async fn orders(&self, district: DistrictId) -> Result<(), Error> {
+        let Loader { tables, scale, .. } = self;
+        let customers = first::customers_of_orders(scale, district);
+        let orders = || {
+            let number_and_customer = (1..=scale.orders).zip(&customers);
+            number_and_customer.map(|(number, customer)| {
+                (district.order(number), first::order(scale, district, number, *customer))
+            })
+        };
+        let row = |(id, order)| stored(tables.orders, &id, &order);
+        self.rows(tables.orders.raw(), orders().map(row)).await?;
+        let by_customer = |(id, order): (OrderId, Order)| {
+            let customer = district.customer(order.customer);
+            let id = CustomerOrder { customer, order: id.number };
+            stored(tables.customer_orders, &id, &())
+        };
+        self.rows(tables.customer_orders.raw(), orders().map(by_customer)).await?;
+        let pending = (scale.first_pending()..=scale.orders).map(|number| district.order(number));
+        let row = |id| stored(tables.new_orders, &id, &());
+        self.rows(tables.new_orders.raw(), pending.map(row)).await?;
+        let lines = orders()
+            .flat_map(|(order, row)| (1..=row.lines).map(move |number| LineId { order, number }));
+        let row = |id| stored(tables.order_lines, &id, &first::order_line(scale, id));
+        self.rows(tables.order_lines.raw(), lines.map(row)).await
+    }
+}

@@ -1,0 +1,233 @@
+//! TPC-C on the interactive API: a wholesale supplier, its nine tables, its five transactions, and
+//! the conditions that they keep.
+//!
+//! Warehouses have districts, districts have customers, and customers order items that warehouses
+//! have in stock. [`tables`] is the layout, [`first`] what is there at first, and each profile has
+//! a file: [`new_order`], [`payment`], [`order_status`], [`delivery`], [`stock_level`]. Whatever
+//! clients ask for is read side by side where nothing is known between; inputs are drawn once,
+//! before the first attempt.
+//!
+//! Afterwards [`survey`] reads the whole database in one snapshot, and [`conditions`] and
+//! [`accounts`] say what does not hold: the standard's twelve consistency conditions, and what the
+//! clients' books ([`ledger`]) know of the committed transactions.
+//!
+//! Source: the TPC's benchmark C, standard specification, revision 5.11; clauses are cited.
+
+mod accounts;
+mod checks;
+mod conditions;
+mod delivery;
+mod draws;
+mod first;
+mod ids;
+mod ledger;
+mod load;
+mod mix;
+mod new_order;
+mod order_status;
+mod payment;
+mod rows;
+mod scale;
+mod stock_level;
+mod survey;
+mod tables;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use muesli::{Db, Error, Rule, SpaceOptions};
+
+use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Seat, Workload};
+
+use ledger::{Ledger, Ledgers};
+use mix::{MIXES, Mix, Profile};
+use scale::Scale;
+use tables::Tables;
+pub use terminal::Terminal;
+
+/// What TPC-C takes.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new("warehouses", "2", Kind::Count(1, 100_000), "How many warehouses there are."),
+    Parameter::new(
+        "keys",
+        "1000",
+        Kind::Count(10, 1_000_000),
+        "Items, and as many rows of stock in each warehouse; the standard has 100000.",
+    ),
+    Parameter::new("districts", "10", Kind::Count(1, 10), "Districts of a warehouse."),
+    Parameter::new(
+        "customers",
+        "0",
+        Kind::Count(0, 1_000_000),
+        "Customers of a district; 0: three for every hundred items, and five at least.",
+    ),
+    Parameter::new(
+        "orders",
+        "0",
+        Kind::Count(0, 1_000_000),
+        "Orders that a district has at first; 0: as many as customers.",
+    ),
+    Parameter::new("pending", "30", Kind::Percent, "Share of those that are not delivered."),
+    Parameter::new(
+        "mix",
+        "standard",
+        Kind::Choice(MIXES),
+        "Which profiles run: standard (45 New-Order, 43 Payment, 4 each of the others), gmu (90 \
+         Order-Status, 5 New-Order, 5 Payment), bumper (50 Payment, 50 Order-Status).",
+    ),
+    Parameter::new(
+        "new-order",
+        "0",
+        Kind::Count(0, 1_000_000),
+        "Weight of New-Order; where any profile has one, weights count and the mix does not.",
+    ),
+    Parameter::new("payment", "0", Kind::Count(0, 1_000_000), "Weight of Payment."),
+    Parameter::new("order-status", "0", Kind::Count(0, 1_000_000), "Weight of Order-Status."),
+    Parameter::new("delivery", "0", Kind::Count(0, 1_000_000), "Weight of Delivery."),
+    Parameter::new("stock-level", "0", Kind::Count(0, 1_000_000), "Weight of Stock-Level."),
+    Parameter::new(
+        "rollbacks",
+        "1",
+        Kind::Percent,
+        "Share of New-Orders that ask for an item that there is not, and roll back.",
+    ),
+    Parameter::new(
+        "remote-items",
+        "1",
+        Kind::Percent,
+        "Share of order lines that another warehouse supplies.",
+    ),
+    Parameter::new(
+        "remote-payments",
+        "15",
+        Kind::Percent,
+        "Share of Payments by a customer of another warehouse.",
+    ),
+    Parameter::new(
+        "by-name",
+        "60",
+        Kind::Percent,
+        "Share of customers that are looked for by their last name.",
+    ),
+    Parameter::new(
+        "delayed",
+        "true",
+        Kind::Flag,
+        "Whether Payment adds to W_YTD and D_YTD by delayed actions, which bumper and bumper-da do \
+         at the commit and other protocols at once.",
+    ),
+    Parameter::new(
+        "home",
+        "client",
+        Kind::Choice(&["client", "node", "any"]),
+        "A client's warehouse: by its number, one that its node holds, or any, drawn anew each \
+         time.",
+    ),
+    Parameter::new(
+        "placement",
+        "warehouse",
+        Kind::Choice(&["warehouse", "hash"]),
+        "Whether a repository holds whole warehouses, or all rows are dealt by hash.",
+    ),
+    Parameter::new(
+        "item-copies",
+        "false",
+        Kind::Flag,
+        "Whether each warehouse has a copy of the items, placed with it; else one copy is dealt by \
+         hash.",
+    ),
+    Parameter::new(
+        "think",
+        "0",
+        Kind::Number(0.0, 1e3),
+        "Terminals wait so many times the standard's keying and think times.",
+    ),
+];
+
+/// Which warehouse a client works for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    Client,
+    Node,
+    Any,
+}
+
+/// TPC-C with its parameters.
+#[derive(Debug)]
+pub struct Tpcc {
+    scale: Scale,
+    mix: Mix,
+    rollbacks: f64,
+    remote_items: f64,
+    remote_payments: f64,
+    by_name: f64,
+    delayed: bool,
+    home: Home,
+    by_hash: bool,
+    think: f64,
+    ledgers: Ledgers,
+}
+
+impl Tpcc {
+    /// TPC-C with these parameters, for so many clients.
+    ///
+    /// # Errors
+    /// Parameters that do not go together.
+    pub fn new(values: &Values, clients: u32) -> Result<Tpcc, ParameterError> {
+        Ok(Tpcc {
+            scale: Scale::new(values)?,
+            mix: Mix::new(values),
+            rollbacks: values.number("rollbacks"),
+            remote_items: values.number("remote-items"),
+            remote_payments: values.number("remote-payments"),
+            by_name: values.number("by-name"),
+            delayed: values.flag("delayed"),
+            home: match values.word("home") {
+                "client" => Home::Client,
+                "node" => Home::Node,
+                _ => Home::Any,
+            },
+            by_hash: values.word("placement") == "hash",
+            think: values.number("think"),
+            ledgers: Ledgers::new(clients, |_| Ledger::default()),
+        })
+    }
+}
+
+impl Workload for Tpcc {
+    type Memory = Terminal;
+
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        let by_warehouse =
+            if self.by_hash { Rule::Hash } else { self.scale.by_ranges(repositories) };
+        tables::spaces(&by_warehouse, self.scale.item_copies)
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        load::load(db, &self.scale).await
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Terminal, Error> {
+        self.ledgers.of(seat.client).begin_life();
+        Terminal::begin(self, seat, Tables::of(&seat.db)?)
+    }
+
+    async fn transact(&self, seat: &mut Seat, terminal: &mut Terminal) -> (Ended, u32) {
+        let profile = terminal.next_profile(&self.mix, &mut seat.chance);
+        let (ended, attempts) = match profile {
+            Profile::NewOrder => self.new_order(seat, terminal).await,
+            Profile::Payment => self.payment(seat, terminal).await,
+            Profile::OrderStatus => self.order_status(seat, terminal).await,
+            Profile::Delivery => self.delivery(seat, terminal).await,
+            Profile::StockLevel => self.stock_level(seat, terminal).await,
+        };
+        self.ledgers.of(seat.client).settle(profile, &ended);
+        (ended, attempts)
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(self, db).await
+    }
+}

@@ -1,0 +1,157 @@
+//! New-Order: a customer orders items, most of them from the own warehouse (clause 2.4).
+
+use std::collections::BTreeMap;
+
+use futures_util::future::{try_join, try_join5};
+use muesli::{Error, Tx};
+
+use super::Tpcc;
+use super::draws;
+use super::ids::{CustomerId, CustomerOrder, DistrictId, ItemId, LineId, StockId};
+use super::ledger::Update;
+use super::rows::{Order, OrderLine, Stock};
+use super::terminal::{Terminal, there};
+use crate::chance::Chance;
+use crate::tally::Ended;
+use crate::workload::{Seat, ended, transact};
+
+/// A line as it was keyed in.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    item: u32,
+    supplier: u32,
+    quantity: u8,
+}
+
+/// An order as it was keyed in.
+#[derive(Debug)]
+struct Input {
+    customer: CustomerId,
+    lines: Vec<Wanted>,
+    /// Whether the last line's item is none.
+    unused: bool,
+    entered: u64,
+}
+
+/// What is told when an item is not there.
+const UNUSED: &str = "item number is not valid";
+
+impl Tpcc {
+    pub(super) async fn new_order(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+        let warehouse = terminal.warehouse(&mut seat.chance);
+        let entered = (seat.clock)().0 / 1_000;
+        let input = &self.draw_order(warehouse, entered, &mut seat.chance);
+        let client = seat.client;
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            self.ledgers.of(client).set_out(Update::NewOrder(input.customer.district));
+            self.enter_order(&tx, terminal, input).await
+        })
+        .await;
+        if input.unused && answer.is_ok() {
+            let complain = || format!("an order of {:?}", input.customer);
+            self.ledgers.of(client).wrong_commits.add(complain);
+        }
+        (ended(answer), attempts)
+    }
+
+    fn draw_order(&self, warehouse: u32, entered: u64, chance: &mut Chance) -> Input {
+        let district = self.draw_district(warehouse, chance);
+        let customer = district.customer(draws::customer(self.scale.customers, chance));
+        let line = |chance: &mut Chance| {
+            let remote = chance.percent(self.remote_items);
+            let supplier =
+                if remote { self.draw_other_warehouse(warehouse, chance) } else { warehouse };
+            let (item, quantity) = (draws::item(self.scale.items, chance), chance.between(1, 10));
+            Wanted { item, supplier, quantity: quantity as u8 }
+        };
+        let mut lines: Vec<_> = (0..chance.between(5, 15)).map(|_| line(chance)).collect();
+        let unused = chance.percent(self.rollbacks);
+        if let Some(last) = lines.last_mut().filter(|_| unused) {
+            last.item = 0;
+        }
+        Input { customer, lines, unused, entered }
+    }
+
+    /// The total that the terminal shows, in cents.
+    async fn enter_order(&self, tx: &Tx, terminal: &Terminal, input: &Input) -> Result<i64, Error> {
+        let (tables, district) = (&terminal.tables, input.customer.district);
+        let items: Vec<_> = input.lines.iter().map(|line| self.item(district, line.item)).collect();
+        let stocks: BTreeMap<_, ()> = input.lines.iter().map(|line| (line.stock(), ())).collect();
+        let stocks: Vec<_> = stocks.into_keys().collect();
+        let (warehouse, district_row, next, customer, (items, rows)) = try_join5(
+            tables.warehouses.get(tx, &district.warehouse),
+            tables.districts.get(tx, &district),
+            tables.next_order.get(tx, &district),
+            tables.customers.get(tx, &input.customer),
+            try_join(tables.items.get_many(tx, &items), tables.stock.get_many(tx, &stocks)),
+        )
+        .await?;
+        let number = there(next, "D_NEXT_O_ID")?;
+        let mut stock = stocks.into_iter().zip(rows).collect::<BTreeMap<_, _>>();
+        tables.next_order.put(tx, &district, &(number + 1)).await?;
+        let mut sum = 0;
+        for ((line, item), place) in input.lines.iter().zip(items).zip(1..) {
+            let price = item.ok_or_else(|| Error::rollback(UNUSED))?.price;
+            let id = LineId { order: district.order(number), number: place };
+            let stock = stock.get_mut(&line.stock()).and_then(Option::as_mut);
+            let row = line.deliver(district, there(stock, "stock")?, price);
+            sum += row.amount;
+            tables.order_lines.put(tx, &id, &row).await?;
+        }
+        for (id, row) in &stock {
+            tables.stock.put(tx, id, there(row.as_ref(), "stock")?).await?;
+        }
+        self.put_order(tx, terminal, input, number).await?;
+        let (warehouse, row) =
+            (there(warehouse, "a warehouse")?, there(district_row, "a district")?);
+        let discount = 10_000 - i64::from(there(customer, "a customer")?.discount);
+        let taxes = 10_000 + i64::from(warehouse.tax) + i64::from(row.tax);
+        Ok(sum * discount / 10_000 * taxes / 10_000)
+    }
+
+    async fn put_order(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        input: &Input,
+        number: u32,
+    ) -> Result<(), Error> {
+        let (tables, customer) = (&terminal.tables, input.customer);
+        let id = customer.district.order(number);
+        let order = Order {
+            customer: customer.number,
+            entered: input.entered,
+            carrier: None,
+            lines: input.lines.len() as u8,
+            all_local: input.lines.iter().all(|line| line.supplier == customer.district.warehouse),
+        };
+        tables.orders.put(tx, &id, &order).await?;
+        tables.new_orders.put(tx, &id, &()).await?;
+        tables.customer_orders.put(tx, &CustomerOrder { customer, order: number }, &()).await
+    }
+
+    /// The copy of an item that a district uses.
+    pub(super) fn item(&self, district: DistrictId, item: u32) -> ItemId {
+        let warehouse = if self.scale.item_copies { district.warehouse } else { 0 };
+        ItemId { warehouse, item }
+    }
+}
+
+impl Wanted {
+    fn stock(&self) -> StockId {
+        StockId { warehouse: self.supplier, item: self.item }
+    }
+
+    /// Takes the line from stock.
+    fn deliver(&self, district: DistrictId, stock: &mut Stock, price: i64) -> OrderLine {
+        stock.take(self.quantity, self.supplier != district.warehouse);
+        OrderLine {
+            item: self.item,
+            supplier: self.supplier,
+            delivered: None,
+            quantity: self.quantity,
+            amount: i64::from(self.quantity) * price,
+            district_info: stock.district_info(district.number),
+        }
+    }
+}

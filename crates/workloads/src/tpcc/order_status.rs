@@ -1,0 +1,60 @@
+//! Order-Status: what has become of a customer's newest order (clause 2.6).
+
+use muesli::{Error, Key, Range, Tx};
+
+use super::Tpcc;
+use super::ids::{DistrictId, LineId, OrderId};
+use super::rows::{Order, OrderLine};
+use super::terminal::{Terminal, Who, there};
+use crate::tally::Ended;
+use crate::workload::{Seat, ended, transact};
+
+/// An order and its lines, as one snapshot has them.
+type Status = Option<(OrderId, Order, Vec<(LineId, OrderLine)>)>;
+
+impl Tpcc {
+    pub(super) async fn order_status(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+        let warehouse = terminal.warehouse(&mut seat.chance);
+        let district = self.draw_district(warehouse, &mut seat.chance);
+        let who = &self.draw_customer(&mut seat.chance);
+        let (answer, attempts) = transact(&terminal.reader, |tx| async move {
+            newest_order(&tx, terminal, district, who).await
+        })
+        .await;
+        if let Ok(Some((id, order, lines))) = &answer
+            && let Some(wrong) = torn(order, lines)
+        {
+            let complain = || format!("order {id:?} {wrong}");
+            self.ledgers.of(seat.client).wrong_snapshots.add(complain);
+        }
+        (ended(answer), attempts)
+    }
+}
+
+async fn newest_order(
+    tx: &Tx,
+    terminal: &Terminal,
+    district: DistrictId,
+    who: &Who,
+) -> Result<Status, Error> {
+    let tables = &terminal.tables;
+    let (customer, _) = tables.find_customer(tx, district, who).await?;
+    let newest = Range::prefix(customer.encoded()).reverse().limit(1);
+    let newest = tables.customer_orders.scan(tx, newest).await?;
+    let Some((found, ())) = newest.first() else { return Ok(None) };
+    let id = district.order(found.order);
+    let order = there(tables.orders.get(tx, &id).await?, "an order")?;
+    let lines = tables.order_lines.scan(tx, Range::prefix(id.encoded())).await?;
+    Ok(Some((id, order, lines)))
+}
+
+/// What is wrong with an order as a snapshot has it: other lines than it says, or some that are
+/// delivered though it is not.
+fn torn(order: &Order, lines: &[(LineId, OrderLine)]) -> Option<String> {
+    if lines.len() != usize::from(order.lines) {
+        return Some(format!("has {} lines, not {}", lines.len(), order.lines));
+    }
+    let delivered = lines.iter().filter(|(_, line)| line.delivered.is_some()).count();
+    let expected = if order.carrier.is_some() { lines.len() } else { 0 };
+    (delivered != expected).then(|| format!("has {delivered} lines delivered, not {expected}"))
+}

@@ -1,0 +1,110 @@
+//! Payment: a customer pays, and warehouse and district add it up (clause 2.5).
+//!
+//! What they add up is looked at by nobody here: this is the hot spot that delayed actions take
+//! away (Bumper, section VI).
+
+use futures_util::future::try_join3;
+use muesli::{Error, Tx};
+
+use super::Tpcc;
+use super::ids::{CustomerId, DistrictId, PaymentId};
+use super::ledger::Update;
+use super::rows::{CUSTOMER_DATA, Credit, Customer, Payment};
+use super::terminal::{Terminal, Who, there};
+use crate::chance::Chance;
+use crate::tally::Ended;
+use crate::workload::{Seat, ended, transact};
+
+/// A payment as it was keyed in.
+#[derive(Debug)]
+struct Input {
+    /// The district that is paid.
+    district: DistrictId,
+    /// The customer's.
+    resident: DistrictId,
+    who: Who,
+    amount: i64,
+    id: PaymentId,
+    date: u64,
+}
+
+impl Tpcc {
+    pub(super) async fn payment(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+        let warehouse = terminal.warehouse(&mut seat.chance);
+        let sequence = self.ledgers.of(seat.client).next_payment();
+        self.ledgers.of(seat.client).set_out(Update::Payment(sequence));
+        let (writer, date) = (seat.client + 1, (seat.clock)().0 / 1_000);
+        let input = &self.draw_payment(warehouse, (writer, sequence), date, &mut seat.chance);
+        let (answer, attempts) =
+            transact(&seat.db, |tx| async move { self.pay(&tx, terminal, input).await }).await;
+        (ended(answer), attempts)
+    }
+
+    fn draw_payment(
+        &self,
+        warehouse: u32,
+        (writer, sequence): (u32, u64),
+        date: u64,
+        chance: &mut Chance,
+    ) -> Input {
+        let district = self.draw_district(warehouse, chance);
+        let resident = if chance.percent(self.remote_payments) && self.scale.warehouses > 1 {
+            let other = self.draw_other_warehouse(warehouse, chance);
+            self.draw_district(other, chance)
+        } else {
+            district
+        };
+        let (who, amount) = (self.draw_customer(chance), chance.between(100, 500_000) as i64);
+        Input {
+            district,
+            resident,
+            who,
+            amount,
+            id: PaymentId { district, writer, sequence },
+            date,
+        }
+    }
+
+    /// The balance that the terminal shows, in cents.
+    async fn pay(&self, tx: &Tx, terminal: &Terminal, input: &Input) -> Result<i64, Error> {
+        let (tables, district, amount) = (&terminal.tables, input.district, input.amount);
+        let (warehouse, district_row, (id, mut customer)) = try_join3(
+            tables.warehouses.get(tx, &district.warehouse),
+            tables.districts.get(tx, &district),
+            tables.find_customer(tx, input.resident, &input.who),
+        )
+        .await?;
+        tables.warehouse_ytd.add(tx, &district.warehouse, amount, self.delayed).await?;
+        tables.district_ytd.add(tx, &district, amount, self.delayed).await?;
+        customer.pay(id, district, amount);
+        tables.customers.put(tx, &id, &customer).await?;
+        let warehouse = there(warehouse, "a warehouse")?.name;
+        let data = format!("{warehouse}    {}", there(district_row, "a district")?.name);
+        let payment = Payment { customer: id, date: input.date, amount, data };
+        tables.history.put(tx, &input.id, &payment).await?;
+        Ok(customer.balance)
+    }
+}
+
+impl Customer {
+    /// The customer pays this amount to a district.
+    fn pay(&mut self, id: CustomerId, district: DistrictId, amount: i64) {
+        self.balance -= amount;
+        self.ytd_payment += amount;
+        self.payments += 1;
+        if self.credit == Credit::Bad {
+            let CustomerId { district: home, number } = id;
+            let paid = format!(
+                "{number} {} {} {} {} {}.{:02} ",
+                home.number,
+                home.warehouse,
+                district.number,
+                district.warehouse,
+                amount / 100,
+                amount % 100,
+            );
+            self.data.insert_str(0, &paid);
+            self.data.truncate(CUSTOMER_DATA);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The spaces of the tables, and of the orders in which rows are looked for.
+
+use muesli::{Action, Db, Error, Index, Key, Rule, Space, SpaceOptions, TypedSpace};
+use muesli_core::SmallBytes;
+
+use super::ids::{
+    CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
+    StockId,
+};
+use super::rows::{Customer, District, Item, Order, OrderLine, Payment, Stock, Warehouse};
+
+/// All spaces of the database.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tables {
+    pub warehouses: TypedSpace<u32, Warehouse>,
+    pub warehouse_ytd: Sums<u32>,
+    pub districts: TypedSpace<DistrictId, District>,
+    pub district_ytd: Sums<DistrictId>,
+    /// D_NEXT_O_ID.
+    pub next_order: TypedSpace<DistrictId, u32>,
+    pub customers: TypedSpace<CustomerId, Customer>,
+    /// Customers by last name; never changes after the load.
+    pub customer_names: TypedSpace<CustomerName, ()>,
+    pub history: TypedSpace<PaymentId, Payment>,
+    pub orders: TypedSpace<OrderId, Order>,
+    /// Orders by their customers, the newest one last.
+    pub customer_orders: TypedSpace<CustomerOrder, ()>,
+    pub new_orders: TypedSpace<OrderId, ()>,
+    pub order_lines: TypedSpace<LineId, OrderLine>,
+    pub stock: TypedSpace<StockId, Stock>,
+    pub items: TypedSpace<ItemId, Item>,
+}
+
+const WAREHOUSES: &str = "warehouse";
+const WAREHOUSE_YTD: &str = "warehouse-ytd";
+const DISTRICTS: &str = "district";
+const DISTRICT_YTD: &str = "district-ytd";
+const NEXT_ORDER: &str = "district-next-order";
+const CUSTOMERS: &str = "customer";
+const CUSTOMER_NAMES: &str = "customer-name";
+const HISTORY: &str = "history";
+const ORDERS: &str = "order";
+const CUSTOMER_ORDERS: &str = "customer-order";
+const NEW_ORDERS: &str = "new-order";
+const ORDER_LINES: &str = "order-line";
+const STOCK: &str = "stock";
+const ITEMS: &str = "item";
+
+/// All spaces by name; `by_warehouse` is the rule of those whose keys begin with a warehouse, and
+/// `items_by_warehouse` says whether items are among them.
+pub(super) fn spaces(
+    by_warehouse: &Rule,
+    items_by_warehouse: bool,
+) -> Vec<(&'static str, SpaceOptions)> {
+    let space = |name, index, rule: &Rule| (name, SpaceOptions { index, rule: rule.clone() });
+    let looked_up = [WAREHOUSES, WAREHOUSE_YTD, DISTRICTS, DISTRICT_YTD, NEXT_ORDER];
+    // What is only scanned by the checks is in order, too: they read page after page.
+    let scanned = [
+        CUSTOMERS,
+        CUSTOMER_NAMES,
+        HISTORY,
+        ORDERS,
+        CUSTOMER_ORDERS,
+        NEW_ORDERS,
+        ORDER_LINES,
+        STOCK,
+    ];
+    let of_items = if items_by_warehouse { by_warehouse } else { &Rule::Hash };
+    let looked_up = looked_up.into_iter().map(|name| space(name, Index::Hash, by_warehouse));
+    let scanned = scanned.into_iter().map(|name| space(name, Index::Ordered, by_warehouse));
+    looked_up.chain(scanned).chain([space(ITEMS, Index::Ordered, of_items)]).collect()
+}
+
+impl Tables {
+    /// Those of a database that has the spaces.
+    ///
+    /// # Errors
+    /// It does not have them.
+    pub fn of(db: &Db) -> Result<Tables, Error> {
+        Ok(Tables {
+            warehouses: db.space(WAREHOUSES)?.typed(),
+            warehouse_ytd: Sums::new(db.space(WAREHOUSE_YTD)?),
+            districts: db.space(DISTRICTS)?.typed(),
+            district_ytd: Sums::new(db.space(DISTRICT_YTD)?),
+            next_order: db.space(NEXT_ORDER)?.typed(),
+            customers: db.space(CUSTOMERS)?.typed(),
+            customer_names: db.space(CUSTOMER_NAMES)?.typed(),
+            history: db.space(HISTORY)?.typed(),
+            orders: db.space(ORDERS)?.typed(),
+            customer_orders: db.space(CUSTOMER_ORDERS)?.typed(),
+            new_orders: db.space(NEW_ORDERS)?.typed(),
+            order_lines: db.space(ORDER_LINES)?.typed(),
+            stock: db.space(STOCK)?.typed(),
+            items: db.space(ITEMS)?.typed(),
+        })
+    }
+}
+
+/// Sums of money that many add to and few look at, as eight bytes that [`Action::add`] knows.
+#[derive(Debug)]
+pub(super) struct Sums<K> {
+    space: Space,
+    keys: std::marker::PhantomData<fn(K)>,
+}
+
+impl<K> Clone for Sums<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Sums<K> {}
+
+impl<K: Key> Sums<K> {
+    fn new(space: Space) -> Sums<K> {
+        Sums { space, keys: std::marker::PhantomData }
+    }
+
+    /// The space.
+    pub fn raw(self) -> Space {
+        self.space
+    }
+
+    /// A sum as it is stored.
+    pub fn encode(sum: i64) -> SmallBytes {
+        SmallBytes::new(&sum.to_le_bytes())
+    }
+
+    /// Reads a sum.
+    ///
+    /// # Errors
+    /// As [`muesli::Tx::get`]; [`Error::Codec`] where there is none.
+    pub async fn get(self, tx: &muesli::Tx, key: &K) -> Result<i64, Error> {
+        let value = tx.get(self.space, key.encoded()).await?;
+        let bytes = value.as_ref().and_then(|value| value.as_slice().try_into().ok());
+        let missing = || Error::Codec("a sum is missing".to_owned());
+        bytes.map(i64::from_le_bytes).ok_or_else(missing)
+    }
+
+    /// Adds to a sum: unread, as the transaction commits, or by reading and writing it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get) and [`muesli::Tx::put`].
+    pub async fn add(
+        self,
+        tx: &muesli::Tx,
+        key: &K,
+        amount: i64,
+        delayed: bool,
+    ) -> Result<(), Error> {
+        if delayed {
+            return tx.later(self.space, key.encoded(), Action::add(amount)).await;
+        }
+        let sum = self.get(tx, key).await? + amount;
+        tx.put(self.space, key.encoded(), Self::encode(sum)).await
+    }
+}

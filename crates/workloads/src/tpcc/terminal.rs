@@ -1,0 +1,154 @@
+//! A client of TPC-C: its tables, its warehouse, and how it finds customers.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use muesli::{Db, Error, Key, Range, Tx};
+
+use super::draws::{self, When};
+use super::ids::{CustomerId, DistrictId};
+use super::mix::{self, Mix, Profile};
+use super::rows::Customer;
+use super::scale::Scale;
+use super::tables::Tables;
+use super::{Home, Tpcc};
+use crate::chance::Chance;
+use crate::workload::{Pause, Seat};
+
+/// What a client of TPC-C remembers.
+#[derive(Debug)]
+pub struct Terminal {
+    pub(super) tables: Tables,
+    pub(super) reader: Db,
+    /// The warehouses that it works for, one of which is drawn each time.
+    homes: Vec<u32>,
+    /// What it has keyed in, where it waited for that.
+    keyed: Rc<Cell<Option<Profile>>>,
+}
+
+/// How a customer is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    Number(u32),
+    LastName(String),
+}
+
+impl Terminal {
+    /// The terminal of a seat; it waits as the workload wants it to.
+    pub(super) fn begin(tpcc: &Tpcc, seat: &mut Seat, tables: Tables) -> Result<Terminal, Error> {
+        let homes = homes(tpcc, seat, &tables);
+        let keyed = Rc::default();
+        if tpcc.think > 0.0 {
+            seat.pause = Some(waits(tpcc, seat.db.clone(), seat.pause.take(), &keyed));
+        }
+        Ok(Terminal { tables, reader: seat.db.read_only(), homes, keyed })
+    }
+
+    /// What it runs next.
+    pub(super) fn next_profile(&self, mix: &Mix, chance: &mut Chance) -> Profile {
+        self.keyed.take().unwrap_or_else(|| mix.draw(chance))
+    }
+
+    /// The warehouse of the next transaction.
+    pub(super) fn warehouse(&self, chance: &mut Chance) -> u32 {
+        self.homes[chance.below(self.homes.len() as u64) as usize]
+    }
+}
+
+/// The warehouses of a seat.
+fn homes(tpcc: &Tpcc, seat: &Seat, tables: &Tables) -> Vec<u32> {
+    let all: Vec<u32> = tpcc.scale.all_warehouses().collect();
+    let by_number = |among: &[u32]| vec![among[seat.client as usize % among.len()]];
+    match tpcc.home {
+        Home::Any => all,
+        Home::Client => by_number(&all),
+        Home::Node => {
+            let (catalog, space) = (seat.db.catalog(), tables.warehouses.raw().id());
+            let held = |warehouse: &u32| {
+                let partition = catalog.partition(space, &warehouse.encoded());
+                catalog.replicas_of(partition).any(|replica| catalog.home(replica) == seat.node)
+            };
+            let held: Vec<u32> = all.iter().copied().filter(held).collect();
+            if held.is_empty() { by_number(&all) } else { held }
+        }
+    }
+}
+
+/// Waits between transactions, after what the driver does there.
+fn waits(tpcc: &Tpcc, db: Db, driver: Option<Pause>, keyed: &Rc<Cell<Option<Profile>>>) -> Pause {
+    let (mix, factor, keyed, last) = (tpcc.mix, tpcc.think, keyed.clone(), Cell::new(None));
+    Box::new(move |chance: &mut Chance| {
+        let next = mix.draw(chance);
+        keyed.set(Some(next));
+        let seconds = mix::wait(last.replace(Some(next)), next, chance) * factor;
+        let (before, db) = (driver.as_ref().map(|pause| pause(chance)), db.clone());
+        Box::pin(async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            // A closed database is noticed by the transaction that follows.
+            let _ = db.sleep(Duration::from_secs_f64(seconds)).await;
+        })
+    })
+}
+
+impl Tpcc {
+    /// A customer to look for.
+    pub(super) fn draw_customer(&self, chance: &mut Chance) -> Who {
+        let Scale { customers, .. } = self.scale;
+        if chance.percent(self.by_name) {
+            let number = draws::name(self.scale.names(), When::Run, chance);
+            Who::LastName(draws::last_name(number))
+        } else {
+            Who::Number(draws::customer(customers, chance))
+        }
+    }
+
+    /// One of a warehouse's districts.
+    pub(super) fn draw_district(&self, warehouse: u32, chance: &mut Chance) -> DistrictId {
+        let number = chance.between(1, self.scale.districts.into()) as u8;
+        DistrictId { warehouse, number }
+    }
+
+    /// Another warehouse than this one, if there is any.
+    pub(super) fn draw_other_warehouse(&self, than: u32, chance: &mut Chance) -> u32 {
+        if self.scale.warehouses == 1 {
+            return than;
+        }
+        let other = chance.between(1, u64::from(self.scale.warehouses) - 1) as u32;
+        if other < than { other } else { other + 1 }
+    }
+}
+
+impl Tables {
+    /// The customer that is looked for: of those with one last name, the middle one by their
+    /// first names (clause 2.5.2.2).
+    pub(super) async fn find_customer(
+        &self,
+        tx: &Tx,
+        district: DistrictId,
+        who: &Who,
+    ) -> Result<(CustomerId, Customer), Error> {
+        let number = match who {
+            Who::Number(number) => *number,
+            Who::LastName(last) => {
+                let range = Range::prefix((district, last.clone()).encoded());
+                let named = self.customer_names.scan(tx, range).await?;
+                let middle = named.len().div_ceil(2).saturating_sub(1);
+                there(named.get(middle), "a customer's name")?.0.customer
+            }
+        };
+        let id = district.customer(number);
+        let row = self.customers.get(tx, &id).await?;
+        Ok((id, there(row, "a customer")?))
+    }
+}
+
+/// What must be there.
+///
+/// # Errors
+/// It is not.
+pub(super) fn there<T>(found: Option<T>, what: &str) -> Result<T, Error> {
+    found.ok_or_else(|| Error::Codec(format!("{what} is missing")))
+}
