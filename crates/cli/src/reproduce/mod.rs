@@ -191,9 +191,9 @@ fn write_files(
 
 /// Points, then claims, each a table of its own.
 fn csv(points: &[Point], judged: &[Judged]) -> String {
-    let mut text =
-        "protocol,nodes,clients,committed_a_second,updates_aborted,p50_ms,p99_ms,messages_a_commit\n"
-            .to_owned();
+    let mut text = "protocol,nodes,clients,committed_a_second,updates_aborted,p50_ms,p99_ms,\
+         messages_a_commit\n"
+        .to_owned();
     for point in points {
         text += &format!(
             "{},{},{},{:.1},{:.5},{:.3},{:.3},{:.2}\n",
