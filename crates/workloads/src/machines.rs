@@ -10,12 +10,16 @@
 //!   handing over between threads. Touching a key costs a few microseconds.
 //! * One way over gigabit Ethernet between virtual machines takes about 100 µs and an exponential
 //!   tail of 50 µs; between physical ones 50 µs and 25 µs. A lane carries 125 MB/s.
+//! * A node's times (when a request is repeated, a lock given up, the oldest snapshot told) are
+//!   meant for messages of microseconds. Where messages cost fifty times that, they are longer: at
+//!   their usual lengths 160 such nodes would be busy with telling snapshots alone.
 //! * A node is one server. Where it has several cores its work goes as many times as fast as
 //!   client threads and the stack can use at once; that makes single steps faster than they were.
 //!
 //! Only ratios between protocols on one machine are compared with the papers'; absolute figures
 //! say no more than that the estimates are of the right size.
 
+use muesli_core::{Nanos, Settings};
 use muesli_sim::costs::Costs;
 use muesli_sim::latency::Latency;
 use muesli_sim::time::Span;
@@ -30,15 +34,29 @@ pub struct Machine {
     pub costs: Costs,
     /// How far it is from any other.
     pub network: LaneClass,
+    /// The times of nodes are so many times their usual ones.
+    pub patience: u64,
 }
 
 impl Machine {
+    /// The times of a node, as somebody who runs it on this machine would set them.
+    pub fn set_times(&self, settings: &mut Settings) {
+        let times = [
+            &mut settings.retry_after,
+            &mut settings.lock_wait,
+            &mut settings.in_doubt_after,
+            &mut settings.gossip_every,
+        ];
+        times.into_iter().for_each(|time| *time = Nanos(time.0 * self.patience));
+    }
+
     /// This project's own node, as calibrated, in one rack.
     pub fn measured() -> Machine {
         Machine {
             about: "Muesli's own node as calibrated, 10 Gbit/s",
             costs: Costs::measured(),
             network: lane(40, 20, 1_250_000_000),
+            patience: 1,
         }
     }
 
@@ -49,6 +67,7 @@ impl Machine {
             about: "virtual machine, 1 core at 2.13 GHz, Java, gigabit Ethernet",
             costs: java(1.0),
             network: lane(100, 50, 125_000_000),
+            patience: SLOW,
         }
     }
 
@@ -59,6 +78,7 @@ impl Machine {
             about: "8 cores at 2.13 GHz, Java, gigabit Ethernet",
             costs: java(0.25),
             network: lane(50, 25, 125_000_000),
+            patience: SLOW,
         }
     }
 
@@ -69,9 +89,13 @@ impl Machine {
             about: "virtual machine, 2 cores at 2.93 GHz, Java, gigabit Ethernet",
             costs: java(2.13 / 2.93 / 1.5),
             network: lane(100, 50, 125_000_000),
+            patience: SLOW,
         }
     }
 }
+
+/// How much longer the times of nodes are on the papers' machines.
+const SLOW: u64 = 50;
 
 fn lane(least_micros: u64, tail_micros: u64, bandwidth: u64) -> LaneClass {
     let (least, mean_tail) = (Span::from_micros(least_micros), Span::from_micros(tail_micros));

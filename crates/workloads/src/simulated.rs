@@ -260,6 +260,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
         setup.costs = machine.costs;
+        machine.set_times(&mut setup.settings);
         setup.settings.logging = plan.logging;
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;

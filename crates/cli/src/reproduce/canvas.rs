@@ -39,7 +39,8 @@ impl Canvas {
     pub fn line(&mut self, from: (i32, i32), to: (i32, i32), thick: i32, colour: Colour) {
         let _ = writeln!(
             self.svg,
-            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{thick}\"/>",
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" \
+             stroke-width=\"{thick}\"/>",
             from.0,
             from.1,
             to.0,

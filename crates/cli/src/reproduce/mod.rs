@@ -191,9 +191,9 @@ fn write_files(
 
 /// Points, then claims, each a table of its own.
 fn csv(points: &[Point], judged: &[Judged]) -> String {
-    let mut text =
-        "protocol,nodes,clients,committed_a_second,updates_aborted,p50_ms,p99_ms,messages_a_commit\n"
-            .to_owned();
+    let mut text = "protocol,nodes,clients,committed_a_second,updates_aborted,p50_ms,p99_ms,\
+         messages_a_commit\n"
+        .to_owned();
     for point in points {
         text += &format!(
             "{},{},{},{:.1},{:.5},{:.3},{:.3},{:.2}\n",
@@ -247,5 +247,50 @@ mod tests {
         }
         let error = chosen(&["fig9".to_owned()]).err().unwrap().to_string();
         assert!(FIGURES.iter().all(|figure| error.contains(figure.name)), "{error}");
+    }
+
+    const SMALL: Figure = Figure {
+        name: "small",
+        about: "small",
+        workload: "tree",
+        parameters: &["keys=1{nodes}0", "initial=20"],
+        chosen: "all of it",
+        machine: muesli_workloads::machines::Machine::cloud_tm,
+        clients_a_node: 2,
+        nodes: &[2, 3, 4],
+        quick_nodes: &[2, 3],
+        protocols: &["score", "bumper"],
+        updates: 0.5,
+        seconds: (1.0, 0.1),
+        claims: &[figures::Claim {
+            what: "speedup",
+            measure: figures::Measure::Speedup("bumper", "score"),
+            paper: Some(1.0),
+            target: Some(Target::Least(0.1)),
+        }],
+    };
+
+    #[test]
+    fn a_figure_is_run_judged_and_written_and_comes_out_the_same_again() {
+        let points = points::run(&SMALL, true, 3).unwrap();
+        let order: Vec<_> = points.iter().map(|point| (point.nodes, point.protocol)).collect();
+        assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
+        for point in &points {
+            assert!(point.throughput > 100.0 && point.broken.is_empty(), "{point:?}");
+        }
+        assert_eq!(points::run(&SMALL, true, 3).unwrap(), points);
+        let judged = judge::judge(&SMALL, &points);
+        assert_eq!(judged[0].met, Some(true), "{judged:?}");
+        let out = tempfile::tempdir().unwrap();
+        write_files(&SMALL, &points, &judged, out.path()).unwrap();
+        let read = |name: &str| std::fs::read(out.path().join(name)).unwrap();
+        let table = String::from_utf8(read("small.csv")).unwrap();
+        assert_eq!(table.lines().count(), 1 + 4 + 1 + 1 + 1, "{table}");
+        assert!(
+            read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG")
+        );
+        assert!(tell(&SMALL, &points, &judged, out.path()));
+        let missed = [Judged { met: Some(false), ..judged[0].clone() }];
+        assert!(!tell(&SMALL, &points, &missed, out.path()));
     }
 }

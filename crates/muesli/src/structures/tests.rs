@@ -133,7 +133,10 @@ proptest! {
     /// Whatever is done in transactions of several steps, some of which are rolled back: answers
     /// and contents are those of a sorted map, and the rows are as they must be.
     #[test]
-    fn structures_are_maps(transactions in steps(), rolled_back in prop::collection::vec(any::<bool>(), 25)) {
+    fn structures_are_maps(
+        transactions in steps(),
+        rolled_back in prop::collection::vec(any::<bool>(), 25),
+    ) {
         let (db, space) = open();
         for map in Any::all(space) {
             let mut model = BTreeMap::new();

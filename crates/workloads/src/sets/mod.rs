@@ -351,7 +351,8 @@ mod tests {
         fn keys_are_distinct_and_in_range(many in 0usize..20, more in 0u64..20, seed: u64) {
             let keys = many as u64 + more + 1;
             let mut chance = Chance::new(seed, 0, 1);
-            for drawn in [distinct(many, keys, &mut chance), initial(Kind::Tree, many as u64, keys)] {
+            let first = initial(Kind::Tree, many as u64, keys);
+            for drawn in [distinct(many, keys, &mut chance), first] {
                 prop_assert_eq!(drawn.len(), many);
                 let all: std::collections::BTreeSet<_> = drawn.iter().collect();
                 prop_assert!(all.len() == many && drawn.iter().all(|key| *key < keys));

@@ -124,7 +124,9 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(
-            numbers: [i32; 3], price: u32, entries in prop::collection::vec((0u8..3, any::<u32>()), 0..9),
+            numbers: [i32; 3],
+            price: u32,
+            entries in prop::collection::vec((0u8..3, any::<u32>()), 0..9),
         ) {
             let [used, free, total] = numbers.map(i64::from);
             let counts = Counts { used, free, total };

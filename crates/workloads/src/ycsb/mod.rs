@@ -14,7 +14,8 @@
 //! A record is one value here, so an update of one of its fields reads the record first, as a
 //! read-modify-write does. `t` is the transactional variant: an update reads 16 different records
 //! and changes up to 4 of them, a read-only transaction reads 16 or `reader-reads`; with `disjoint`
-//! each client has records of its own, which shows what a protocol costs where nothing conflicts. `s` scans instead: each
+//! each client has records of its own, which shows what a protocol costs where nothing conflicts.
+//! `s` scans instead: each
 //! transaction reads a range of 16 neighbouring keys, and updates change, delete and insert
 //! records inside it, so that phantoms show.
 //!
