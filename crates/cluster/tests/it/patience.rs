@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Welcome};
+use muesli_cluster::hello::{Hello, Station, Welcome};
 use muesli_cluster::map::{Deal, Map, MapParts};
 use muesli_cluster::{
     Client, ClientOptions, ClusterId, Durability, Failed, Life, Network, Server, ServerOptions,
@@ -143,6 +143,24 @@ fn a_server_that_was_lost_is_found_again() {
     server.stop();
 }
 
+/// Takes in whoever comes next; who that is.
+fn welcome(listener: &TcpListener, map: &Map) -> (TcpStream, Station) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut bytes = vec![0; 4096];
+    let count = stream.read(&mut bytes).unwrap();
+    let frame = frame::next(&bytes[..count], 4096).unwrap().unwrap();
+    let hello = Hello::decode_all(frame.body).unwrap();
+    let (cluster, node, life) = (ClusterId(1), NodeId(0), Life(1));
+    let lives = vec![(node, life)];
+    let welcome = Welcome { cluster, node, life, lives, map: MapParts::from(map) };
+    let mut out = Vec::new();
+    let start = frame::begin(Kind::Welcome, &mut out);
+    welcome.encode(&mut out);
+    frame::end(start, &mut out);
+    stream.write_all(&out).unwrap();
+    (stream, hello.station)
+}
+
 /// A server that welcomes whoever comes, and reads nothing more until it is told to end.
 fn deaf_server(space: &str) -> (SocketAddr, JoinHandle<()>, std::sync::mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -152,19 +170,9 @@ fn deaf_server(space: &str) -> (SocketAddr, JoinHandle<()>, std::sync::mpsc::Sen
     let map = map.with_catalog(catalog.into());
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut bytes = vec![0; 4096];
-        let count = stream.read(&mut bytes).unwrap();
-        let hello = frame::next(&bytes[..count], 4096).unwrap().unwrap();
-        assert!(Hello::decode_all(hello.body).is_ok());
-        let (cluster, node, life) = (ClusterId(1), NodeId(0), Life(1));
-        let lives = vec![(node, life)];
-        let welcome = Welcome { cluster, node, life, lives, map: MapParts::from(&map) };
-        let mut out = Vec::new();
-        let start = frame::begin(Kind::Welcome, &mut out);
-        welcome.encode(&mut out);
-        frame::end(start, &mut out);
-        stream.write_all(&out).unwrap();
+        // A client visits, to learn what it speaks to, before it comes to stay.
+        let mut guests = std::iter::repeat_with(|| welcome(&listener, &map));
+        let _client = guests.find(|(_, station)| *station != Station::Visitor);
         receiver.recv().unwrap();
     });
     (address, thread, sender)
