@@ -41,12 +41,10 @@ pub struct Machine {
 impl Machine {
     /// The times of a node, as somebody who runs it on this machine would set them.
     pub fn set_times(&self, settings: &mut Settings) {
-        let times = [
-            &mut settings.retry_after,
-            &mut settings.lock_wait,
-            &mut settings.in_doubt_after,
-            &mut settings.gossip_every,
-        ];
+        // Locks are held for a few message times, not for the length of a gossip's round.
+        settings.lock_wait = Nanos(settings.lock_wait.0 * (self.patience / 10).max(1));
+        let times =
+            [&mut settings.retry_after, &mut settings.in_doubt_after, &mut settings.gossip_every];
         times.into_iter().for_each(|time| *time = Nanos(time.0 * self.patience));
     }
 
