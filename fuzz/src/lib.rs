@@ -232,7 +232,7 @@ fn good_log() -> BTreeMap<String, Vec<u8>> {
     for number in 0..12u8 {
         let mut batch = muesli_log::Batch::after(writer.stable());
         for part in 0..=number % 3 {
-            batch.append(1, |out| out.extend([number, part].repeat(9)));
+            batch.append(1, |out| out.extend([number, part].repeat(9))).expect("a short record");
         }
         writer.write(&mut batch).expect("the disk is well");
     }
