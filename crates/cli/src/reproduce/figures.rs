@@ -76,6 +76,17 @@ const fn claim(
     Claim { what, measure, paper, target }
 }
 
+/// How much faster `protocol` is than SCORe at 160 nodes, as the paper says and as we should be.
+const fn speedup(protocol: &'static str, paper: f64, target: f64) -> Claim {
+    let measure = Measure::Speedup(protocol, "score");
+    claim("speedup at 160 nodes", measure, Some(paper), Some(Target::Least(target)))
+}
+
+/// Bumper's aborts, below one in a hundred.
+const fn hardly_aborts(what: &'static str, protocol: &'static str, paper: Option<f64>) -> Claim {
+    claim(what, Measure::Aborts(protocol), paper, Some(Target::Most(1.0)))
+}
+
 const BUMPER_NODES: &[usize] = &[10, 20, 40, 80, 160];
 const BUMPER_QUICK: &[usize] = &[10, 160];
 
@@ -98,19 +109,9 @@ pub const FIGURES: &[Figure] = &[
         updates: 0.5,
         seconds: (4.0, 1.0),
         claims: &[
-            claim(
-                "speedup at 160 nodes",
-                Measure::Speedup("bumper-tw", "score"),
-                Some(2.23),
-                Some(Target::Least(2.2)),
-            ),
+            speedup("bumper-tw", 2.23, 2.2),
             claim("updates aborted, score", Measure::Aborts("score"), Some(15.0), None),
-            claim(
-                "updates aborted, bumper",
-                Measure::Aborts("bumper-tw"),
-                Some(0.9),
-                Some(Target::Most(1.0)),
-            ),
+            hardly_aborts("updates aborted, bumper", "bumper-tw", Some(0.9)),
         ],
     },
     Figure {
@@ -146,20 +147,10 @@ pub const FIGURES: &[Figure] = &[
         updates: 0.5,
         seconds: (4.0, 1.0),
         claims: &[
-            claim(
-                "speedup at 160 nodes",
-                Measure::Speedup("bumper", "score"),
-                Some(3.4),
-                Some(Target::Least(3.4)),
-            ),
+            speedup("bumper", 3.4, 3.4),
             claim("tx/s, bumper", Measure::Throughput("bumper"), Some(6_400.0), None),
             claim("updates aborted, score", Measure::Aborts("score"), Some(38.0), None),
-            claim(
-                "updates aborted, bumper",
-                Measure::Aborts("bumper"),
-                Some(0.8),
-                Some(Target::Most(1.0)),
-            ),
+            hardly_aborts("updates aborted, bumper", "bumper", Some(0.8)),
         ],
     },
     Figure {
@@ -177,18 +168,8 @@ pub const FIGURES: &[Figure] = &[
         updates: 1.0,
         seconds: (4.0, 1.0),
         claims: &[
-            claim(
-                "speedup at 160 nodes",
-                Measure::Speedup("bumper", "score"),
-                Some(2.1),
-                Some(Target::Least(2.1)),
-            ),
-            claim(
-                "tasks aborted, bumper",
-                Measure::Aborts("bumper"),
-                Some(1.0),
-                Some(Target::Most(1.0)),
-            ),
+            speedup("bumper", 2.1, 2.1),
+            hardly_aborts("tasks aborted, bumper", "bumper", Some(1.0)),
         ],
     },
     Figure {
@@ -213,20 +194,10 @@ pub const FIGURES: &[Figure] = &[
         updates: 0.5,
         seconds: (4.0, 1.0),
         claims: &[
-            claim(
-                "speedup at 160 nodes",
-                Measure::Speedup("bumper-tw", "score"),
-                Some(2.8),
-                Some(Target::Least(2.8)),
-            ),
+            speedup("bumper-tw", 2.8, 2.8),
             claim("tx/s, bumper", Measure::Throughput("bumper-tw"), Some(13_000.0), None),
             claim("tx/s, score", Measure::Throughput("score"), Some(4_800.0), None),
-            claim(
-                "updates aborted, bumper",
-                Measure::Aborts("bumper-tw"),
-                None,
-                Some(Target::Most(1.0)),
-            ),
+            hardly_aborts("updates aborted, bumper", "bumper-tw", None),
         ],
     },
     Figure {

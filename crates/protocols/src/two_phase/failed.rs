@@ -16,8 +16,8 @@ const REMEMBERED: usize = 256;
 #[derive(Clone, Default)]
 pub(super) struct Failed(VecDeque<(Txn, Failure)>);
 
-/// Without what is in it: two coordinators that differ in that alone go on alike, which is what
-/// explorations compare.
+/// Without what is in it: explorations compare states by this, and coordinators that differ in it
+/// alone differ only in the reason that they tell for an operation that is refused anyway.
 impl fmt::Debug for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Failed")
