@@ -8,8 +8,9 @@ use std::thread::{self, Thread};
 
 use muesli_core::{Outcome, TxnId};
 
-use crate::db::{Db, Transaction};
+use crate::db::Db;
 use crate::error::Error;
+use crate::explicit::Transaction;
 use crate::transaction::Tx;
 
 /// A database handle whose calls block. Not for tasks on the database's own loops.

@@ -1,7 +1,6 @@
 //! The database handle: transactions, sessions, spaces.
 
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
@@ -15,6 +14,7 @@ use muesli_core::{
 
 use crate::embedded::Report;
 use crate::error::Error;
+use crate::explicit::Transaction;
 use crate::oneshot;
 use crate::operation::wait;
 use crate::options::{Options, Retry};
@@ -304,7 +304,7 @@ impl Db {
             let begun = self.run_on(home, async move || begin()).await?;
             (begun.ok_or(Error::Closed)??, Some(Box::new((self.clone(), home))))
         };
-        Ok(Transaction { tx: Tx { database, txn, away }, db: self.clone(), ended: false })
+        Ok(Transaction::new(Tx { database, txn, away }, self.clone()))
     }
 
     /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on
@@ -399,75 +399,6 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.tx.rollback_here();
-    }
-}
-
-/// A transaction that is committed or rolled back by hand.
-#[derive(Debug)]
-pub struct Transaction {
-    tx: Tx,
-    db: Db,
-    ended: bool,
-}
-
-impl Transaction {
-    /// Commits: all writes take effect, or none.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`]: run it again. [`Error::Unknown`]: it may have taken effect.
-    pub async fn commit(mut self) -> Result<(), Error> {
-        self.ended = true;
-        let committed = match self.tx.away.as_deref() {
-            None => self.tx.commit_here().await,
-            Some((db, home)) => {
-                let tx = self.tx.at_home();
-                db.run_on(*home, async move || tx.commit_here().await).await?
-            }
-        };
-        self.db.see(committed?.at);
-        Ok(())
-    }
-
-    /// Rolls back; the same as dropping it, but waits until it is done.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub async fn rollback(mut self) -> Result<(), Error> {
-        self.ended = true;
-        match self.tx.away.as_deref() {
-            None => self.tx.rollback_here(),
-            Some((db, home)) => {
-                let tx = self.tx.at_home();
-                db.run_on(*home, async move || tx.rollback_here()).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Deref for Transaction {
-    type Target = Tx;
-
-    fn deref(&self) -> &Tx {
-        &self.tx
-    }
-}
-
-impl Drop for Transaction {
-    fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
-        match self.tx.away.as_deref() {
-            None => self.tx.rollback_here(),
-            Some((db, home)) => {
-                let (tx, home) = (self.tx.at_home(), *home);
-                if let Some(away) = &db.inner.away {
-                    let job: Job = Box::new(move || Box::pin(async move { tx.rollback_here() }));
-                    let _ = away.submit(home, job); // A stopped loop has forgotten it anyway.
-                }
-            }
-        }
     }
 }
 

@@ -23,6 +23,7 @@ mod db;
 mod direct;
 mod embedded;
 mod error;
+mod explicit;
 pub mod key;
 mod oneshot;
 mod operation;
@@ -33,10 +34,11 @@ mod space;
 pub mod structures;
 mod transaction;
 
-pub use db::{Db, Transaction};
+pub use db::Db;
 pub use direct::DirectTx;
 pub use embedded::Report;
 pub use error::Error;
+pub use explicit::Transaction;
 pub use key::Key;
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{

@@ -1,8 +1,12 @@
 //! What the layouts hold, and that no bytes break their readers.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::effects::Role;
+use crate::outcome::{Abort, Decision};
 
 fn encoded(value: &impl Wire) -> Vec<u8> {
     let mut out = Vec::new();

@@ -1,0 +1,85 @@
+//! Words of the contract that are no plain numbers.
+
+use super::{Reader, Wire, WireError};
+use crate::effects::Role;
+use crate::ids::RepositoryId;
+use crate::outcome::{Abort, Decision};
+
+impl Wire for Abort {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match self {
+            Abort::StaleRead => 0,
+            Abort::Phantom => 1,
+            Abort::Locked => 2,
+            Abort::SnapshotTooOld => 3,
+            Abort::Abandoned => 4,
+            Abort::Overloaded => 5,
+            Abort::Rollback => 6,
+            Abort::Strayed => 7,
+        });
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Abort, WireError> {
+        let at = input.position();
+        Ok(match u8::decode(input)? {
+            0 => Abort::StaleRead,
+            1 => Abort::Phantom,
+            2 => Abort::Locked,
+            3 => Abort::SnapshotTooOld,
+            4 => Abort::Abandoned,
+            5 => Abort::Overloaded,
+            6 => Abort::Rollback,
+            7 => Abort::Strayed,
+            other => return Err(WireError::no_variant("reason of an abort", at, other)),
+        })
+    }
+}
+
+impl<P: Wire> Wire for Decision<P> {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Decision::Commit(at) => {
+                out.push(0);
+                at.encode(out);
+            }
+            Decision::Abort(reason) => {
+                out.push(1);
+                reason.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Decision<P>, WireError> {
+        let at = input.position();
+        match u8::decode(input)? {
+            0 => P::decode(input).map(Decision::Commit),
+            1 => Abort::decode(input).map(Decision::Abort),
+            other => Err(WireError::no_variant("decision", at, other)),
+        }
+    }
+}
+
+/// The coordinator is the number above all repositories.
+impl Wire for Role {
+    const LEAST_BYTES: usize = u16::LEAST_BYTES;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Role::Repository(repository) => repository.encode(out),
+            Role::Coordinator => u16::MAX.encode(out),
+        }
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Role, WireError> {
+        Ok(match u16::decode(input)? {
+            u16::MAX => Role::Coordinator,
+            repository => Role::Repository(RepositoryId(repository)),
+        })
+    }
+}
