@@ -308,14 +308,16 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
+    /// else that is said tells of a vote, so nothing else waits for one.
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
-        cx.send(to, Message::Vote { txn, repository, vote, committed });
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed });
     }
 
     /// Votes no, for good.
     pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
-        cx.log(|| Record::Refused { txn, reason });
+        cx.log_lazily(|| Record::Refused { txn, reason });
         self.table.remember(txn, Vote::No(reason));
     }
 

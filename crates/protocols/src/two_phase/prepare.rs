@@ -82,7 +82,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
-        cx.log(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
+        cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), cx);
         self.set_sweep_timer(cx);
         self.vote(from, txn, Vote::Yes(yes), cx);
