@@ -275,9 +275,9 @@ fn keys() {
 
 fn unfinished(folder: &Path) -> bool {
     let files = std::fs::read_dir(folder.join("log")).expect("the server made it");
-    files.filter_map(|file| file.ok()).any(|file| {
-        file.file_name().to_string_lossy().ends_with(".unfinished")
-    })
+    files
+        .filter_map(|file| file.ok())
+        .any(|file| file.file_name().to_string_lossy().ends_with(".unfinished"))
 }
 
 fn main() {
