@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effect, Index, LogPosition, Nanos, NodeId, OpResult, Role, Settings, SmallBytes,
-    SpaceId, SpaceOptions, Step, Timestamp, TxnOptions,
+    Address, Catalog, Effect, Envelope, Index, LogPosition, Nanos, NodeId, OpResult, Role,
+    Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnOptions,
 };
 use muesli_log::{Batch, LogError, MemoryDisk};
 use muesli_protocols::score::{Rules, Score};
+use muesli_protocols::two_phase::Message;
 
 use super::*;
 use crate::map::{Deal, Map, SpaceParts};
@@ -24,6 +25,10 @@ const OPTIONS: Options = Options {
     backlog_bytes: 1 << 20,
     checkpoints: 2,
 };
+
+/// The files of a log, and how long they were when something was acknowledged.
+type Files = BTreeMap<String, Vec<u8>>;
+type Lengths = BTreeMap<String, usize>;
 
 /// Every key with the timestamps of its versions, and the newest value.
 type State = BTreeMap<SmallBytes, (Vec<Timestamp>, Option<SmallBytes>)>;
@@ -62,7 +67,7 @@ struct Life {
     on_client: Effects<Score>,
     answers: Vec<OpResult>,
     /// After each transaction: how long each file was when it was acknowledged, and the state.
-    told: Vec<(BTreeMap<String, usize>, State)>,
+    told: Vec<(Lengths, State)>,
 }
 
 impl Life {
@@ -148,21 +153,25 @@ impl Life {
         let committed = self.client.commit(txn, &mut self.on_client);
         assert!(matches!(committed, Step::Wait(_)));
         assert!(matches!(self.answer(), OpResult::Committed(_)));
+    }
+
+    fn transact_and_note(&mut self, accounts: &[u64], amounts: &[i64]) {
+        self.transact(accounts, amounts);
         self.told.last_mut().expect("just told").1 = state(&self.server);
     }
 
     /// A life in which money is loaded and moved; then the log is closed, or the process killed.
-    fn recorded(close: bool) -> (BTreeMap<String, Vec<u8>>, Vec<(BTreeMap<String, usize>, State)>) {
+    fn recorded(close: bool) -> (Files, Vec<(Lengths, State)>) {
         let mut life = Life::new();
         life.server.start(&mut life.on_server);
         life.client.start(&mut life.on_client);
         life.settle();
         let all: Vec<_> = (0..ACCOUNTS).collect();
-        life.transact(&all, &[100; ACCOUNTS as usize]);
+        life.transact_and_note(&all, &[100; ACCOUNTS as usize]);
         for transfer in 0..TRANSFERS {
             let (from, to) =
                 (transfer * 7 % ACCOUNTS, (transfer * 7 + 1 + transfer % 3) % ACCOUNTS);
-            life.transact(&[from, to], &[-1, 1]);
+            life.transact_and_note(&[from, to], &[-1, 1]);
         }
         life.writer.write(&mut life.batch).unwrap();
         if close {
@@ -177,7 +186,7 @@ fn balance(value: &SmallBytes) -> i64 {
 }
 
 /// The state that a log comes back as, once nothing is in doubt any more.
-fn restarted(files: BTreeMap<String, Vec<u8>>) -> Result<State, LogError> {
+fn restarted(files: Files) -> Result<State, LogError> {
     let mut server = node(0, 2, true);
     let mut effects = Effects::default();
     let mut replaying = Replaying { node: &mut server, effects: &mut effects, notice: |_| {} };
@@ -196,8 +205,8 @@ fn settled(mut server: Node<Score>, mut effects: Effects<Score>) -> State {
 }
 
 /// The log as it was when its files were as long as this; later files are not there.
-fn cut(files: &BTreeMap<String, Vec<u8>>, last: &str, length: usize) -> BTreeMap<String, Vec<u8>> {
-    let mut files: BTreeMap<_, _> = files.range(..=last.to_owned()).map(own).collect();
+fn cut(files: &Files, last: &str, length: usize) -> Files {
+    let mut files: Files = files.range(..=last.to_owned()).map(own).collect();
     files.get_mut(last).unwrap().truncate(length);
     files
 }
@@ -206,16 +215,14 @@ fn own((name, bytes): (&String, &Vec<u8>)) -> (String, Vec<u8>) {
     (name.clone(), bytes.clone())
 }
 
-fn segments(files: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+fn segments(files: &Files) -> Vec<String> {
     files.keys().filter(|name| name.starts_with("segment-")).cloned().collect()
 }
 
 /// The number of transactions that had been acknowledged when the files were so long.
-fn promised(told: &[(BTreeMap<String, usize>, State)], files: &BTreeMap<String, Vec<u8>>) -> usize {
+fn promised(told: &[(Lengths, State)], files: &Files) -> usize {
     let there = |name: &String| files.get(name).map_or(0, Vec::len);
-    let fits = |lengths: &BTreeMap<String, usize>| {
-        lengths.iter().all(|(name, length)| *length <= there(name))
-    };
+    let fits = |lengths: &Lengths| lengths.iter().all(|(name, length)| *length <= there(name));
     told.iter().take_while(|(lengths, _)| fits(lengths)).count()
 }
 
@@ -329,4 +336,23 @@ fn a_replay_that_leaves_out_a_record_of_a_commit_is_noticed() {
     // Each transaction was prepared by one record. What else there is can be found out again: the
     // end of a transaction whose votes are all here, and bounds on what was read.
     assert!(noticed as u64 > TRANSFERS, "{noticed} of {} records", kept.0.len());
+}
+
+#[test]
+fn a_replay_drops_the_versions_that_nobody_reads_any_more() {
+    let (mut life, repository) = (Life::new(), RepositoryId(0));
+    life.server.start(&mut life.on_server);
+    for _ in 0..1100 {
+        life.transact(&[0], &[1]);
+    }
+    let low = *state(&life.server)[&SmallBytes::new(&[0; 8])].0.last().unwrap();
+    let to = Address::repository(NodeId(0), repository);
+    let message = Message::Watermark { low, newest: low };
+    let from = Address::coordinator(NodeId(1 << 31));
+    life.server.deliver(Envelope { from, to, message }, &mut life.on_server);
+    life.settle();
+    life.writer.write(&mut life.batch).unwrap();
+    assert_eq!(state(&life.server)[&SmallBytes::new(&[0; 8])].0.len(), 100 - 24);
+    let back = restarted(life.disk.files()).unwrap();
+    assert_eq!(back[&SmallBytes::new(&[0; 8])].0.len(), 100 - 24);
 }

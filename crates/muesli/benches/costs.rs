@@ -4,8 +4,8 @@
 //! process, over TCP, so that one counting allocator sees them all; messages, bytes, reads, writes
 //! and looks into the poller are what every server and every client counts anyway, and servers
 //! count the syncs of their logs. Transfers between 10,000 accounts; all numbers are per committed
-//! transfer, over the whole cluster and its client. The rate is there to see how busy it was: the
-//! allocator that counts is slower than the one of the program.
+//! transfer, over the whole cluster and its client; `us` is processor time. The rate is there to
+//! see how busy it was: the allocator that counts is slower than the one of the program.
 
 use std::alloc::System;
 use std::future::Future;
@@ -17,6 +17,7 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, SmallBytes, Space, SpaceOptions, Traffic, Tx};
 use muesli_cluster::{Durability, Failed, Server, ServerOptions, Stop, visit};
@@ -188,16 +189,18 @@ fn measure(name: &str, servers: &Servers, db: &Db, accounts: Space, clients: u64
     run(db, accounts, clients, WARM_UP);
     let (before, syncs_before) = servers.traffic();
     let (mine_before, allocated) = (db.traffic(), ALLOCATOR.stats());
-    let begun = Instant::now();
+    let (begun, processor) = (Instant::now(), ProcessTime::now());
     let done = run(db, accounts, clients, ROUND).max(1) as f64;
     let rate = done / begun.elapsed().as_secs_f64();
     let allocated = ALLOCATOR.stats() - allocated;
+    let processor = processor.elapsed().as_secs_f64() * 1e6 / done;
     let mine = db.traffic().since(mine_before);
     let (after, syncs_after) = servers.traffic();
     let theirs = after.since(before);
     let each = |count: u64| count as f64 / done;
     println!(
-        "{name:<26}{clients:>5}{:>9.2}{:>9.0}{:>9.3}{:>9.3}{:>9.3}{:>9.4}{:>9.1}{:>9.0}{rate:>10.0}",
+        "{name:<26}{clients:>5}{:>9.2}{:>9.0}{:>9.3}{:>9.3}{:>9.3}{:>9.4}{:>9.1}{:>9.0}\
+         {processor:>9.1}{rate:>10.0}",
         each(mine.messages + theirs.messages),
         each(mine.bytes + theirs.bytes),
         each(mine.writes + theirs.writes),
@@ -211,7 +214,7 @@ fn measure(name: &str, servers: &Servers, db: &Db, accounts: Space, clients: u64
 
 fn main() {
     println!(
-        "{:<26}{:>5}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}",
+        "{:<26}{:>5}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}",
         "a committed transfer",
         "by",
         "messages",
@@ -222,6 +225,7 @@ fn main() {
         "syncs",
         "allocs",
         "alloc B",
+        "us",
         "(rate)"
     );
     for (name, count, group, durable) in SHAPES {

@@ -24,6 +24,7 @@ use std::process::{Child, Command, Stdio};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_cluster::{Durability, Server, ServerOptions};
@@ -60,6 +61,8 @@ struct Process {
     begun: Instant,
     /// How long it took until it could accept connections.
     opened: Duration,
+    /// What that took of processors, of both threads together.
+    processor: Duration,
     address: String,
 }
 
@@ -77,9 +80,11 @@ impl Process {
         let mut said = String::new();
         let output = child.stdout.take().expect("it was asked for");
         BufReader::new(output).read_line(&mut said).expect("it says where it listens");
-        let (address, micros) = said.trim().split_once(' ').expect("an address and a time");
-        let opened = Duration::from_micros(micros.parse().expect("a number"));
-        Process { child, begun, opened, address: address.to_owned() }
+        let said: Vec<_> = said.split_whitespace().collect();
+        let [address, opened, processor] = said[..] else { panic!("an address and two times") };
+        let micros = |text: &str| Duration::from_micros(text.parse().expect("a number"));
+        let (opened, processor) = (micros(opened), micros(processor));
+        Process { child, begun, opened, processor, address: address.to_owned() }
     }
 
     fn connect(&self) -> Db {
@@ -103,7 +108,8 @@ fn serve(folder: &str, checkpoint_bytes: u64) {
         ..ServerOptions::default()
     };
     let server = Server::open(options).expect("the folder is good");
-    println!("{} {}", server.address(), begun.elapsed().as_micros());
+    let (micros, processor) = (begun.elapsed().as_micros(), ProcessTime::now().as_duration());
+    println!("{} {micros} {}", server.address(), processor.as_micros());
     server.run().expect("it is killed before it fails");
 }
 
@@ -202,7 +208,7 @@ fn row(name: &str, unit: &str, mut numbers: Vec<f64>) {
     numbers.sort_by(f64::total_cmp);
     let (low, high) = (numbers[0], numbers[numbers.len() - 1]);
     let median = numbers[numbers.len() / 2];
-    println!("{name:<58} {median:>9.0} {low:>9.0} {high:>9.0} {unit}");
+    println!("{name:<58} {median:>9.1} {low:>9.1} {high:>9.1} {unit}");
 }
 
 fn replay(bytes: u64) {
@@ -216,16 +222,18 @@ fn replay(bytes: u64) {
     server.kill();
     let length = log_bytes(folder.path(), "segment-");
     println!("    {made} transfers in a log of {} MiB", length / MIB);
-    let mut rates = Vec::new();
+    let (mut rates, mut of_processor) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let server = Process::start(folder.path(), 0);
         rates.push(length as f64 / 1e6 / server.opened.as_secs_f64());
+        of_processor.push(server.processor.as_secs_f64() * 1e3 / (length as f64 / 1e6));
         let db = server.connect();
         assert_eq!(sum(&db, accounts(&db), ACCOUNTS), 1_000 * ACCOUNTS as i64, "money was lost");
         db.close();
         server.kill();
     }
     row("replay of a log of transfers", "MB/s", rates);
+    row("    processor, both threads together", "ms/MB", of_processor);
 }
 
 /// Milliseconds from the start of the process to the first answer, several times.

@@ -255,7 +255,7 @@ impl<V: Variant> Participant<V> {
         let mut shared = Few::new();
         if self.rules.lock_reads {
             shared.reserve(prepare.reads.len());
-            // Most transactions write a few keys that they read: comparing them is less than a look-up.
+            // Most write few keys, and those that they read: comparing is less than a look-up.
             let few = &prepare.writes[..prepare.writes.len().min(COMPARED_MAX)];
             for (space, key, _) in &prepare.reads {
                 if few.iter().any(|(other, written, _)| other == space && written == key) {
