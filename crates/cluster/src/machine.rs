@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Role,
+    Role, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
@@ -19,8 +19,8 @@ use crate::outgoing::Outbox;
 /// What the machine did, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages sent to other nodes.
-    pub sent: u64,
+    /// What was said to others and asked of the system.
+    pub traffic: Traffic,
     /// Messages to nodes that were not connected: lost, as a broken link loses them.
     pub unsent: u64,
     /// Messages that do not fit into a frame.
@@ -161,7 +161,7 @@ impl<P: Protocol> Machine<P> {
         };
         let most = self.frame_bytes_max;
         if self.outbox.to(place).message(from.role, to.role, &message, most) {
-            self.counts.sent += 1;
+            self.counts.traffic.messages += 1;
         } else {
             self.counts.oversize += 1;
         }

@@ -115,6 +115,9 @@ pub enum MapError {
     /// Two servers of one name, or out of order.
     #[error("the servers are not told in the order of their names")]
     Order,
+    /// Nobody to ask.
+    #[error("a cluster without servers")]
+    NoServers,
 }
 
 impl Map {
@@ -211,6 +214,9 @@ impl Map {
     fn checked(self) -> Result<Map, MapError> {
         if !self.servers.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             return Err(MapError::Order);
+        }
+        if self.servers.is_empty() {
+            return Err(MapError::NoServers);
         }
         if self.group > 1 {
             let (members, group) = (self.catalog.repositories(), self.group);
@@ -354,6 +360,11 @@ mod tests {
         assert_eq!(Map::try_from(parts), Err(MapError::Order));
         assert!(dealt(2, 2, 3, 1).is_err());
         assert!(dealt(0, 2, 1, 1).is_err());
+        // Found by fuzzing: members of groups may live on servers that are not known yet, but
+        // without any server there is nobody to ask about them.
+        let mut parts = MapParts::from(&dealt(3, 2, 1, 3).unwrap());
+        parts.servers.clear();
+        assert_eq!(Map::try_from(parts), Err(MapError::NoServers));
     }
 
     #[test]

@@ -140,8 +140,9 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         for (repository, participant) in here.all_mut() {
-            participant.hear(newest, &mut cx.at(Role::Repository(repository)));
-            participant.raise_low(low);
+            let cx = &mut cx.at(Role::Repository(repository));
+            participant.hear(newest, cx);
+            participant.raise_low(low, cx);
         }
     }
 

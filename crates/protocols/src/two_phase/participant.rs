@@ -29,6 +29,8 @@ pub(super) const SWEEP_TIMER: u32 = 2;
 const ACKNOWLEDGE_AT: usize = 32;
 /// Garbage is collected after every so many commits in one step.
 const COLLECT_EVERY: u32 = 64;
+/// The watermark is logged once in so many commits at most.
+const LOW_EVERY: u32 = 1024;
 /// At most so many replaced versions are looked at in one go.
 pub(super) const COLLECT_BUDGET: usize = 1024;
 
@@ -59,6 +61,7 @@ pub struct Participant<V: Variant> {
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     steps_since_collect: u32,
+    steps_since_low: u32,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -114,8 +117,17 @@ impl<V: Variant> Participant<V> {
         self.time.hear(newest, cx);
     }
 
-    /// Snapshots below `low` are not read any more.
-    pub(super) fn raise_low(&mut self, low: &V::Snapshot) {
+    /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
+    /// replay need not keep all versions since the checkpoint; nobody waits for that.
+    pub(super) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+        if self.steps_since_low >= LOW_EVERY {
+            self.steps_since_low = 0;
+            cx.log_lazily(|| Record::Low { low: low.clone() });
+        }
+        self.drop_below(low);
+    }
+
+    fn drop_below(&mut self, low: &V::Snapshot) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
         self.collect();
@@ -132,6 +144,7 @@ impl<V: Variant> Participant<V> {
     #[inline]
     pub(super) fn count_step(&mut self) {
         self.steps_since_collect += 1;
+        self.steps_since_low = self.steps_since_low.saturating_add(1);
         if self.steps_since_collect >= COLLECT_EVERY {
             self.steps_since_collect = 0;
             self.collect();
@@ -337,6 +350,7 @@ impl<V: Variant> Participant<V> {
                 versions.install(handle, value, at);
             }
         }
+        self.count_step();
     }
 }
 
@@ -363,6 +377,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
             steps_since_collect: 0,
+            steps_since_low: 0,
             changes: 0,
         }
     }
@@ -385,7 +400,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }
-            Message::Watermark { low, .. } => self.raise_low(&low),
+            Message::Watermark { low, .. } => self.raise_low(&low, cx),
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
@@ -415,6 +430,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             },
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::Ceiling { at } => self.time.replay_ceiling(at),
+            Record::Low { low } => self.drop_below(&low),
         }
     }
 

@@ -15,6 +15,8 @@ use super::time::Time;
 use super::{Snapshot, Standing, Variant};
 
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
+/// A key read is compared with at most so many keys written.
+const COMPARED_MAX: usize = 4;
 
 /// A prepare that waits for locks, until its deadline.
 #[derive(Clone, Debug)]
@@ -253,7 +255,12 @@ impl<V: Variant> Participant<V> {
         let mut shared = Few::new();
         if self.rules.lock_reads {
             shared.reserve(prepare.reads.len());
+            // Most write few keys, and those that they read: comparing is less than a look-up.
+            let few = &prepare.writes[..prepare.writes.len().min(COMPARED_MAX)];
             for (space, key, _) in &prepare.reads {
+                if few.iter().any(|(other, written, _)| other == space && written == key) {
+                    continue; // Locked for our own write.
+                }
                 let versions = self.space(*space, cx);
                 let handle = versions.find_or_create(NO_HANDLE, key);
                 if versions.lock_mut(handle).try_shared() {
