@@ -6,6 +6,10 @@
 //! minimum; a database of one node needs no messages for it. Clients that coordinate their own
 //! transactions come and go: while they are heard of they count like the others, and each is
 //! answered alone. Each node's coordinator hands the minimum to the repositories there.
+//!
+//! With more than [`NODES_OFTEN`] coordinators each tells its bound so much more seldom that the
+//! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
+//! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role};
 
@@ -15,11 +19,27 @@ use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// After so many transactions the bound is told without waiting for the timer.
-const TELL_EVERY: u32 = 256;
+const TELL_EVERY: u64 = 256;
+/// So many coordinators tell their bounds as often as the settings say; more do it more seldom.
+const NODES_OFTEN: u64 = 16;
 /// While nothing happens, bounds are told this much more seldom at most.
 const IDLE_FACTOR_MAX: u64 = 32;
 
 impl<V: Variant> Coordinator<V> {
+    /// So much more seldom than the settings say bounds are told.
+    fn stretch(cx: &Context<'_, V>) -> u64 {
+        (cx.catalog.coordinators.len() as u64).div_ceil(NODES_OFTEN).max(1)
+    }
+
+    /// Between two times that a coordinator tells its bound, `idle` times longer than when it is
+    /// busy. More coordinators may lengthen it up to a quarter of the lease, after which whoever is
+    /// silent does not count.
+    fn gossip_every(idle: u64, cx: &Context<'_, V>) -> Nanos {
+        let usual = cx.settings.gossip_every.0.saturating_mul(idle);
+        let most = cx.settings.snapshot_lease.0 / 4;
+        Nanos(usual.saturating_mul(Self::stretch(cx)).min(most.max(usual)))
+    }
+
     /// What a transaction that begins now may read at, at least.
     pub(super) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
         self.greatest(here.all().map(|participant| participant.committed()))
@@ -55,7 +75,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         self.ended_since_told += 1;
-        if self.ended_since_told >= TELL_EVERY {
+        if u64::from(self.ended_since_told) >= TELL_EVERY * Self::stretch(cx) {
             self.tell_bound(here, cx);
         }
     }
@@ -100,7 +120,7 @@ impl<V: Variant> Coordinator<V> {
             let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(from), Message::Watermark { low, newest });
         }
-        if now - self.told_all < Nanos(cx.settings.gossip_every.0 / 4) {
+        if now - self.told_all < Nanos(Self::gossip_every(1, cx).0 / 2) {
             return;
         }
         self.told_all = now;
@@ -158,6 +178,6 @@ impl<V: Variant> Coordinator<V> {
         self.begun_since_gossip = false;
         self.idle_factor = if active { 1 } else { (self.idle_factor * 2).min(IDLE_FACTOR_MAX) };
         self.tell_bound(here, cx);
-        cx.set_timer(GOSSIP_TIMER, Nanos(cx.settings.gossip_every.0 * self.idle_factor));
+        cx.set_timer(GOSSIP_TIMER, Self::gossip_every(self.idle_factor, cx));
     }
 }

@@ -44,7 +44,7 @@ impl<V: Variant> Participant<V> {
             match self.check_read(entry, &mut standing, || sets.own(space, key).is_some(), cx) {
                 Ok(()) => {}
                 Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
-                Err(Hindrance::Blocked) => return None,
+                Err(Hindrance::Blocked(_)) => return None,
             }
         }
         for range in &sets.scans {
@@ -53,7 +53,7 @@ impl<V: Variant> Participant<V> {
             match self.check_scan(range, &mut standing, is_written, seen, cx) {
                 Ok(()) => {}
                 Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
-                Err(Hindrance::Blocked) => return None,
+                Err(Hindrance::Blocked(_)) => return None,
             }
         }
         for write in &mut sets.writes {

@@ -7,7 +7,7 @@ use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 use super::Variant;
 use super::message::{Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest};
 use super::participant::{Context, Participant};
-use super::time::Time;
+use super::time::{Snapshot, Time};
 
 /// A read that waits for a lock.
 #[derive(Clone, Debug)]
@@ -58,6 +58,9 @@ impl<V: Variant> Participant<V> {
         let lock = versions.lock(handle);
         let blocks = |owner| {
             let holder = self.table.get(owner);
+            if let Some(place) = holder.decided.as_ref().filter(|_| self.orders_waits()) {
+                return self.rules.reads_wait && V::Time::version_of(place) <= snapshot.at();
+            }
             self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)
         };
         match lock.exclusive_owner() {

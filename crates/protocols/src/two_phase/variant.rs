@@ -79,6 +79,12 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
+    /// Whether a vote waits in one direction of an order only, so that no circle of waits can form.
+    #[inline]
+    fn orders_waits(_rules: &Self::Rules) -> bool {
+        false
+    }
+
     /// Who is reading.
     #[inline]
     fn reader(_node: NodeId, _incarnation: u32, _txn: Txn) -> Self::Reader {
