@@ -218,6 +218,8 @@ impl<V: Variant> Participant<V> {
                 self.run_delayed(&prepared, at, cx);
             }
             self.note_applied(&prepared.prepare, &place);
+            let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
+            cx.effects.work.validated += V::stamps(touched);
             cx.effects.work.installed += prepared.writes.len() as u64;
             let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
             self.time.applied(&place, keys);

@@ -136,8 +136,9 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
         way: &mut Way,
-        cx: &Context<'_, V>,
+        cx: &mut Context<'_, V>,
     ) {
+        cx.effects.work.validated += V::stamps(prepare.writes.len());
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
             let found = versions.find(key);

@@ -81,6 +81,7 @@ impl<V: Variant> Participant<V> {
         let snapshot = self.time.serve(&reading, cx)?;
         let reader = reading.reader;
         cx.effects.work.reads += 1;
+        cx.effects.work.validated += V::stamps(1);
         self.space(space, cx);
         let committed = self.time.committed();
         V::note_read(&mut self.keeper, (space, key), &snapshot, &committed, reader);
@@ -111,6 +112,7 @@ impl<V: Variant> Participant<V> {
         let snapshot = self.time.serve(&reading, cx)?;
         let reader = reading.reader;
         cx.effects.work.reads += keys.len() as u64;
+        cx.effects.work.validated += V::stamps(keys.len());
         self.space(space, cx);
         let committed = self.time.committed();
         for key in keys {
