@@ -171,6 +171,7 @@ impl<P: Protocol> Loop<P> {
         if now >= self.housekeeping_due {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
             self.keep_house(now);
+            self.station.machine.borrow_mut().settle_all()?;
         }
         self.run_tasks();
         self.station.machine.borrow_mut().settle_log()?;

@@ -105,6 +105,7 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn begin(&mut self, cx: &mut Context<'_, P>) {
         let ledger = self.ledger.clone();
         self.settled = Settled::Soon;
+        self.written.begin();
         self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
         self.replay_decided(cx);
     }

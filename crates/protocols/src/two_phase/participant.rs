@@ -196,7 +196,10 @@ impl<V: Variant> Participant<V> {
         match decision {
             Decision::Commit(place) => {
                 self.time.decided(txn, &prepared.yes, &place, owner);
-                prepared.decided = Some(place);
+                prepared.decided = Some(place.clone());
+                if self.orders_waits() {
+                    self.free_what_it_read(owner, &place, cx);
+                }
             }
             Decision::Abort(_) => {
                 self.time.withdraw(txn, &prepared.yes, owner);
@@ -228,6 +231,8 @@ impl<V: Variant> Participant<V> {
                 self.run_delayed(&prepared, at, cx);
             }
             self.note_applied(&prepared.prepare, &place);
+            let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
+            cx.effects.work.validated += V::stamps(touched);
             cx.effects.work.installed += prepared.writes.len() as u64;
             let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
             self.time.applied(&place, keys);
@@ -250,6 +255,13 @@ impl<V: Variant> Participant<V> {
         for (space, key, _) in &prepare.delayed {
             V::note_written(&mut self.keeper, (*space, key), place);
         }
+        if !self.orders_waits() {
+            self.note_reads(prepare, place);
+        }
+    }
+
+    /// What the keeper must know of the reads of a transaction that lies at `place`.
+    pub(super) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.reads {
             V::note_read_by(&mut self.keeper, (*space, key), place);
         }
@@ -264,14 +276,18 @@ impl<V: Variant> Participant<V> {
             versions.lock_mut(write.handle).release_exclusive(owner);
             versions.remove_if_unused(write.handle);
         }
-        for &(space, handle) in &prepared.shared {
-            let versions = self.space(space, cx);
-            versions.lock_mut(handle).release_shared();
-            versions.remove_if_unused(handle);
-        }
+        self.release_shared(&prepared.shared, cx);
         self.release_delayed(owner, prepared, cx);
         if !self.ranges.is_empty() {
             self.ranges.release(owner);
+        }
+    }
+
+    pub(super) fn release_shared(&mut self, shared: &[(SpaceId, Handle)], cx: &Context<'_, V>) {
+        for &(space, handle) in shared {
+            let versions = self.space(space, cx);
+            versions.lock_mut(handle).release_shared();
+            versions.remove_if_unused(handle);
         }
     }
 
@@ -321,14 +337,16 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
+    /// else that is said tells of a vote, so nothing else waits for one.
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
-        cx.send(to, Message::Vote { txn, repository, vote, committed });
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed });
     }
 
     /// Votes no, for good.
     pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
-        cx.log(|| Record::Refused { txn, reason });
+        cx.log_lazily(|| Record::Refused { txn, reason });
         self.table.remember(txn, Vote::No(reason));
     }
 
