@@ -231,7 +231,10 @@ fn main() {
     for (name, count, group, durable) in SHAPES {
         let folder = tempfile::tempdir().expect("a place for logs");
         let servers = Servers::start(count, group, durable.then(|| folder.path()));
-        let connect = Connect { addresses: servers.addresses.clone(), ..Connect::default() };
+        let addresses = servers.addresses.clone();
+        // Where the machine halts this program for a while, nothing is lost but time.
+        let give_up_after = Duration::from_secs(300);
+        let connect = Connect { addresses, give_up_after, ..Connect::default() };
         let db = Db::connect_with(connect).expect("they are there");
         let accounts = load(&db);
         for clients in [1, 32, 256, 1024] {

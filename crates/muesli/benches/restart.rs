@@ -88,7 +88,10 @@ impl Process {
     }
 
     fn connect(&self) -> Db {
-        let connect = Connect { addresses: vec![self.address.clone()], ..Connect::default() };
+        let addresses = vec![self.address.clone()];
+        // Where the machine halts this program for a while, nothing is lost but time.
+        let give_up_after = Duration::from_secs(300);
+        let connect = Connect { addresses, give_up_after, ..Connect::default() };
         Db::connect_with(connect).expect("it is there")
     }
 
