@@ -56,8 +56,8 @@ pub fn run() -> anyhow::Result<bool> {
         troubled: false,
     })?;
     say(&format!(
-        "\nA cluster: {NODES} processes on this machine in groups of {NODES}: each key is on all of \
-         them, in logs that are synced;\n{CLIENTS} clients. A node that leads is going to be \
+        "\nA cluster: {NODES} processes on this machine in groups of {NODES}: each key is on all \
+         of them, in logs that are synced;\n{CLIENTS} clients. A node that leads is going to be \
          killed, and the others go on."
     ));
     let db = Db::connect_with(Connect {
