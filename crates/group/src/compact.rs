@@ -6,7 +6,7 @@
 //! checkpoint does, so whoever restores it knows at least so many entries as decided, and replays
 //! them before it does anything else.
 
-use muesli_core::{Cursor, Participant, Protocol, SmallBytes};
+use muesli_core::{Cursor, Participant, Protocol};
 
 use crate::ledger::Entry;
 
@@ -40,7 +40,7 @@ impl Compacting {
                 return;
             }
             if inner.checkpoint_piece(&mut self.cursor, PIECE_BYTES, &mut piece) {
-                self.pieces.push(Entry(SmallBytes::from(piece)));
+                self.pieces.push(Entry::from(piece));
             } else {
                 self.needs = Some(applied);
             }

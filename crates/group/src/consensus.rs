@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use muesli_core::SmallBytes;
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::BLEMessage;
 use omnipaxos::messages::sequence_paxos::PaxosMsg;
@@ -39,7 +40,7 @@ pub struct Outgoing {
     /// To which member, from 0.
     pub to: u16,
     /// What.
-    pub bytes: Vec<u8>,
+    pub bytes: SmallBytes,
     /// What it has to wait for.
     pub waits: Waits,
 }
@@ -135,6 +136,7 @@ impl Consensus {
                 Message::BLE(it) => (it.to, Waits::ForNothing),
             };
             let bytes = postcard::to_allocvec(&message).expect("messages have a form");
+            let bytes = SmallBytes::from(bytes);
             Outgoing { to: to as u16 - 1, bytes, waits }
         };
         messages.into_iter().map(each).collect()

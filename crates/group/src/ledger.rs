@@ -4,12 +4,13 @@
 //! it wrote as [`Change`]s; the replica logs them before it says anything, which comes to the same
 //! (see the crate's page). A start replays them.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use muesli_core::SmallBytes;
 use omnipaxos::ballot_leader_election::Ballot as LibraryBallot;
 use omnipaxos::storage::StorageResult;
 use omnipaxos::storage::{Entry as LibraryEntry, Snapshot, StopSign, Storage, StorageOp};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::join::Formed;
@@ -18,9 +19,16 @@ use crate::protocol::Ballot;
 /// The number that stands for the one configuration that a group has.
 pub(crate) const CONFIGURATION: u32 = 1;
 
-/// A record of the protocol inside, as bytes.
+/// A record of the protocol inside, as bytes. The library, what a member remembers and what it logs
+/// each have it, and share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry(pub SmallBytes);
+pub struct Entry(pub Arc<[u8]>);
+
+impl From<Vec<u8>> for Entry {
+    fn from(bytes: Vec<u8>) -> Entry {
+        Entry(bytes.into())
+    }
+}
 
 /// The state of the protocol inside after some entries: the pieces of a checkpoint and the entries
 /// to replay on top of it. Without pieces, all entries there were.
@@ -212,13 +220,27 @@ impl Snapshot<Entry> for Image {
 
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.as_slice().serialize(serializer)
+        serializer.serialize_bytes(&self.0)
     }
 }
 
 impl<'a> Deserialize<'a> for Entry {
     fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Entry, D::Error> {
-        Vec::<u8>::deserialize(deserializer).map(|bytes| Entry(SmallBytes::from(bytes)))
+        deserializer.deserialize_bytes(EntryVisitor)
+    }
+}
+
+struct EntryVisitor;
+
+impl Visitor<'_> for EntryVisitor {
+    type Value = Entry;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("bytes")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Entry, E> {
+        Ok(Entry(bytes.into()))
     }
 }
 

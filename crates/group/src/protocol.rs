@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use muesli_core::{Address, Catalog, Isolation, Nanos, NodeId, Protocol, Wire};
+use muesli_core::{Address, Catalog, Isolation, Nanos, NodeId, Protocol, SmallBytes, Wire};
 
 use crate::front::Front;
 use crate::ledger::{Change, Standing};
@@ -90,7 +90,7 @@ pub enum Message<M> {
         message: M,
     },
     /// Member to member: of the consensus.
-    Consensus(Vec<u8>),
+    Consensus(SmallBytes),
     /// Leader to member: do you still follow this ballot?
     Confirm {
         /// The leader's.

@@ -317,7 +317,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             }
             (Message::Consensus(bytes), Some(member)) => {
                 if let Some(consensus) = &mut self.consensus {
-                    consensus.receive(member, &bytes);
+                    consensus.receive(member, bytes.as_slice());
                 }
             }
             (Message::Confirm { ballot, round }, Some(_)) => {

@@ -1,6 +1,6 @@
 //! The bytes of what groups say and keep.
 
-use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::wire::{Reader, Wire, WireError, encode_bytes};
 use muesli_core::{Address, NodeId, SmallBytes, wire_struct};
 
 use crate::join::Formed;
@@ -39,11 +39,11 @@ impl Wire for Entry {
     const LEAST_BYTES: usize = SmallBytes::LEAST_BYTES;
 
     fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
+        encode_bytes(&self.0, out);
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Entry, WireError> {
-        SmallBytes::decode(input).map(Entry)
+        input.bytes().map(|bytes| Entry(bytes.into()))
     }
 }
 
@@ -110,7 +110,7 @@ impl<M: Wire> Wire for Message<M> {
                 hops.encode(out);
                 message.encode(out);
             }
-            Message::Consensus(bytes) => put(1, &SmallBytes::new(bytes), out),
+            Message::Consensus(bytes) => put(1, bytes, out),
             Message::Confirm { ballot, round } => {
                 put(2, ballot, out);
                 round.encode(out);
@@ -145,7 +145,7 @@ impl<M: Wire> Wire for Message<M> {
                 hops: Wire::decode(input)?,
                 message: Wire::decode(input)?,
             },
-            1 => Message::Consensus(SmallBytes::decode(input)?.as_slice().to_vec()),
+            1 => Message::Consensus(Wire::decode(input)?),
             2 => Message::Confirm { ballot: Wire::decode(input)?, round: Wire::decode(input)? },
             3 => Message::Confirmed { ballot: Wire::decode(input)?, round: Wire::decode(input)? },
             4 => Message::Leads {
@@ -182,7 +182,7 @@ mod tests {
             formed in prop::sample::select(&FORMED[..]),
             decided: u64, compacted: u64, entries in prop::collection::vec(any::<Vec<u8>>(), 0..5),
         ) {
-            let entries: Vec<_> = entries.iter().map(|it| Entry(SmallBytes::new(it))).collect();
+            let entries: Vec<_> = entries.iter().map(|it| Entry::from(it.clone())).collect();
             let image = Image { covers: 7, pieces: entries.clone(), then: Vec::new() };
             let (since, promise) = (9, Ballot { number: 3, member: 2 });
             let accepted = promise;

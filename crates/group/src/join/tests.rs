@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::ledger::Entry;
 use crate::protocol::Ballot;
-use muesli_core::SmallBytes;
 
 use Formed::{Begun, Met, No, Ready};
 
@@ -15,7 +14,7 @@ fn standing(promise: u32, accepted: u32, entries: usize) -> Standing {
         formed: Begun,
         promise: ballot(promise),
         accepted: ballot(accepted),
-        entries: vec![Entry(SmallBytes::new(b"x")); entries],
+        entries: vec![Entry::from(b"x".to_vec()); entries],
         ..Standing::default()
     }
 }
@@ -113,7 +112,7 @@ impl Group {
             return None;
         }
         let longest = all.iter().map(|member| self.0[*member].standing.entries.len()).max()?;
-        let entries = vec![Entry(SmallBytes::new(b"x")); longest + 1];
+        let entries = vec![Entry::from(b"x".to_vec()); longest + 1];
         for member in all {
             self.0[member].standing.entries.clone_from(&entries);
         }

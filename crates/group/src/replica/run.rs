@@ -1,7 +1,7 @@
 //! A member's participant: it works where the member leads, and replays where it follows.
 
 use muesli_core::wire::Wire;
-use muesli_core::{Effect, LogPosition, Participant, Protocol, SmallBytes};
+use muesli_core::{Effect, LogPosition, Participant, Protocol};
 
 use super::{INNER_TIMERS, LEFT_OUT, Replica};
 use crate::consensus::Decided;
@@ -33,7 +33,7 @@ impl<P: Protocol> Replica<P> {
                 Effect::Log { record, .. } => {
                     let mut bytes = Vec::new();
                     record.encode(&mut bytes);
-                    self.lazy.push(Entry(SmallBytes::from(bytes)));
+                    self.lazy.push(Entry::from(bytes));
                     self.applied += 1;
                 }
                 Effect::Send { envelope, after } => {
@@ -108,7 +108,7 @@ impl<P: Protocol> Replica<P> {
         if !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT) {
             return;
         }
-        let record = P::Record::decode_all(entry.0.as_slice()).expect("entries are records");
+        let record = P::Record::decode_all(&entry.0).expect("entries are records");
         let (role, inner) = (self.role(), &mut self.inner);
         // A replay says nothing; what it would have said was said by the leader.
         let _ = self.inside.run(role, cx, |cx| inner.replay(record, cx));
@@ -120,7 +120,7 @@ impl<P: Protocol> Replica<P> {
         self.start_over();
         let (role, inner) = (self.role(), &mut self.inner);
         for piece in &image.pieces {
-            let piece = piece.0.as_slice();
+            let piece = &piece.0;
             let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
             restored.expect("images have pieces of checkpoints");
         }
