@@ -4,7 +4,6 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use muesli_core::NodeId;
 
 use crate::admin::Admin;
 use crate::local::{LocalCluster, Plan};
@@ -128,7 +127,7 @@ fn add(dir: &std::path::Path, protocol: &str) -> anyhow::Result<String> {
     let others = cluster.addresses().to_vec();
     let admin = Admin::connect(others, protocol)?;
     let node = cluster.add()?;
-    admin.join(NodeId(node as u32), &cluster.addresses()[node])?;
+    admin.join(node as u32, &cluster.addresses()[node])?;
     cluster.start(node)?;
     cluster.wait_until_ready(node)?;
     Ok(format!("node {node} serves at {}, and holds no members yet", cluster.addresses()[node]))

@@ -37,8 +37,8 @@ const NEXT: &str = "\
 Next:
   muesli bench bank --repositories 4 --replicas 2 --seconds 5
   muesli sim bank --seeds 1..50 --faults all
-  muesli cluster up && muesli cluster status && muesli cluster down
-  muesli torture --minutes 2
+  muesli cluster up --group 3 && muesli cluster status && muesli cluster down
+  muesli torture --group 3 --minutes 2
   muesli --help";
 
 /// The command's options.

@@ -93,7 +93,8 @@ impl LocalCluster {
         let (node, like) = (self.nodes(), self.config(0));
         let text = fs::read_to_string(&like);
         let text = text.with_context(|| format!("cannot read {}", like.display()))?;
-        self.addresses.extend(free_addresses(1, 1)?);
+        let loops = text.lines().find_map(|line| line.strip_prefix("loops = ")?.parse().ok());
+        self.addresses.extend(free_addresses(1, loops.unwrap_or(1))?);
         fs::write(self.dir.join("addresses"), self.addresses.join("\n"))?;
         let own = ["node", "listen", "servers", "data_dir", "dial", "trouble_file", "join"];
         let key = |line: &&str| line.split('=').next().unwrap_or_default().trim().to_owned();

@@ -1,7 +1,8 @@
 //! A cluster of three processes that survives a kill, before the user's eyes.
 //!
-//! Each line is a moment: how many transactions committed, and which nodes live. One node is
-//! killed as by `kill -9` and started again; what was committed must be there in the end.
+//! Each key is kept by all three, which agree on it in groups. Each line is a moment: how many
+//! transactions committed, and which nodes live. A node that leads is killed as by `kill -9`, the
+//! others go on, and it is started again; what was committed must be there in the end.
 
 use std::io::{Write, stdout};
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use muesli::{Connect, Db};
+use muesli_cluster::control::Control;
+use muesli_cluster::visit::Visit;
+use muesli_core::Post;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
 use muesli_workloads::registry::find;
@@ -23,14 +27,16 @@ const CLIENTS: u32 = 16;
 const PROTOCOL: &str = "score";
 /// A line is printed so often.
 const MOMENT: Duration = Duration::from_millis(500);
+/// How often is looked for commits, to find the longest time without.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// A bar has room for so many characters.
 const BAR: u64 = 30;
 /// The moments in which something happens.
-const KILL_AT: u32 = 4;
-const START_AT: u32 = 8;
-const STOP_AT: u32 = 13;
-/// Who is killed.
-const VICTIM: usize = 1;
+const KILL_AT: u32 = 3;
+const START_AT: u32 = 7;
+const STOP_AT: u32 = 10;
+/// How long a node may take to say whom it leads.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Runs it; whether everything that was committed is there.
 ///
@@ -41,8 +47,8 @@ pub fn run() -> anyhow::Result<bool> {
         nodes: NODES,
         loops: 1,
         repositories: NODES,
-        replicas: 2,
-        group: 1,
+        replicas: 1,
+        group: NODES as u16,
         protocol: PROTOCOL.to_owned(),
         durable: true,
         extra: vec!["dead_after_ms = 1000".to_owned(), "alive_every_ms = 200".to_owned()],
@@ -50,8 +56,9 @@ pub fn run() -> anyhow::Result<bool> {
         troubled: false,
     })?;
     say(&format!(
-        "\nA cluster: {NODES} processes on this machine, each key on two of them, with logs that \
-         are synced;\n{CLIENTS} clients. Node {VICTIM} is going to be killed."
+        "\nA cluster: {NODES} processes on this machine in groups of {NODES}: each key is on all \
+         of them, in logs that are synced;\n{CLIENTS} clients. A node that leads is going to be \
+         killed, and the others go on."
     ));
     let db = Db::connect_with(Connect {
         addresses: cluster.cluster.addresses().to_vec(),
@@ -80,33 +87,91 @@ pub fn run() -> anyhow::Result<bool> {
 
 /// Prints the moments, and lets happen in them what is to happen.
 fn watch(cluster: &Temporary, tallies: &Tallies) -> anyhow::Result<()> {
-    let committed = || tallies.total().committed;
-    let (start, mut before, mut most) = (Instant::now(), committed(), 1);
+    let victim = leader(cluster);
+    let first = tallies.total().committed;
+    let mut watching = Watching {
+        tallies,
+        start: Instant::now(),
+        seen: (first, Instant::now()),
+        before: first,
+        most: 1,
+        pause: Duration::ZERO,
+    };
+    let (mut killed, mut started) = (0, 0);
     for moment in 1..=STOP_AT {
-        let until = MOMENT * moment;
-        std::thread::sleep(until.saturating_sub(start.elapsed()));
-        let now = committed();
-        let done = now - before;
-        before = now;
-        most = most.max(done);
-        let bar = "█".repeat((done * BAR / most) as usize);
+        let done = watching.wait_until(MOMENT * moment);
         let lives = |node| if cluster.cluster.process(node).is_some() { '●' } else { '✗' };
         let nodes: String = (0..NODES).flat_map(|node| [' ', lives(node)]).collect();
         let happens = match moment {
             KILL_AT => {
-                cluster.cluster.kill(VICTIM)?;
-                format!("  ← node {VICTIM} is killed")
+                (killed, watching.pause) = (watching.before, Duration::ZERO);
+                cluster.cluster.kill(victim)?;
+                format!("  ← node {victim} is killed")
             }
             START_AT => {
-                cluster.cluster.start(VICTIM)?;
-                format!("  ← node {VICTIM} starts again and replays its log")
+                started = watching.before;
+                cluster.cluster.start(victim)?;
+                format!("  ← node {victim} starts again and catches up")
             }
             _ => String::new(),
         };
-        let (seconds, done) = (until.as_secs_f64(), grouped(done));
+        let bar = "█".repeat((done * BAR / watching.most) as usize);
+        let (seconds, done) = ((MOMENT * moment).as_secs_f64(), grouped(done));
         say(&format!("{seconds:5.1} s {nodes}  {done:>7} committed {bar:30}{happens}"));
     }
+    let a_second = |commits: u64, moments: u32| {
+        grouped((commits as f64 / (MOMENT * moments).as_secs_f64()).round() as u64)
+    };
+    say(&format!(
+        "Committed a second: {} before the kill, {} while node {victim} was dead, {} after; never \
+         nothing for more than {:.2} s.",
+        a_second(killed - first, KILL_AT),
+        a_second(started - killed, START_AT - KILL_AT),
+        a_second(watching.before - started, STOP_AT - START_AT),
+        watching.pause.as_secs_f64(),
+    ));
     Ok(())
+}
+
+/// The node that leads most groups.
+fn leader(cluster: &Temporary) -> usize {
+    let leads = |node: &usize| {
+        let asked = Visit::begin(&cluster.cluster.addresses()[*node], ANSWERS_WITHIN)
+            .and_then(|mut visit| visit.ask(&Control::AskMembers));
+        let Ok(Control::Members { members, .. }) = asked else { return 0 };
+        members.iter().filter(|(_, post)| *post == Post::Leads).count()
+    };
+    (0..NODES).max_by_key(leads).unwrap_or(0)
+}
+
+/// What was seen so far.
+struct Watching<'a> {
+    tallies: &'a Tallies,
+    start: Instant,
+    /// How many commits there were when there was a new one last, and when that was.
+    seen: (u64, Instant),
+    /// Commits at the last moment, and the most in one.
+    before: u64,
+    most: u64,
+    /// The longest time without a commit.
+    pause: Duration,
+}
+
+impl Watching<'_> {
+    /// Waits for the next moment; how many committed meanwhile.
+    fn wait_until(&mut self, moment: Duration) -> u64 {
+        while self.start.elapsed() < moment {
+            std::thread::sleep(LOOK_EVERY);
+            let now = self.tallies.total().committed;
+            self.pause = self.pause.max(self.seen.1.elapsed());
+            if now > self.seen.0 {
+                self.seen = (now, Instant::now());
+            }
+        }
+        let done = self.seen.0 - self.before;
+        (self.before, self.most) = (self.seen.0, self.most.max(done));
+        done
+    }
 }
 
 /// Whether the data and the history are as they must be; says so.

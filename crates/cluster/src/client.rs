@@ -139,9 +139,10 @@ impl Client {
         let client = choose(&options.protocol.clone(), Start(options, group))
             .map_err(|error| ConnectError::Protocol(error.to_string()))??;
         let standing = client.door.wait_until(within, |standing| {
-            let all = standing.map.as_ref().is_some_and(|map| {
-                map.servers.iter().all(|(server, _)| standing.up.contains(server))
-            });
+            let all = standing
+                .map
+                .as_ref()
+                .is_some_and(|map| map.there().all(|(server, _)| standing.up.contains(server)));
             all || standing.failed.is_some()
         });
         if let Some(why) = &standing.failed {

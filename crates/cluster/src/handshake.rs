@@ -197,6 +197,9 @@ impl<P: Protocol> Loop<P> {
             return Err((Reason::Cluster, text));
         }
         let is_server = map.is_some_and(|map| map.address_of(hello.node).is_some());
+        if hello.station == Station::Server && map.is_some_and(|map| map.has_left(hello.node)) {
+            return Err((Reason::Left, left(hello.node)));
+        }
         if hello.station == Station::Visitor {
             return Ok(());
         }
@@ -316,7 +319,7 @@ impl<P: Protocol> Loop<P> {
 
     fn on_refusal(&mut self, place: usize, refusal: Refusal, now: Nanos) {
         match refusal.reason {
-            Reason::Cluster | Reason::Protocol | Reason::Lost => {
+            Reason::Cluster | Reason::Protocol | Reason::Lost | Reason::Left => {
                 self.give_up(refusal.text.clone());
             }
             Reason::Misunderstood
@@ -423,6 +426,16 @@ fn lost(node: NodeId) -> String {
     format!(
         "node {} has lost its data: it was started anew without what it held in memory; \
          start the whole cluster anew, or use a durable log",
+        node.0
+    )
+}
+
+/// What a server is told that was taken off the list.
+pub(crate) fn left(node: NodeId) -> String {
+    format!(
+        "node {} was taken off its cluster's list for good (`muesli admin leave`), and its number \
+         is not used again; to come back, a server needs an empty folder and a new number from \
+         `muesli admin join`",
         node.0
     )
 }

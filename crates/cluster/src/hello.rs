@@ -89,6 +89,8 @@ pub enum Reason {
     NotReady,
     /// The node is stopping.
     Stopping,
+    /// The server was taken off the cluster's list.
+    Left,
 }
 
 /// The last frame of a connection.
@@ -145,7 +147,7 @@ impl Wire for Station {
     }
 }
 
-const REASONS: [Reason; 8] = [
+const REASONS: [Reason; 9] = [
     Reason::Misunderstood,
     Reason::Cluster,
     Reason::Protocol,
@@ -154,6 +156,7 @@ const REASONS: [Reason; 8] = [
     Reason::Full,
     Reason::NotReady,
     Reason::Stopping,
+    Reason::Left,
 ];
 
 impl Wire for Reason {

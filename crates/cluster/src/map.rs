@@ -2,8 +2,8 @@
 //!
 //! Where repositories live on groups of servers, the catalog names the members of the groups
 //! (`muesli_group::layout`), and has a space of its own for the row that says where members live.
-//! Servers, spaces and placement are decided in different places and only ever grow, so of two
-//! maps the [newest](Map::newest) of each is taken.
+//! Servers, those that have left, spaces and placement are decided in different places and only
+//! ever grow, so of two maps the [newest](Map::newest) of each is taken.
 //!
 //! Over the wire it goes as plain [`MapParts`]; [`Map::try_from`] looks whether they make sense
 //! before anybody relies on them.
@@ -23,6 +23,10 @@ pub struct MapParts {
     pub servers: Vec<(NodeId, String)>,
     /// How many servers keep each repository; the catalog's repositories are members then.
     pub group: u16,
+    /// How many servers, one after the other, are loops of one process, and end together.
+    pub loops: u16,
+    /// Those of the servers that have left for good, in the order of their names.
+    pub left: Vec<NodeId>,
     /// The epoch of the spaces.
     pub epoch: u64,
     /// The epoch of the placement.
@@ -50,6 +54,8 @@ wire_struct!(SpaceParts { name: String, ordered: bool, splits: Option<Vec<SmallB
 wire_struct!(MapParts {
     servers: Vec<(NodeId, String)>,
     group: u16,
+    loops: u16,
+    left: Vec<NodeId>,
     epoch: u64,
     placement: u64,
     homes: Vec<(NodeId, u64)>,
@@ -60,11 +66,14 @@ wire_struct!(MapParts {
 /// A map that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// The servers, and where they listen; in the order of their names.
+    /// The servers, and where they listen; in the order of their names. Those that have left are
+    /// kept, so that their names are not used again.
     pub servers: Arc<[(NodeId, String)]>,
     /// How many servers keep each repository.
     pub group: u16,
-    /// Spaces and placement.
+    /// How many servers, one after the other, are loops of one process.
+    pub loops: u16,
+    /// Spaces and placement, and who has left.
     pub catalog: Arc<Catalog>,
 }
 
@@ -118,6 +127,9 @@ pub enum MapError {
     /// Nobody to ask.
     #[error("a cluster without servers")]
     NoServers,
+    /// A server has left that there never was.
+    #[error("node {0} has left, which was no server of the cluster")]
+    Left(u32),
 }
 
 impl Map {
@@ -134,7 +146,9 @@ impl Map {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
             false => catalog,
         };
-        Map { servers: servers.into(), group, catalog: Arc::new(catalog) }.checked()
+        let (servers, loops) =
+            (servers.into(), u16::try_from(deal.loops.max(1)).unwrap_or(u16::MAX));
+        Map { servers, group, loops, catalog: Arc::new(catalog) }.checked()
     }
 
     /// This map as a server has it that comes into a cluster that runs already: it knows whom to
@@ -149,7 +163,7 @@ impl Map {
 
     /// The same servers with another catalog.
     pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Map {
-        Map { servers: self.servers.clone(), group: self.group, catalog }
+        Map { catalog, ..self.clone() }
     }
 
     /// The same with one more space.
@@ -174,12 +188,22 @@ impl Map {
             return None;
         }
         let catalog = catalog.map_or_else(|| self.catalog.clone(), Arc::new);
-        Some(Map { servers: servers.clone(), group: self.group, catalog })
+        Some(Map { servers: servers.clone(), catalog, ..self.clone() })
     }
 
     /// What a cluster keeps for ever.
-    fn shape(&self) -> (usize, u16, u16) {
-        (self.catalog.repositories(), self.catalog.replicas, self.group)
+    fn shape(&self) -> (usize, u16, u16, u16) {
+        (self.catalog.repositories(), self.catalog.replicas, self.group, self.loops)
+    }
+
+    /// The servers that have not left.
+    pub fn there(&self) -> impl Iterator<Item = &(NodeId, String)> {
+        self.servers.iter().filter(|(node, _)| !self.has_left(*node))
+    }
+
+    /// Whether a server has left for good.
+    pub fn has_left(&self, node: NodeId) -> bool {
+        self.catalog.left.contains(&node)
     }
 
     /// This map with the addresses of `now`; `None` where it is of other servers or repositories.
@@ -193,17 +217,16 @@ impl Map {
         };
         let joined = &self.servers[after.len().min(before.len())..];
         let servers = now.servers.iter().chain(joined).cloned().collect();
-        let (group, catalog) = (self.group, self.catalog.clone());
-        (same && self.shape() == now.shape()).then_some(Map { servers, group, catalog })
+        (same && self.shape() == now.shape()).then_some(Map { servers, ..self.clone() })
     }
 
-    /// Where `node` listens.
+    /// Where `node` listens, if it is a server that has not left.
     pub fn address_of(&self, node: NodeId) -> Option<&str> {
-        self.servers.iter().find(|(server, _)| *server == node).map(|(_, address)| &**address)
+        self.there().find(|(server, _)| *server == node).map(|(_, address)| &**address)
     }
 
     /// Who decides on spaces: the home of the first repository, or where that may move, the first
-    /// server.
+    /// server, which never leaves.
     pub fn keeper(&self) -> NodeId {
         match self.servers.first() {
             Some((first, _)) if self.group > 1 => *first,
@@ -217,6 +240,10 @@ impl Map {
         }
         if self.servers.is_empty() {
             return Err(MapError::NoServers);
+        }
+        let is_server = |node: NodeId| self.servers.iter().any(|(server, _)| *server == node);
+        if let Some(stranger) = self.catalog.left.iter().find(|&&node| !is_server(node)) {
+            return Err(MapError::Left(stranger.0));
         }
         if self.group > 1 {
             let (members, group) = (self.catalog.repositories(), self.group);
@@ -280,6 +307,8 @@ impl From<&Map> for MapParts {
         MapParts {
             servers: map.servers.to_vec(),
             group: map.group,
+            loops: map.loops,
+            left: catalog.left.to_vec(),
             epoch: catalog.epoch,
             placement: catalog.placement,
             homes: catalog.stays(),
@@ -302,8 +331,9 @@ impl TryFrom<MapParts> for Map {
         }
         (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
         catalog.since = since.into();
-        let (servers, group) = (parts.servers.into(), parts.group);
-        Map { servers, group, catalog: Arc::new(catalog) }.checked()
+        let catalog = Arc::new(catalog.without(&parts.left));
+        let MapParts { group, loops, .. } = parts;
+        Map { servers: parts.servers.into(), group, loops, catalog }.checked()
     }
 }
 
@@ -336,6 +366,7 @@ mod tests {
             let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
             let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
             let moved = map.catalog.moved(RepositoryId(0), NodeId(0));
+            let moved = if group > 1 { moved.without(&[NodeId(count - 1)]) } else { moved };
             let map = map.with_catalog(Arc::new(moved));
             let mut bytes = Vec::new();
             MapParts::from(&map).encode(&mut bytes);
@@ -403,6 +434,10 @@ mod tests {
         assert_eq!(both.newest(&moved), None);
         assert_eq!(first.unplaced().newest(&both), Some(both.clone()));
         assert_eq!(first.newest(&dealt(4, 2, 1, 1).unwrap()), None);
+        let left = first.with_catalog(Arc::new(first.catalog.without(&[NodeId(2)])));
+        let fewer = both.newest(&left).unwrap();
+        assert_eq!((fewer.there().count(), fewer.address_of(NodeId(2))), (3, None));
+        assert_eq!(fewer.catalog.homes, both.catalog.homes);
         assert_eq!(both.moved_to(&first), Some(both.clone()));
         assert_eq!(both.moved_to(&dealt(3, 2, 1, 3).unwrap()), Some(both));
     }

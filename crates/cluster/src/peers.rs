@@ -174,14 +174,15 @@ impl Peers {
     /// groups needs a majority, as groups do; others need everybody.
     pub fn awaited(&self) -> Vec<NodeId> {
         let unmet = self.unmet();
-        let (servers, group) = self.map.as_ref().map_or((0, 1), |it| (it.servers.len(), it.group));
+        let (servers, group) =
+            self.map.as_ref().map_or((0, 1), |it| (it.there().count(), it.group));
         let enough = group > 1 && !self.fresh && unmet.len() * 2 < servers;
         if enough { Vec::new() } else { unmet }
     }
 
     /// The servers of the map that were never met, this one left out.
     pub fn unmet(&self) -> Vec<NodeId> {
-        let servers = self.map.iter().flat_map(|map| map.servers.iter());
+        let servers = self.map.iter().flat_map(Map::there);
         let others = servers.map(|(node, _)| *node).filter(|node| *node != self.me.node);
         others.filter(|node| !self.met.contains(node)).collect()
     }

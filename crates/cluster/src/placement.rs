@@ -4,7 +4,7 @@
 //! next life begins with its map, so the map is on the disk before anything leaves that the node
 //! said under a newer placement: every way out passes [`Loop::keep_placement`] first.
 
-use muesli_core::Protocol;
+use muesli_core::{Post, Protocol};
 
 use crate::control::Control;
 use crate::map::Map;
@@ -32,12 +32,32 @@ impl<P: Protocol> Loop<P> {
             return false;
         }
         let map = map.clone();
+        self.peers.targets.left(&map);
         if !self.peers.targets.is_searching() && self.peers.is_client() {
             self.peers.targets.joined(&map);
         }
         self.peers.map = Some(map.clone());
         self.door.change(|standing| standing.map = Some(map));
         true
+    }
+
+    /// Tells, once each, of members that wait because too many of their group forgot.
+    pub(crate) fn tell_losses(&mut self) {
+        if !self.peers.forgives() {
+            return;
+        }
+        let posts = self.station.machine.borrow().node.posts();
+        let lost = |(member, post): &(_, Post)| (*post == Post::Lost).then_some(*member);
+        let lost: Vec<_> = posts.iter().filter_map(lost).collect();
+        for member in lost.iter().filter(|member| !self.told_lost.contains(member)) {
+            (self.notice)(&format!(
+                "member {} takes no part: a majority of its group has lost its folders, and with \
+                 them what only those knew. Bring one of these back as it was, or accept the loss: \
+                 start the servers that lost theirs with `accept_loss = true`",
+                member.0
+            ));
+        }
+        self.told_lost = lost;
     }
 
     /// The repositories here, and which part they take.

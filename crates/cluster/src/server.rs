@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::door::Door;
 use crate::durable::{Folder, FolderError, LogFiles};
+use crate::handshake::left;
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::machine::Machine;
@@ -52,6 +53,9 @@ pub struct ServerOptions {
     pub loops: usize,
     /// Whether it comes into a cluster of groups that runs already: it holds no members at first.
     pub joins: bool,
+    /// Whether members that lost their memory go on with what the others know where a majority of
+    /// their group has lost it: what only those knew is lost then.
+    pub accepts_loss: bool,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
     /// Size limits and times of the protocol; its seed and whether it logs are set at the start.
@@ -66,7 +70,7 @@ pub struct ServerOptions {
     pub log_backlog_bytes: usize,
     /// A file that says how the log's disk is to misbehave, for tests; see [`crate::trouble`].
     pub trouble: Option<PathBuf>,
-    /// Where what happens at the start is told, a line each.
+    /// Where what those who look after it should know is told, a line each.
     pub notice: fn(&str),
     /// Limits and times of connections.
     pub network: Network,
@@ -97,6 +101,7 @@ impl Default for ServerOptions {
             group_tick: Duration::from_millis(20),
             loops: 1,
             joins: false,
+            accepts_loss: false,
             protocol: "score".to_owned(),
             settings: Settings::default(),
             durability: Durability::Memory,
@@ -145,6 +150,9 @@ pub enum StartError {
          groups; they cannot be changed here"
     )]
     OtherMap,
+    /// It was taken off the cluster's list.
+    #[error("{0}")]
+    Left(String),
     /// Several loops need ports that can be counted up.
     #[error("{0}: with several loops, an address must end in a port above 0, counted up by loop")]
     Ports(String),
@@ -195,7 +203,8 @@ impl Server {
                     return open::<P>(self.0, rules);
                 }
                 let tick = Nanos(self.0.group_tick.as_nanos() as u64);
-                let rules = Rules { inner: rules, size: self.0.group, tick, ..Rules::default() };
+                let (size, accepts_loss) = (self.0.group, self.0.accepts_loss);
+                let rules = Rules { inner: rules, size, tick, accepts_loss, ..Rules::default() };
                 open::<Grouped<P>>(self.0, rules)
             }
         }
@@ -263,7 +272,9 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         let station = Station::new(0, machine, Clock::new());
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         (peers.folder, peers.fresh) = (folder, fresh);
-        Loop::new(station, peers, poll, for_loop, options.network).run().map(drop)
+        let mut serving = Loop::new(station, peers, poll, for_loop, options.network);
+        serving.notice = options.notice;
+        serving.run().map(drop)
     };
     Ok(Server { address, door, serve: Box::new(serve) })
 }
@@ -305,6 +316,9 @@ fn prepare<P: Protocol>(
         Some(kept) => kept.moved_to(&map).ok_or(StartError::OtherMap)?,
         None => map,
     };
+    if map.has_left(options.node) {
+        return Err(StartError::Left(left(options.node)));
+    }
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts);
     let wake = move || door.signal.raise();

@@ -119,7 +119,17 @@ impl<P: Protocol> Loop<P> {
             for place in places {
                 self.tell_map(place);
             }
+            if self.has_left() {
+                self.door.stop();
+            }
         }
+    }
+
+    /// Whether this server was taken off the list.
+    pub(crate) fn has_left(&self) -> bool {
+        let me = &self.peers.me;
+        let map = self.peers.map.as_ref().filter(|_| me.station == Station::Server);
+        map.is_some_and(|map| map.has_left(me.node))
     }
 
     /// Tells whoever is at `place` the map, if it goes by it.

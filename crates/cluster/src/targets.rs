@@ -19,6 +19,8 @@ pub(crate) struct Target {
     pub node: Option<NodeId>,
     /// Whether a connection is open or on its way.
     pub busy: bool,
+    /// It has left the cluster.
+    gone: bool,
     /// When to dial next.
     due: Nanos,
     pause: Duration,
@@ -42,7 +44,7 @@ impl Targets {
 
     /// The servers of `map` that `me` has to dial, some of them at other addresses.
     pub fn below(map: &Map, me: NodeId, others: &[(NodeId, String)]) -> Targets {
-        let below = map.servers.iter().filter(|(node, _)| *node < me);
+        let below = map.there().filter(|(node, _)| *node < me);
         let address = |node: NodeId, at: &String| {
             let other = others.iter().find(|(it, _)| *it == node);
             other.map_or(at, |(_, other)| other).clone()
@@ -55,18 +57,24 @@ impl Targets {
     /// Answers its number in the new list.
     pub fn found(&mut self, map: &Map, who: NodeId) -> usize {
         self.list = map
-            .servers
-            .iter()
+            .there()
             .map(|(node, at)| Target { busy: *node == who, ..Target::new(at.clone(), Some(*node)) })
             .collect();
         self.searching = false;
         self.list.iter().position(|target| target.node == Some(who)).unwrap_or(0)
     }
 
+    /// Servers of a newer map that have left are not dialled again.
+    pub fn left(&mut self, map: &Map) {
+        for target in &mut self.list {
+            target.gone |= target.node.is_some_and(|node| map.has_left(node));
+        }
+    }
+
     /// Servers of a newer map that have joined: a client dials them too.
     pub fn joined(&mut self, map: &Map) {
         let is_known = |node: NodeId| self.list.iter().any(|target| target.node == Some(node));
-        let new = map.servers.iter().filter(|(node, _)| !is_known(*node));
+        let new = map.there().filter(|(node, _)| !is_known(*node));
         let new: Vec<_> = new.map(|(node, at)| Target::new(at.clone(), Some(*node))).collect();
         self.list.extend(new);
     }
@@ -90,7 +98,7 @@ impl Targets {
             let due = self.list[number].due <= now;
             return due.then(|| self.take(number));
         }
-        let due = |target: &Target| !target.busy && target.due <= now;
+        let due = |target: &Target| !target.busy && !target.gone && target.due <= now;
         let number = self.list.iter().position(due)?;
         Some(self.take(number))
     }
@@ -122,7 +130,7 @@ impl Targets {
 
 impl Target {
     fn new(address: String, node: Option<NodeId>) -> Target {
-        Target { address, node, busy: false, due: Nanos(0), pause: Duration::ZERO }
+        Target { address, node, busy: false, gone: false, due: Nanos(0), pause: Duration::ZERO }
     }
 
     /// Where to connect to.
@@ -170,6 +178,19 @@ mod tests {
         let targets = Targets::below(&map, NodeId(2), &others);
         let addresses: Vec<_> = targets.list.iter().map(|target| &target.address[..]).collect();
         assert_eq!(addresses, ["s0", "proxy"]);
+    }
+
+    #[test]
+    fn whoever_has_left_is_not_dialled() {
+        let servers = (0..4).map(|node| (NodeId(node), format!("s{node}"))).collect();
+        let deal = Deal { repositories: 1, group: 3, ..Deal::default() };
+        let map = Map::deal(servers, deal).unwrap();
+        let fewer = map.with_catalog(std::sync::Arc::new(map.catalog.without(&[NodeId(1)])));
+        let mut targets = Targets::below(&map, NodeId(3), &[]);
+        targets.left(&fewer);
+        let due: Vec<_> = std::iter::from_fn(|| targets.next_due(Nanos(0))).collect();
+        assert_eq!(due, [0, 2]);
+        assert_eq!(Targets::below(&fewer, NodeId(3), &[]).list.len(), 2);
     }
 
     #[test]

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
 use muesli_core::client::{self, Engine};
-use muesli_core::{Nanos, Protocol, Recorder};
+use muesli_core::{Nanos, Protocol, Recorder, RepositoryId};
 
 use crate::connection::{Arrived, Connection, Stage};
 use crate::door::{Command, Door};
 use crate::frame;
+use crate::handshake::left;
 use crate::hello::Reason;
 use crate::log::LogFailure;
 use crate::network::Network;
@@ -85,6 +86,10 @@ pub(crate) struct Loop<P: Protocol> {
     pub accept_again: bool,
     stopping: Stopping,
     pub failed: Option<Failed>,
+    /// Where what those who look after this process should know is told.
+    pub notice: fn(&str),
+    /// The members of which was told that they are lost.
+    pub told_lost: Vec<RepositoryId>,
 }
 
 fn nanos(duration: Duration) -> Nanos {
@@ -112,6 +117,8 @@ impl<P: Protocol> Loop<P> {
             accept_again: false,
             stopping: Stopping::No,
             failed: None,
+            notice: |_| {},
+            told_lost: Vec::new(),
         }
     }
 
@@ -138,6 +145,9 @@ impl<P: Protocol> Loop<P> {
         drop(entered);
         ended?;
         self.station.machine.borrow_mut().close_log()?;
+        if self.has_left() {
+            return Err(Failed::Refused(left(self.peers.me.node)));
+        }
         Ok(self.take_recorder())
     }
 
@@ -172,6 +182,7 @@ impl<P: Protocol> Loop<P> {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
             self.keep_house(now);
             self.station.machine.borrow_mut().settle_all()?;
+            self.tell_losses();
         }
         self.run_tasks();
         self.station.machine.borrow_mut().settle_log()?;

@@ -105,6 +105,8 @@ pub struct Catalog {
     pub since: Arc<[u64]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
+    /// Nodes that were coordinators and have left for good; only ever more.
+    pub left: Arc<[NodeId]>,
     /// Whether others than those, whose names are not known beforehand, run transactions too.
     pub visiting_coordinators: bool,
     /// How many repositories hold each key.
@@ -135,6 +137,7 @@ impl Catalog {
             homes: homes.into(),
             since: vec![0; repositories].into(),
             coordinators: coordinators.into(),
+            left: [].into(),
             visiting_coordinators: false,
             replicas: replicas as u16,
             spaces: Vec::new(),
@@ -177,10 +180,26 @@ impl Catalog {
             newest.since = Arc::clone(&other.since);
             newest.replicas = other.replicas;
         }
-        if other.coordinators.len() > self.coordinators.len() {
+        if other.coordinators_ever() > self.coordinators_ever() {
             newest.coordinators = Arc::clone(&other.coordinators);
         }
+        let newest = newest.without(&self.left).without(&other.left);
         (newest != *self).then_some(newest)
+    }
+
+    /// How many nodes were ever coordinators, which tells the newer of two lists of them.
+    pub fn coordinators_ever(&self) -> usize {
+        self.coordinators.len() + self.left.len()
+    }
+
+    /// This catalog where these nodes have left for good.
+    pub fn without(&self, gone: &[NodeId]) -> Catalog {
+        let mut left: Vec<NodeId> = self.left.iter().chain(gone).copied().collect();
+        left.sort_unstable();
+        left.dedup();
+        let stays = |node: &&NodeId| !left.contains(node);
+        let coordinators = self.coordinators.iter().filter(stays).copied().collect();
+        Catalog { coordinators, left: left.into(), ..self.clone() }
     }
 
     /// This catalog of a database whose clients coordinate their own transactions, come and go.
@@ -344,6 +363,18 @@ mod tests {
         assert_eq!(moved.newest(&wider), Some(both.clone()));
         assert_eq!(wider.newest(&moved), Some(both.clone()));
         assert_eq!(both.newest(&moved).or(both.newest(&wider)).or(both.newest(&first)), None);
+    }
+
+    #[test]
+    fn who_has_left_stays_away_whoever_is_heard_of_last() {
+        let nodes: Vec<_> = (0..4).map(NodeId).collect();
+        let first = Catalog::new(&nodes[..3], 1, &nodes[..3]).unwrap();
+        let grown = Catalog { coordinators: nodes[..].into(), ..first.clone() };
+        let left = first.without(&[NodeId(1)]);
+        let both = first.newest(&grown).unwrap().newest(&left).unwrap();
+        assert_eq!(*both.coordinators, [NodeId(0), NodeId(2), NodeId(3)]);
+        assert_eq!(left.newest(&grown), Some(both.clone()));
+        assert_eq!(both.newest(&grown).or(both.newest(&left)).or(both.newest(&first)), None);
     }
 
     #[test]

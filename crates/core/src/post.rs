@@ -16,9 +16,13 @@ pub enum Post {
     Joins,
     /// It lives on another node now.
     Away,
+    /// It has no memory, and so many others have none that what they decided may be lost: it waits
+    /// until somebody brings a memory back, or accepts the loss.
+    Lost,
 }
 
-const POSTS: [Post; 5] = [Post::Alone, Post::Leads, Post::Follows, Post::Joins, Post::Away];
+const POSTS: [Post; 6] =
+    [Post::Alone, Post::Leads, Post::Follows, Post::Joins, Post::Away, Post::Lost];
 
 impl Post {
     /// Whether it votes, and will remember how it did.

@@ -18,8 +18,9 @@ pub(crate) type Said<P> = Vec<Effect<<P as Protocol>::Message, <P as Protocol>::
 #[derive(Clone, Debug)]
 pub(crate) struct Inside<P> {
     size: u16,
-    /// The inner catalog with the epochs of the outer one that it is made from.
-    catalog: Option<([u64; 2], Arc<Catalog>)>,
+    /// The inner catalog with the epochs of the outer one that it is made from, and how many
+    /// coordinators that has and ever had.
+    catalog: Option<([u64; 4], Arc<Catalog>)>,
     /// Who leads each group, as far as was heard.
     leaders: BTreeMap<u16, (Ballot, u16)>,
     /// Log positions as the role sees them: numbers of entries.
@@ -42,7 +43,8 @@ impl<P: Protocol> Inside<P> {
 
     /// The catalog that the protocol inside sees.
     pub(crate) fn catalog(&mut self, outer: &Catalog) -> Arc<Catalog> {
-        let epochs = [outer.epoch, outer.placement];
+        let coordinators = [outer.coordinators.len() as u64, outer.coordinators_ever() as u64];
+        let epochs = [outer.epoch, outer.placement, coordinators[0], coordinators[1]];
         match &self.catalog {
             Some((known, inner)) if *known == epochs => Arc::clone(inner),
             _ => {

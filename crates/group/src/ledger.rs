@@ -12,6 +12,7 @@ use omnipaxos::storage::StorageResult;
 use omnipaxos::storage::{Entry as LibraryEntry, Snapshot, StopSign, Storage, StorageOp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::join::Formed;
 use crate::protocol::Ballot;
 
 /// The number that stands for the one configuration that a group has.
@@ -36,6 +37,8 @@ pub struct Image {
 /// All that a member knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// How far the group had come when it formed, as far as the member knows.
+    pub formed: Formed,
     /// In which epoch the member came to the node whose memory this is.
     pub since: u64,
     /// It follows nobody with a smaller ballot.

@@ -22,7 +22,8 @@
 //! majority holds it, and every later leader has it.
 //!
 //! A replica without memory, because its disk was lost or it is new, votes for nothing until all
-//! other members have told it theirs ([`join`]). So it never takes back a vote.
+//! other members have told it theirs ([`join`]). So it never takes back a vote. Where so many have
+//! lost their memory that the others may not know everything, they say so and wait.
 //!
 //! # Why no deposed leader answers
 //! What it answers from was complete when it took over, and stays so as long as nobody else leads.

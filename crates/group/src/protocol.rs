@@ -17,7 +17,7 @@ use crate::replica::Replica;
 #[derive(Clone, Copy, Debug)]
 pub struct Grouped<P>(PhantomData<P>);
 
-/// Switches of groups. But for `inner` and `size`, they break a rule each, to see it noticed.
+/// Switches of groups. Those that are true or false break a rule each, to see it noticed.
 #[derive(Clone, Debug)]
 pub struct Rules<R> {
     /// The switches of the protocol inside.
@@ -40,6 +40,9 @@ pub struct Rules<R> {
     pub replays_all: bool,
     /// A member without memory asks the others before it votes.
     pub asks_before_voting: bool,
+    /// Where a majority of a group has lost its memory, members go on with what the others know,
+    /// though that may be too little. For whoever runs servers, who accepts the loss.
+    pub accepts_loss: bool,
     /// Members that moved away stop, and nobody listens to them there any more.
     pub keeps_to_placement: bool,
     /// After so many decided entries a member takes a checkpoint and drops them.
@@ -59,6 +62,7 @@ impl<R: Default> Default for Rules<R> {
             replays_all: true,
             keeps_to_placement: true,
             asks_before_voting: true,
+            accepts_loss: false,
             compact_every: 10_000,
         }
     }

@@ -158,6 +158,7 @@ impl<P: Protocol> Replica<P> {
         }
         self.ask_round(cx);
         self.write_down(cx);
+        self.tell_news(cx);
         self.speak_of_consensus(cx);
         self.release(cx);
     }
@@ -329,8 +330,6 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                     leading.confirm(member, ballot, round);
                 }
             }
-            // One that has lost its memory in a group that is not new has nothing to say.
-            (Message::Ask, Some(_)) if self.consensus.is_none() && self.since(cx) > 0 => {}
             (Message::Ask, Some(_)) => {
                 let standing = self.ledger.look(Standing::clone);
                 cx.send(from, Message::Standing(Box::new(standing)));
@@ -402,6 +401,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn post(&self) -> Post {
         match self.leading {
             _ if self.away => Post::Away,
+            _ if self.joining.is_lost() => Post::Lost,
             _ if !self.takes_part() => Post::Joins,
             Some(_) => Post::Leads,
             None => Post::Follows,

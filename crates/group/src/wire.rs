@@ -3,12 +3,14 @@
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Address, NodeId, SmallBytes, wire_struct};
 
+use crate::join::Formed;
 use crate::ledger::{Change, Entry, Image, Standing};
 use crate::protocol::{Ballot, Message, Record};
 
 wire_struct!(Ballot { number: u32, member: u64 });
 wire_struct!(Image { covers: u64, pieces: Vec<Entry>, then: Vec<Entry> });
 wire_struct!(Standing {
+    formed: Formed,
     since: u64,
     promise: Ballot,
     accepted: Ballot,
@@ -17,6 +19,21 @@ wire_struct!(Standing {
     image: Image,
     entries: Vec<Entry>,
 });
+
+const FORMED: [Formed; 4] = [Formed::No, Formed::Met, Formed::Ready, Formed::Begun];
+
+impl Wire for Formed {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Formed, WireError> {
+        let found = input.variant("step of a group's forming", FORMED.len() as u8)?;
+        Ok(FORMED[usize::from(found)])
+    }
+}
 
 impl Wire for Entry {
     const LEAST_BYTES: usize = SmallBytes::LEAST_BYTES;
@@ -162,6 +179,7 @@ mod tests {
 
         #[test]
         fn standings_come_back(
+            formed in prop::sample::select(&FORMED[..]),
             decided: u64, compacted: u64, entries in prop::collection::vec(any::<Vec<u8>>(), 0..5),
         ) {
             let entries: Vec<_> = entries.iter().map(|it| Entry(SmallBytes::new(it))).collect();
@@ -169,7 +187,7 @@ mod tests {
             let (since, promise) = (9, Ballot { number: 3, member: 2 });
             let accepted = promise;
             let standing =
-                Standing { since, promise, accepted, decided, compacted, image, entries };
+                Standing { formed, since, promise, accepted, decided, compacted, image, entries };
             let record = Record(vec![Change::Adopted(standing), Change::Decided(4)]);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);

@@ -54,20 +54,35 @@ impl Admin {
     ///
     /// # Errors
     /// Its number is not the next one, or the database does not answer.
-    pub fn join(&self, node: NodeId, address: &str) -> anyhow::Result<String> {
-        let servers = self.survey()?.map.servers;
+    pub fn join(&self, server: u32, address: &str) -> anyhow::Result<String> {
+        let survey = self.survey()?;
+        let (servers, shape) = (&survey.map.servers, survey.shape);
         let known = servers.len();
-        if servers.iter().any(|(_, it)| it == address) {
+        let addresses = each_loop(address, shape.loops)?;
+        if servers.iter().any(|(_, it)| addresses.contains(it)) {
             bail!("a server at {address} is known already");
         }
-        let address = address.to_owned();
         let row = self.change(move |row| {
             // Who wrote the row may not have told everybody yet.
             let more = row.joined.iter().filter(|(it, _)| it.0 as usize >= known).count();
-            row.with_server(node, &address, known + more)
+            row.with_server(server, &addresses, known + more, shape)
         })?;
         self.survey()?.tell(&row);
-        Ok(format!("node {} may come in; it holds no members yet", node.0))
+        Ok(format!("node {server} may come in; it holds no members yet"))
+    }
+
+    /// Takes a server that holds no members off the list, for good.
+    ///
+    /// # Errors
+    /// There is no such server, it holds members, or the database does not answer.
+    pub fn leave(&self, server: u32) -> anyhow::Result<String> {
+        let survey = self.survey()?;
+        let shape = survey.shape;
+        survey.check_server(server)?;
+        let row = self.change(move |row| row.without_server(server, shape))?;
+        // It is one of those that are told, and stops then.
+        survey.tell(&row);
+        Ok(format!("node {server} has left the cluster for good; it stops if it runs"))
     }
 
     /// Moves a member, and waits until it takes part where it lives now.
@@ -112,14 +127,14 @@ impl Admin {
     ) -> anyhow::Result<Row> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let size = survey.group;
+            let shape = survey.shape;
             // A node that is behind would not count.
             survey.tell(&self.row()?);
             survey = self.survey()?;
             let all = std::sync::Arc::new(survey);
             let seen = all.clone();
             let next = self.attempt(move |row| {
-                row.moved(member, to, size, |other| seen.takes_part(row, other))
+                row.moved(member, to, shape, |other| seen.takes_part(row, other))
             })?;
             match next {
                 Err(Refused::UnderWay { .. }) if Instant::now() < deadline => {
@@ -166,4 +181,13 @@ impl Admin {
         })?;
         done.map_err(anyhow::Error::msg)
     }
+}
+
+/// The addresses of a server's loops: ports counted up from that of the first.
+fn each_loop(address: &str, loops: u16) -> anyhow::Result<Vec<String>> {
+    let told = || format!("{address}: an address ends in a port, with room for all loops after it");
+    let (host, port) = address.rsplit_once(':').with_context(told)?;
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).with_context(told)?;
+    let each = |number: u16| Some(format!("{host}:{}", port.checked_add(number)?));
+    (0..loops.max(1)).map(each).collect::<Option<_>>().with_context(told)
 }

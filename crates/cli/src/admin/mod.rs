@@ -5,11 +5,11 @@ mod survey;
 
 use std::io::{Write, stdout};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
-use muesli_group::placement::Row;
+use muesli_group::placement::{Row, Shape};
 
 use crate::table;
 pub use change::Admin;
@@ -19,7 +19,11 @@ const AFTER: &str = "\
 A repository is kept by a group of members, each on a node of its own. Members are counted \
 through: with groups of 3, group 0 has the members 0, 1 and 2. One member of a group moves at a \
 time, and every other member of the group must take part. A node that is lost for good is drained \
-in the same way: its members begin elsewhere, with what the others know.";
+in the same way: its members begin elsewhere, with what the others know.
+
+Where servers run several loops, each loop is a node of its own for `members`, `placement` and \
+`move`: loop L of server S is node S times loops plus L. `drain`, `join` and `leave` take a server \
+as a whole, by the number that its key `node` has. No two members of a group live on one server.";
 
 /// The command's options.
 pub fn command() -> Command {
@@ -55,8 +59,13 @@ pub fn command() -> Command {
         )
         .subcommand(
             Command::new("drain")
-                .about("Move all members off a node, alive or lost, to the others")
-                .arg(node().help("Which node")),
+                .about("Move all members off a server, alive or lost, to the others")
+                .arg(node().help("Which server")),
+        )
+        .subcommand(
+            Command::new("leave")
+                .about("Take a server that holds no members off the list, for good")
+                .arg(node().help("Which server; its number is not used again")),
         )
         .subcommand(
             Command::new("join")
@@ -74,7 +83,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let (name, matches) = matches.subcommand().expect("a subcommand is required");
     let text = |name: &str| matches.get_one::<String>(name).expect("it has a value").clone();
     let addresses: Vec<_> = text("connect").split(',').map(str::to_owned).collect();
-    let node = || NodeId(*matches.get_one::<u32>("node").expect("it is required"));
+    let server = || *matches.get_one::<u32>("node").expect("it is required");
     let member = || RepositoryId(*matches.get_one::<u16>("member").expect("it is required"));
     let said = match name {
         "members" => members(&Survey::of(&addresses)?),
@@ -82,9 +91,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             let admin = Admin::connect(addresses, &text("protocol"))?;
             match name {
                 "placement" => placement(&admin.row()?, &admin.survey()?),
-                "move" => admin.move_member(member(), node())?,
-                "drain" => drain(&admin, node())?,
-                "join" => admin.join(node(), &text("address"))?,
+                "move" => admin.move_member(member(), NodeId(server()))?,
+                "drain" => drain(&admin, server())?,
+                "join" => admin.join(server(), &text("address"))?,
+                "leave" => admin.leave(server())?,
                 _ => unreachable!("every subcommand is listed here"),
             }
         }
@@ -107,7 +117,7 @@ fn members(survey: &Survey) -> String {
             continue;
         };
         for (member, post) in posts {
-            let (group, place) = layout::place(*member, survey.group);
+            let (group, place) = layout::place(*member, survey.shape.group);
             let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
             let part = format!("{post:?}").to_lowercase();
             let row = numbers.map(|number| number.to_string()).into_iter();
@@ -121,36 +131,64 @@ fn placement(row: &Row, survey: &Survey) -> String {
     let header = ["member", "group", "place", "node", "since"];
     let mut table = table::new(header.map(str::to_owned).to_vec());
     for (member, (home, since)) in (0..).map(RepositoryId).zip(&row.homes) {
-        let (group, place) = layout::place(member, survey.group);
+        let (group, place) = layout::place(member, survey.shape.group);
         let numbers = [u64::from(member.0), group.into(), place.into(), home.0.into(), *since];
         table.add_row(numbers.map(|number| number.to_string()));
     }
     format!("epoch {}\n{table}", row.epoch)
 }
 
-/// Moves all members off a node, one after the other.
-fn drain(admin: &Admin, node: NodeId) -> anyhow::Result<String> {
+/// Moves all members off a server, one after the other.
+fn drain(admin: &Admin, server: u32) -> anyhow::Result<String> {
     let mut moved = 0;
     loop {
         let (row, survey) = (admin.row()?, admin.survey()?);
-        let here = row.homes.iter().position(|(home, _)| *home == node);
+        survey.check_server(server)?;
+        let here = row.homes.iter().position(|(home, _)| survey.shape.server(*home) == server);
         let Some(member) = here.map(|at| RepositoryId(at as u16)) else { break };
-        let to = target(&row, &survey, member, node)
+        let up = survey.servers.iter().filter(|server| server.answer.is_some());
+        let to = target(&row, survey.shape, up.map(|server| server.node), member)
             .with_context(|| format!("member {} finds no other node", member.0))?;
         say(&admin.move_member(member, to)?);
         moved += 1;
     }
-    if !admin.survey()?.servers.iter().any(|server| server.node == node) {
-        bail!("there is no node {}", node.0);
-    }
-    Ok(format!("node {} holds no members any more; {moved} were moved", node.0))
+    Ok(format!("node {server} holds no members any more; {moved} were moved"))
 }
 
-/// The node with the fewest members that answers and holds none of a member's group.
-fn target(row: &Row, survey: &Survey, member: RepositoryId, from: NodeId) -> Option<NodeId> {
-    let others: Vec<_> =
-        row.others(member, survey.group).filter_map(|other| row.home(other).ok()).collect();
-    let up = survey.servers.iter().filter(|server| server.answer.is_some());
-    let free = up.map(|server| server.node).filter(|it| *it != from && !others.contains(it));
+/// Of these nodes the one with the fewest members whose server holds none of a member's group, the
+/// member itself included.
+fn target(
+    row: &Row,
+    shape: Shape,
+    nodes: impl Iterator<Item = NodeId>,
+    member: RepositoryId,
+) -> Option<NodeId> {
+    let all = row.others(member, shape.group).chain([member]);
+    let taken: Vec<_> =
+        all.filter_map(|other| row.home(other).ok()).map(|home| shape.server(home)).collect();
+    let free = nodes.filter(|node| !taken.contains(&shape.server(*node)));
     free.min_by_key(|node| row.homes.iter().filter(|(home, _)| home == node).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_core::Catalog;
+
+    #[test]
+    fn a_drained_member_goes_to_the_emptiest_node_on_a_server_without_its_group() {
+        let shape = Shape { group: 3, loops: 2 };
+        // Two groups, on servers 0, 1, 2 and 1, 2, 3; there are four of two nodes each.
+        let homes = [0, 2, 4, 3, 5, 7].map(NodeId);
+        let row = Row::of(&Catalog::new(&homes, 1, &[]).unwrap());
+        let to = |member| target(&row, shape, (0..8).map(NodeId), RepositoryId(member));
+        assert_eq!(
+            to(0),
+            Some(NodeId(6)),
+            "server 3 holds none of it, and its other node is taken"
+        );
+        assert_eq!(to(5), Some(NodeId(1)), "server 0 holds none of it");
+        let few = (0..6).map(NodeId);
+        assert_eq!(target(&row, shape, few, RepositoryId(1)), None);
+    }
 }

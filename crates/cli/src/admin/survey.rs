@@ -7,7 +7,7 @@ use muesli_cluster::control::Control;
 use muesli_cluster::map::MapParts;
 use muesli_cluster::visit::Visit;
 use muesli_core::{NodeId, Post, RepositoryId};
-use muesli_group::placement::Row;
+use muesli_group::placement::{Row, Shape};
 
 /// How long a server may take to answer.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -22,8 +22,8 @@ pub struct Surveyed {
 
 /// All servers of a cluster.
 pub struct Survey {
-    /// How many members a group has.
-    pub group: u16,
+    pub shape: Shape,
+    /// The nodes that have not left.
     pub servers: Vec<Surveyed>,
     /// The map of the first that answered.
     pub map: MapParts,
@@ -44,10 +44,28 @@ impl Survey {
             Surveyed { node: *node, address: address.clone(), answer }
         };
         let servers = std::thread::scope(|scope| {
-            let asked: Vec<_> = map.servers.iter().map(|it| scope.spawn(move || ask(it))).collect();
+            let there = map.servers.iter().filter(|(node, _)| !map.left.contains(node));
+            let asked: Vec<_> = there.map(|it| scope.spawn(move || ask(it))).collect();
             asked.into_iter().map(|it| it.join().expect("a visit does not panic")).collect()
         });
-        Ok(Survey { group: map.group, servers, map })
+        let shape = Shape { group: map.group, loops: map.loops };
+        Ok(Survey { shape, servers, map })
+    }
+
+    /// Looks whether there is such a server.
+    ///
+    /// # Errors
+    /// There is not, or not any more.
+    pub fn check_server(&self, server: u32) -> anyhow::Result<()> {
+        let is_of = |node: NodeId| self.shape.server(node) == server;
+        if !self.servers.iter().any(|it| is_of(it.node)) {
+            let gone = self.map.left.iter().any(|node| is_of(*node));
+            match gone {
+                true => bail!("node {server} has left the cluster"),
+                false => bail!("there is no node {server}"),
+            }
+        }
+        Ok(())
     }
 
     /// Whether a member takes part, as the node says where it lives by this row, and which goes by
@@ -67,6 +85,7 @@ impl Survey {
         (map.placement, map.homes) = (row.epoch, row.homes.clone());
         let known = |node: NodeId| self.map.servers.iter().any(|(it, _)| *it == node);
         map.servers.extend(row.joined.iter().filter(|(node, _)| !known(*node)).cloned());
+        map.left.extend(&row.left);
         let word = Control::Place(map);
         for server in self.servers.iter().filter(|server| server.answer.is_some()) {
             say(&server.address, &word); // Who does not hear it is told by the others.

@@ -101,6 +101,14 @@ pub const KEYS: &[Key] = &[
         set: |config, text| put(&mut config.server.joins, truth(text)?),
     },
     Key {
+        name: "accept_loss",
+        value: "true|false",
+        default: "false",
+        help: "Where a majority of a group has lost its folders: go on with what the others know, \
+               though what only the lost ones knew is gone then; else members there wait",
+        set: |config, text| put(&mut config.server.accepts_loss, truth(text)?),
+    },
+    Key {
         name: "protocol",
         value: "NAME",
         default: "score",

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use muesli_cluster::control::Control;
+use muesli_cluster::visit::Visit;
+use muesli_core::Post;
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 
 use super::network::Network;
@@ -14,6 +17,10 @@ use crate::local::LocalCluster;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A node whose disk fails is given so long to notice and to stop.
 const STOPS_WITHIN: Duration = Duration::from_secs(5);
+/// A node that is well says within this which part its members take.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(300);
+/// What a node says that stops because of its disk, while it serves or while it starts.
+const DISK_WORDS: [&str; 3] = ["the log failed", "muesli: cannot ", "File too large"];
 /// A file may grow so much beyond what it is, for a node's last words.
 const LAST_WORDS_BYTES: u64 = 4 << 10;
 
@@ -26,6 +33,15 @@ pub struct Suffered {
     pub began: Instant,
     /// When everything was done that could be to end it.
     pub ended: Instant,
+    /// A leader died by it, while all members of all groups took part.
+    pub deposes: bool,
+}
+
+/// A fault that is not over.
+struct Open<'a> {
+    planned: &'a Planned,
+    began: Instant,
+    deposes: bool,
 }
 
 /// What is tortured.
@@ -42,25 +58,31 @@ impl Victims<'_> {
     /// A node ended that nobody had killed, or did not end as it should.
     pub fn suffer(&self, plan: &[Planned], over: &AtomicBool) -> anyhow::Result<Vec<Suffered>> {
         let start = Instant::now();
-        let mut open: Vec<(&Planned, Instant)> = Vec::new();
+        let mut open: Vec<Open<'_>> = Vec::new();
         let mut waiting = plan.iter().peekable();
         let mut suffered = Vec::new();
         while waiting.peek().is_some() || !open.is_empty() {
             let stopped = over.load(Ordering::Relaxed);
             let now = start.elapsed();
             let is_over = |planned: &Planned| stopped || planned.at + planned.lasts <= now;
-            while let Some(place) = open.iter().position(|(planned, _)| is_over(planned)) {
-                let (planned, began) = open.remove(place);
+            while let Some(place) = open.iter().position(|open| is_over(open.planned)) {
+                let Open { planned, began, deposes } = open.remove(place);
                 let ended = self.end(&planned.fault)?;
-                suffered.push(Suffered { name: planned.fault.name(), began, ended });
+                suffered.push(Suffered { name: planned.fault.name(), began, ended, deposes });
             }
             if stopped {
                 break;
             }
             while let Some(planned) = waiting.next_if(|planned| planned.at <= now) {
+                // Only a node that dies alone need be looked after beforehand.
+                let posts = planned.fault.killed().and_then(|node| self.posts(node));
+                if matches!(planned.fault, Fault::Folder(_)) && posts.is_none() {
+                    continue; // Another one forgot, or may not remember: two would be too many.
+                }
+                let deposes = posts.is_some_and(|posts| posts.contains(&Post::Leads));
                 let began = Instant::now();
                 self.begin(&planned.fault)?;
-                open.push((planned, began));
+                open.push(Open { planned, began, deposes });
             }
             self.look_after_the_living(&open)?;
             std::thread::sleep(LOOK_EVERY);
@@ -68,10 +90,31 @@ impl Victims<'_> {
         Ok(suffered)
     }
 
+    /// The posts of a node's members, if the members of all nodes take part.
+    fn posts(&self, node: usize) -> Option<Vec<Post>> {
+        let posts = |address: &String| match Visit::begin(address, ANSWERS_WITHIN)
+            .and_then(|mut visit| visit.ask(&Control::AskMembers))
+        {
+            Ok(Control::Members { members, .. }) => {
+                Some(members.into_iter().map(|(_, post)| post).collect::<Vec<_>>())
+            }
+            _ => None,
+        };
+        let all: Option<Vec<_>> = self.cluster.addresses().iter().map(posts).collect();
+        let all = all?;
+        let take_part = all.iter().flatten().all(|post| post.takes_part());
+        take_part.then(|| all[node].clone())
+    }
+
     fn begin(&self, fault: &Fault) -> anyhow::Result<()> {
         let cluster = self.cluster;
         match fault {
             Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.kill(node)),
+            Fault::Folder(node) => {
+                cluster.kill(*node)?;
+                let data = cluster.folder(*node).join("data");
+                std::fs::remove_dir_all(data).context("cannot empty a node's folder")
+            }
             Fault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
             Fault::Partition { party, from, how } => {
                 self.network.part(*party, *from, *how);
@@ -95,6 +138,7 @@ impl Victims<'_> {
         let cluster = self.cluster;
         match fault {
             Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.start(node)),
+            Fault::Folder(node) => cluster.start(*node),
             Fault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
             Fault::Partition { .. } => {
                 self.network.heal();
@@ -117,7 +161,7 @@ impl Victims<'_> {
         if self.cluster.process(node).is_some() {
             // Nothing had to be written all the while, or it was cut off.
             self.cluster.kill(node)?;
-        } else if !self.cluster.last_words(node).contains("the log failed") {
+        } else if !DISK_WORDS.iter().any(|words| self.last_words(node).contains(words)) {
             bail!("node {node} ended with a failing disk, but said: {}", self.last_words(node));
         }
         Ok(())
@@ -138,9 +182,9 @@ impl Victims<'_> {
     }
 
     /// Nobody but those that suffer may be dead.
-    fn look_after_the_living(&self, open: &[(&Planned, Instant)]) -> anyhow::Result<()> {
+    fn look_after_the_living(&self, open: &[Open<'_>]) -> anyhow::Result<()> {
         for node in 0..self.cluster.nodes() {
-            let suffers = open.iter().any(|(planned, _)| planned.fault.nodes().contains(&node));
+            let suffers = open.iter().any(|open| open.planned.fault.nodes().contains(&node));
             if !suffers && self.cluster.process(node).is_none() {
                 bail!("node {node} ended by itself: {}", self.last_words(node));
             }

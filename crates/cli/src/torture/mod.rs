@@ -40,9 +40,8 @@ struct TortureOptions {
     /// How long; a fraction is allowed
     #[arg(long, value_name = "M", default_value_t = 1.0)]
     minutes: f64,
-    /// What is to go wrong
-    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum,
-        default_values_t = [Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk])]
+    /// What is to go wrong [default: all kinds; folder with groups only]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
     faults: Vec<Kind>,
     /// How many servers
     #[arg(long, value_name = "N", default_value_t = 3,
@@ -55,6 +54,9 @@ struct TortureOptions {
     /// The seed of the first round; the next ones follow it [default: drawn]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// Within so many seconds after a leader's death all must be served again, all else being well
+    #[arg(long, value_name = "S", default_value_t = 5.0)]
+    failover_seconds: f64,
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
@@ -74,7 +76,11 @@ pub fn command() -> Command {
 /// # Errors
 /// It cannot be carried out.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
-    let options = TortureOptions::from_arg_matches(matches)?;
+    let mut options = TortureOptions::from_arg_matches(matches)?;
+    if options.faults.is_empty() {
+        options.faults = vec![Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk];
+        options.faults.extend((options.group > 1).then_some(Kind::Folder));
+    }
     let length = length(&options)?;
     let over = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -107,7 +113,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             return Ok(1);
         }
     }
-    let _ = writeln!(out, "\n{}\nNothing was lost, and every history holds.", tallied.table());
+    let fail_overs = tallied.fail_overs(options.fails_over_within());
+    let fail_overs = fail_overs.map(|line| line + "\n").unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "\n{}\n{fail_overs}Nothing was lost, and every history holds.",
+        tallied.table()
+    );
     Ok(0)
 }
 
@@ -116,7 +128,18 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
     if !(minutes > 0.0 && minutes <= 1e4) {
         bail!("--minutes {minutes}: allowed are numbers above 0, to ten thousand");
     }
-    let lethal = [Kind::Kill, Kind::Disk].into_iter().find(|kind| options.faults.contains(kind));
+    if !(options.failover_seconds > 0.0 && options.failover_seconds <= 1e4) {
+        let seconds = options.failover_seconds;
+        bail!("--failover-seconds {seconds}: allowed are numbers above 0, to ten thousand");
+    }
+    if options.group <= 1 && options.faults.contains(&Kind::Folder) {
+        bail!(
+            "--faults folder: without groups a folder holds what is nowhere else; give --group 3"
+        );
+    }
+    let lethal = [Kind::Kill, Kind::Disk, Kind::Folder]
+        .into_iter()
+        .find(|kind| options.faults.contains(kind));
     if let (true, Some(kind)) = (options.memory, lethal) {
         bail!(
             "--memory: a node loses what it holds in memory by the fault {kind:?}; leave one out"
@@ -147,7 +170,12 @@ impl TortureOptions {
             durable: !self.memory,
             workload,
             parameters,
+            fails_over_within: self.fails_over_within(),
         }
+    }
+
+    fn fails_over_within(&self) -> Duration {
+        Duration::from_secs_f64(self.failover_seconds)
     }
 
     /// The command that repeats the faults of a round.

@@ -20,6 +20,8 @@ pub enum Kind {
     Partition,
     /// Syncs that are slow or fail, disks without room
     Disk,
+    /// SIGKILL of one node, whose folder is emptied before the restart; for groups
+    Folder,
 }
 
 /// What is wrong with a disk.
@@ -67,6 +69,8 @@ pub enum Fault {
     Partition { party: Party, from: Option<Party>, how: Break },
     /// A node's disk misbehaves.
     Disk(usize, Trouble),
+    /// This node ends at once, and all that it had on its disk is gone.
+    Folder(usize),
 }
 
 /// A fault with its time.
@@ -93,9 +97,19 @@ impl Fault {
                 Break::Inbound | Break::Outbound => "partition, one way".to_owned(),
                 Break::Cut => "partition, broken links".to_owned(),
             },
+            Fault::Folder(_) => "folder lost".to_owned(),
             Fault::Disk(_, Trouble::Slow(_)) => "disk slow".to_owned(),
             Fault::Disk(_, Trouble::Fail) => "disk fails".to_owned(),
             Fault::Disk(_, Trouble::Full | Trouble::Limit) => "disk full".to_owned(),
+        }
+    }
+
+    /// The node that ends at once by it, alone.
+    pub fn killed(&self) -> Option<usize> {
+        match self {
+            Fault::Kill(nodes) if nodes.len() == 1 => nodes.first().copied(),
+            Fault::Folder(node) => Some(*node),
+            Fault::Kill(_) | Fault::Pause(_) | Fault::Partition { .. } | Fault::Disk(..) => None,
         }
     }
 
@@ -103,7 +117,9 @@ impl Fault {
     pub fn nodes(&self) -> &[usize] {
         match self {
             Fault::Kill(nodes) => nodes,
-            Fault::Pause(node) | Fault::Disk(node, _) => std::slice::from_ref(node),
+            Fault::Pause(node) | Fault::Disk(node, _) | Fault::Folder(node) => {
+                std::slice::from_ref(node)
+            }
             Fault::Partition { .. } => &[],
         }
     }
@@ -175,6 +191,7 @@ impl Drawing {
             Kind::Kill => Fault::Kill(vec![node]),
             Kind::Pause => Fault::Pause(node),
             Kind::Disk => Fault::Disk(node, self.trouble()),
+            Kind::Folder => Fault::Folder(node),
             Kind::Partition => unreachable!("drawn above"),
         })
     }
@@ -205,7 +222,7 @@ impl Drawing {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 4] = [Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk];
+    const ALL: [Kind; 5] = [Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk, Kind::Folder];
     const LENGTH: Duration = Duration::from_secs(300);
 
     #[test]
@@ -215,7 +232,7 @@ mod tests {
         assert_ne!(planned, draw(8, &ALL, 3, LENGTH));
         let names: std::collections::BTreeSet<_> =
             planned.iter().map(|planned| planned.fault.name()).collect();
-        assert_eq!(names.len(), 9, "{names:?}");
+        assert_eq!(names.len(), 10, "{names:?}");
         assert!(planned.iter().all(|planned| planned.at + planned.lasts <= LENGTH));
         assert!(draw(7, &[Kind::Pause], 1, LENGTH).len() > 50);
     }

@@ -19,8 +19,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Probes on a thread of its own, until it is dropped.
 pub struct Probe {
-    /// When the transactions began that committed.
-    served: Arc<Mutex<Vec<Instant>>>,
+    /// When the transactions that committed began, and when that was answered.
+    served: Arc<Mutex<Vec<(Instant, Instant)>>>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,14 +39,14 @@ impl Probe {
         })?;
         let space = db.create_space(SPACE, SpaceOptions::default())?;
         let keys = one_key_each(&db, space);
-        let (served, over) =
-            (Arc::<Mutex<Vec<Instant>>>::default(), Arc::new(AtomicBool::new(false)));
+        let (served, over) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(AtomicBool::new(false)));
         let (told, stop) = (served.clone(), over.clone());
         let run = move || {
             while !stop.load(Ordering::Relaxed) {
                 let began = Instant::now();
                 if touch(&db, space, keys.clone()) {
-                    told.lock().unwrap_or_else(|broken| broken.into_inner()).push(began);
+                    let served = (began, Instant::now());
+                    told.lock().unwrap_or_else(|broken| broken.into_inner()).push(served);
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -55,11 +55,11 @@ impl Probe {
         Ok(Probe { served, over, thread: Some(thread) })
     }
 
-    /// The first probe that began after `since` and was answered, as time from then.
+    /// When the first probe that began after `since` was answered, as time from then.
     pub fn served_after(&self, since: Instant) -> Option<Duration> {
         let served = self.served();
-        let first = served.partition_point(|began| *began < since);
-        served.get(first).map(|began| *began - since)
+        let first = served.partition_point(|(began, _)| *began < since);
+        served.get(first).map(|(_, answered)| *answered - since)
     }
 
     /// Waits for a probe that began after `since`, at most so long.
@@ -70,7 +70,7 @@ impl Probe {
         self.served_after(since)
     }
 
-    fn served(&self) -> MutexGuard<'_, Vec<Instant>> {
+    fn served(&self) -> MutexGuard<'_, Vec<(Instant, Instant)>> {
         self.served.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 }

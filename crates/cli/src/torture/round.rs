@@ -50,6 +50,8 @@ pub struct Round {
     pub durable: bool,
     pub workload: &'static str,
     pub parameters: &'static [&'static str],
+    /// When a leader dies and nothing else is wrong, its group must serve again within this.
+    pub fails_over_within: Duration,
 }
 
 /// What came of a round that could be run.
@@ -57,6 +59,8 @@ pub struct Round {
 pub struct Ran {
     pub tally: Tally,
     pub recovered: Vec<Recovered>,
+    /// How long after the death of each leader that died undisturbed everything was served.
+    pub fail_overs: Vec<Duration>,
     /// What was found wrong, if anything.
     pub violation: Option<String>,
 }
@@ -168,17 +172,22 @@ impl Running<'_> {
             let ran = self.clients.run();
             (faults.join().expect("faults are not to panic"), ran)
         });
-        let recovered = match &suffered {
-            Ok(all) => all.iter().map(|one| recovery(one, all, &probe)).collect(),
-            Err(_) => Vec::new(),
-        };
+        let all = suffered.as_deref().unwrap_or_default();
+        let recovered = all.iter().map(|one| recovery(one, all, &probe)).collect();
+        let most = self.round.fails_over_within;
+        let fail_overs: Vec<_> =
+            all.iter().filter_map(|one| fail_over(one, all, &probe, most)).collect();
         drop(probe);
+        let late = fail_overs.iter().find(|after| **after > most).map(|after| {
+            let (after, most) = (after.as_secs_f64(), most.as_secs_f64());
+            format!("not served for {after:.2} s after a leader died, where {most} s are allowed")
+        });
         let violation = match (suffered, ran) {
             (Err(error), _) => Some(format!("{error:#}")),
             (Ok(_), Err(error)) => Some(format!("a client could not go on: {error}")),
-            (Ok(_), Ok(())) => self.judge(dir)?,
+            (Ok(_), Ok(())) => self.judge(dir)?.or(late),
         };
-        Ok(Ran { tally: self.clients.tallies.total(), recovered, violation })
+        Ok(Ran { tally: self.clients.tallies.total(), recovered, fail_overs, violation })
     }
 
     /// Carries out the faults, and sees to it that the cluster serves afterwards.
@@ -243,6 +252,16 @@ fn recovery(one: &Suffered, all: &[Suffered], probe: &Probe) -> Recovered {
         others.into_iter().all(|other| other.ended < one.ended || until < other.began)
     });
     Recovered { name: one.name.clone(), after }
+}
+
+/// How long nothing was served after a leader died by `one`, unless others of `all` were in the way
+/// before it was served again or had to be.
+fn fail_over(one: &Suffered, all: &[Suffered], probe: &Probe, most: Duration) -> Option<Duration> {
+    let after = probe.served_after(one.began).filter(|_| one.deposes)?;
+    let until = one.began + after.min(most);
+    let others = all.iter().filter(|other| !std::ptr::eq(*other, one));
+    let is_apart = |other: &Suffered| other.ended < one.began || until < other.began;
+    others.into_iter().all(is_apart).then_some(after)
 }
 
 /// Stops a cluster when it is dropped, however the round went.

@@ -16,6 +16,8 @@ pub struct Tallied {
     failed: u64,
     /// By the name of a fault: how often, and the times to recover that nothing disturbed.
     faults: BTreeMap<String, (u64, Vec<Duration>)>,
+    /// How long nothing was served after leaders died.
+    fail_overs: Vec<Duration>,
 }
 
 impl Tallied {
@@ -30,6 +32,7 @@ impl Tallied {
             *count += 1;
             times.extend(recovered.after);
         }
+        self.fail_overs.extend(&ran.fail_overs);
         format!(
             "{} committed, {} of unknown outcome, {} gave up, {} faults",
             grouped(tally.committed),
@@ -62,5 +65,21 @@ impl Tallied {
         table.add_row([format!("all: {} committed", sum[0]), all.to_string()]);
         table.add_row([format!("{} unknown, {} gave up", sum[1], sum[2])]);
         table
+    }
+
+    /// How long it took groups to serve again after their leaders had died, of so much that is
+    /// allowed; none where no leader died undisturbed.
+    pub fn fail_overs(&self, most: Duration) -> Option<String> {
+        let mut times = self.fail_overs.clone();
+        times.sort_unstable();
+        let (middle, last) = (times.get(times.len() / 2)?, times.last()?);
+        Some(format!(
+            "{} leaders died with nothing else wrong; served again after {:.2} s (p50), {:.2} s at \
+             most; {} s are allowed.",
+            times.len(),
+            middle.as_secs_f64(),
+            last.as_secs_f64(),
+            most.as_secs_f64()
+        ))
     }
 }

@@ -57,6 +57,12 @@ impl Cluster {
         self.dir.path().join(format!("node-{node}"))
     }
 
+    /// The last line that a node has printed.
+    pub(crate) fn last_words(&self, node: usize) -> String {
+        let text = std::fs::read_to_string(self.node(node).join("output")).unwrap_or_default();
+        text.lines().last().unwrap_or_default().to_owned()
+    }
+
     fn status(&self, node: usize, name: &str) -> u64 {
         let visited = visit::status(&self.addresses()[node], Duration::from_secs(20));
         visited.unwrap().status_of(name).unwrap()

@@ -149,6 +149,35 @@ fn a_node_that_lost_its_folder_learns_everything_from_the_others() {
 }
 
 #[test]
+fn two_lost_folders_are_noticed_and_the_loss_is_accepted_by_people_only() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
+    all_take_part(&cluster, &[0, 1, 2]);
+    for node in [1, 2] {
+        cluster.says(&["kill", &node.to_string()]);
+        std::fs::remove_dir_all(cluster.node(node).join("data")).unwrap();
+    }
+    // Servers without a folder wait for each other.
+    std::thread::scope(|scope| {
+        for node in ["1", "2"] {
+            let cluster = &cluster;
+            scope.spawn(move || cluster.says(&["restart", node]));
+        }
+    });
+    wait_until("they know that they are lost", || {
+        admin(&cluster, &["members"]).matches("lost").count() == 6
+    });
+    assert!(cluster.last_words(1).contains("a majority of its group has lost its folders"));
+    for node in [1, 2] {
+        let file = cluster.node(node).join("muesli.toml");
+        let keys = std::fs::read_to_string(&file).unwrap() + "accept_loss = true\n";
+        std::fs::write(file, keys).unwrap();
+        cluster.says(&["restart", &node.to_string()]);
+    }
+    all_take_part(&cluster, &[0, 1, 2]);
+    under_load(&cluster, |get_on| get_on("the loss is accepted"));
+}
+
+#[test]
 fn members_move_while_clients_run_and_nodes_come_and_go() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
     under_load(&cluster, |get_on| {
@@ -176,16 +205,79 @@ fn members_move_while_clients_run_and_nodes_come_and_go() {
 }
 
 #[test]
+fn a_drained_server_leaves_for_good_dead_or_alive() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
+    cluster.says(&["add"]);
+    let refused = |arguments: &[&str]| refused(&cluster, arguments);
+    assert!(
+        refused(&["leave", "1"]).contains("server 1 holds members 1, 3, 8: `muesli admin drain")
+    );
+    assert!(refused(&["leave", "0"]).contains("makes the spaces of the cluster and cannot leave"));
+    assert!(refused(&["leave", "7"]).contains("there is no node 7"));
+    // One that runs hears of it, stops, and says so.
+    admin(&cluster, &["drain", "1"]);
+    assert!(admin(&cluster, &["leave", "1"]).contains("node 1 has left the cluster for good"));
+    wait_until("it has stopped", || cluster.last_words(1).contains("was taken off"));
+    // One that is dead hears of it when it comes back.
+    cluster.says(&["add"]);
+    cluster.says(&["kill", "4"]);
+    admin(&cluster, &["leave", "4"]);
+    assert!(
+        said(&cluster.run(&["restart", "4"])).contains("node 4 was taken off its cluster's list")
+    );
+    assert!(
+        said(&cluster.run(&["restart", "1"])).contains("node 1 was taken off its cluster's list")
+    );
+    assert!(refused(&["drain", "4"]).contains("node 4 has left the cluster"));
+    assert!(refused(&["move", "0", "4"]).contains("there is no node 4"));
+    assert!(refused(&["leave", "4"]).contains("node 4 has left the cluster"));
+    assert!(refused(&["join", "4", "127.0.0.1:1"]).contains("the next server to join is node 5"));
+    assert!(cluster.says(&["add"]).contains("node 5 serves"));
+    all_take_part(&cluster, &[0, 2, 3]);
+    assert!(!admin(&cluster, &["members"]).contains("does not answer"));
+}
+
+#[test]
+fn no_server_of_several_loops_ever_holds_two_members_of_a_group() {
+    let up = ["--nodes", "3", "--loops", "2", "--group", "3", "--memory"];
+    let cluster = Cluster::up(&up);
+    // Members 0, 1 and 2 are on the first loops of the three: on nodes 0, 2 and 4.
+    let moved = refused(&cluster, &["move", "0", "3"]);
+    let told = "lives on node 2, which is another loop of the server of node 3";
+    assert!(moved.contains(told), "{moved}");
+    assert!(refused(&cluster, &["drain", "1"]).contains("finds no other node"));
+    assert!(admin(&cluster, &["move", "0", "1"]).contains("member 0 lives on node 1"));
+    assert!(cluster.says(&["add"]).contains("node 3 serves"));
+    let drained = admin(&cluster, &["drain", "1"]);
+    assert!(drained.contains("node 1 holds no members any more"), "{drained}");
+    admin(&cluster, &["leave", "1"]);
+    let placed = admin(&cluster, &["placement"]);
+    let numbers = |line: &str| -> Vec<u32> {
+        line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let rows: Vec<_> = placed.lines().map(numbers).filter(|row| row.len() == 5).collect();
+    assert_eq!(rows.len(), 18, "{placed}");
+    for members in rows.chunks(3) {
+        let mut servers: Vec<_> = members.iter().map(|row| row[3] / 2).collect();
+        servers.sort_unstable();
+        assert_eq!(servers, [0, 2, 3], "{placed}");
+    }
+}
+
+/// What is said about a command that is refused.
+fn refused(cluster: &Cluster, arguments: &[&str]) -> String {
+    let addresses = cluster.addresses().join(",");
+    let all = [&["admin", "--connect", &addresses], arguments].concat();
+    let output = muesli(&all).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+    said(&output)
+}
+
+#[test]
 fn mistakes_of_those_who_look_after_groups_are_told() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3", "--memory"]);
     all_take_part(&cluster, &[0, 1, 2]);
-    let addresses = cluster.addresses().join(",");
-    let refused = |arguments: &[&str]| {
-        let all = [&["admin", "--connect", &addresses], arguments].concat();
-        let output = muesli(&all).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
-        said(&output)
-    };
+    let refused = |arguments: &[&str]| refused(&cluster, arguments);
     assert!(refused(&["move", "0", "1"]).contains("member 1 of the same group lives on node 1"));
     assert!(refused(&["move", "0", "7"]).contains("there is no node 7"));
     assert!(refused(&["move", "9", "1"]).contains("there are members 0 to 8"));

@@ -20,10 +20,10 @@ use muesli_core::{Address, Protocol, RepositoryId, Role};
 use super::{Replica, Settled};
 use crate::consensus::Consensus;
 use crate::inside::Context;
-use crate::join::Joining;
+use crate::join::{Formed, Joining, Situation, Step};
 use crate::layout;
 use crate::ledger::{Change, Ledger, Standing};
-use crate::protocol::{Ballot, Message};
+use crate::protocol::Message;
 
 impl<P: Protocol> Replica<P> {
     pub(super) fn id(&self) -> RepositoryId {
@@ -71,20 +71,47 @@ impl<P: Protocol> Replica<P> {
 
     /// Another member has told what it knows.
     pub(super) fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
-        let since = self.since(cx);
-        // Where this member has moved to a new home the group is not new: who knows of no leader
-        // has lost its memory too.
-        let knows_nothing = since > 0 && standing.promise == Ballot::default();
-        if self.consensus.is_some() || knows_nothing {
-            return;
+        if self.consensus.is_none() {
+            self.joining.answer(member, standing);
+            self.go_on_joining(cx);
         }
-        let others = usize::from(self.rules.size) - 1;
-        if let Some(adopted) = self.joining.answer(member, standing, others) {
-            let adopted = Standing { since, ..adopted };
-            if adopted != Standing::default() {
-                self.ledger.make(vec![Change::Adopted(adopted)]);
+    }
+
+    /// Remembers what follows from the others' answers, and takes part if that is enough.
+    fn go_on_joining(&mut self, cx: &mut Context<'_, P>) {
+        let since = self.since(cx);
+        let situation = Situation {
+            mine: self.ledger.look(|standing| standing.formed),
+            others: usize::from(self.rules.size) - 1,
+            has_moved: since > 0,
+            accepts_loss: self.rules.accepts_loss,
+        };
+        let next = match self.joining.step(situation) {
+            Step::Wait | Step::Lost => return,
+            Step::Note(formed) => {
+                let known = self.ledger.look(Standing::clone);
+                Standing { formed, since, ..known }
             }
+            Step::Adopt(adopted) => Standing { since, ..adopted },
+        };
+        let formed = next.formed;
+        self.ledger.make(vec![Change::Adopted(next)]);
+        if formed == Formed::Begun {
             self.begin(cx);
+        } else {
+            self.joining.has_news();
+            self.go_on_joining(cx);
+        }
+    }
+
+    /// Tells the others how far this member has come in forming the group, after that was logged.
+    pub(super) fn tell_news(&mut self, cx: &mut Context<'_, P>) {
+        if self.joining.take_news() {
+            let standing = self.ledger.look(Standing::clone);
+            for other in self.others() {
+                let to = self.address_of(other, cx);
+                cx.send(to, Message::Standing(Box::new(standing.clone())));
+            }
         }
     }
 
@@ -93,7 +120,7 @@ impl<P: Protocol> Replica<P> {
         if self.ledger.look(|standing| standing.since) != self.since(cx) {
             self.ledger = Ledger::default(); // A memory of an earlier stay, which others replaced.
         }
-        let remembers = self.ledger.look(|standing| *standing != Standing::default());
+        let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
         if remembers || !self.rules.asks_before_voting {
             self.begin(cx);
         } else {
@@ -104,6 +131,7 @@ impl<P: Protocol> Replica<P> {
     /// Takes part from now on.
     pub(super) fn begin(&mut self, cx: &mut Context<'_, P>) {
         let ledger = self.ledger.clone();
+        self.joining = Joining::default();
         self.settled = Settled::Soon;
         self.written.begin();
         self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));

@@ -4,6 +4,7 @@
 
 mod deposed;
 mod groups;
+mod lost;
 mod recovery;
 mod sabotage;
 mod workloads;

@@ -169,3 +169,18 @@ fn members_that_forgot_their_votes_and_vote_are_noticed() {
     let change = |rules: &mut Groups| rules.asks_before_voting = false;
     assert!(groups_notice("bank", drawn("loss"), 0..200, change).is_some());
 }
+
+/// Two nodes lose their disks while a third, which is in groups with both, is cut off.
+fn two_lost(seed: u64) -> Plan {
+    let third = 2 + seed % 2;
+    let plan = format!(
+        "horizon 200ms; 30ms+70ms partition n{third}; 100ms+5ms lose n0; 100ms+5ms lose n1"
+    );
+    plan.parse().unwrap()
+}
+
+#[test]
+fn a_majority_that_forgot_and_goes_on_is_noticed() {
+    let change = |rules: &mut Groups| rules.accepts_loss = true;
+    assert!(groups_notice("bank", two_lost, 0..40, change).is_some());
+}

@@ -1,0 +1,108 @@
+//! Two members of a group of three lose their disks at once, and the third does not know what they
+//! had decided: the group must not go on as if that had never been.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
+use muesli_core::{Catalog, NodeId, Post};
+use muesli_group::{Grouped, Rules, layout};
+use muesli_protocols::score::Score;
+use muesli_sim::latency::Latency;
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::topology::{LaneClass, Topology};
+use muesli_sim::world::{ClientBody, ClientStart, Setup, World};
+
+/// Members live on the first three, the client on the last.
+const NODES: u32 = 4;
+/// Node 2 is cut off while the others decide; when they lose their disks it comes back.
+const PLAN: &str = "horizon 200ms; 30ms+70ms partition n2; 100ms+5ms lose n0; 100ms+5ms lose n1";
+const BEFORE: VirtualTime = VirtualTime::from_nanos(100_000_000);
+const END: VirtualTime = VirtualTime::from_nanos(600_000_000);
+
+/// What the client saw.
+#[derive(Default)]
+struct Seen {
+    acknowledged: Cell<u64>,
+    /// Reads of less than was acknowledged.
+    missed: Cell<u64>,
+    reads: RefCell<Vec<u64>>,
+}
+
+async fn value(tx: &Tx, space: Space) -> Result<u64, Error> {
+    let found = tx.get(space, b"x".to_vec()).await?;
+    Ok(found.map_or(0, |bytes| u64::from_be_bytes(bytes.as_slice().try_into().expect("8 bytes"))))
+}
+
+/// Reads, and writes one more.
+async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
+    while !start.stop.is_raised() {
+        let due = seen.acknowledged.get();
+        let written = db.transact_here(move |tx: Tx| async move {
+            let read = value(&tx, space).await?;
+            tx.put(space, b"x".to_vec(), (read + 1).to_be_bytes().to_vec()).await?;
+            Ok(read)
+        });
+        if let Ok(read) = written.await {
+            seen.missed.set(seen.missed.get() + u64::from(read < due));
+            seen.acknowledged.set(due.max(read + 1));
+            seen.reads.borrow_mut().push(read);
+        }
+    }
+}
+
+/// What was seen, what was acknowledged before the disks were lost, and which part the members
+/// that lost them take in the end.
+fn run(seed: u64, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) {
+    let homes = layout::homes(1, 3, NODES - 1).expect("three nodes");
+    let nodes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
+    let catalog = Catalog::new(&homes, 1, &nodes).expect("a catalog");
+    let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).expect("a space"));
+    let latency =
+        Latency::Exponential { least: Span::from_micros(40), mean_tail: Span::from_micros(20) };
+    let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
+    let plan = PLAN.parse().expect("a plan");
+    let mut setup =
+        Setup::<Grouped<Score>>::new(Seed::new(seed), Arc::clone(&catalog), topology, plan);
+    setup.rules = Rules { accepts_loss, ..Rules::default() };
+    setup.settings.logging = true;
+    setup.replicated = true;
+    let mut world = World::new(setup).expect("a setup");
+    let retry = Retry { attempts: 1000, pause_max: Duration::from_millis(5), ..Retry::default() };
+    let db = Db::for_driver(world.database(), catalog, retry);
+    let space = db.space("s").expect("it was set up");
+    let seen = Rc::new(Seen::default());
+    let told = Rc::clone(&seen);
+    let body: ClientBody =
+        Rc::new(move |start| Box::pin(count_up(db.session(), space, start, Rc::clone(&told))));
+    world.add_client(NodeId(NODES - 1), body);
+    world.run_until(BEFORE);
+    let before = seen.acknowledged.get();
+    world.run_until(END);
+    let posts = |node| world.with_node(NodeId(node), |node| node.posts()).expect("it is up");
+    let posts = [0, 1].into_iter().flat_map(posts).map(|(_, post)| post).collect();
+    (seen, before, posts)
+}
+
+#[test]
+fn a_group_of_which_a_majority_forgot_says_so_and_waits() {
+    for seed in 0..5 {
+        let (seen, before, posts) = run(seed, false);
+        assert!(before > 20, "seed {seed}: {before}");
+        assert_eq!(posts, [Post::Lost, Post::Lost], "seed {seed}");
+        assert_eq!(seen.missed.get(), 0, "seed {seed}");
+        // The disks go in the middle of a turn: what was under way may still be answered.
+        assert!(seen.acknowledged.get() <= before + 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn where_the_loss_is_accepted_the_group_goes_on_with_what_is_left() {
+    let (seen, before, posts) = run(0, true);
+    assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
+    assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
+    assert!(seen.missed.get() > 0, "what was decided without node 2 is lost");
+}
