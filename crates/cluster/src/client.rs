@@ -5,13 +5,12 @@
 //! servers, and its incarnation too, so that no transaction id is ever used twice. It may die at
 //! any moment: participants finish its transactions by themselves.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_core::{Catalog, Effects, Limits, Nanos, Node, NodeId, Protocol, Recorder, Settings};
-use muesli_core::{SpaceOptions, catalog::CatalogError};
+use muesli_core::{SpaceOptions, Traffic, catalog::CatalogError};
 use muesli_group::Grouped;
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
@@ -209,9 +208,9 @@ impl Client {
         }
     }
 
-    /// How many messages it has sent, as of its last turn.
-    pub fn messages(&self) -> u64 {
-        self.door.sent.load(Ordering::Relaxed)
+    /// What it has said to servers, as of its last turn.
+    pub fn traffic(&self) -> Traffic {
+        *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     /// Stops the loop; what it recorded, the first time.

@@ -1,13 +1,13 @@
 //! What other threads see of a loop.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
-use muesli_core::NodeId;
 use muesli_core::client::Task;
+use muesli_core::{NodeId, Traffic};
 
 use crate::map::{Map, SpaceParts};
 use crate::signal::Signal;
@@ -42,7 +42,8 @@ pub(crate) struct Door {
     pub jobs: ArrayQueue<Job>,
     pub commands: Mutex<Vec<Command>>,
     pub signal: Arc<Signal>,
-    pub sent: AtomicU64,
+    /// As of the last turn that wrote something.
+    pub traffic: Mutex<Traffic>,
     stop: AtomicBool,
     standing: Mutex<Standing>,
     changed: Condvar,
@@ -54,7 +55,7 @@ impl Door {
             jobs: ArrayQueue::new(JOBS_MAX),
             commands: Mutex::new(Vec::new()),
             signal,
-            sent: AtomicU64::new(0),
+            traffic: Mutex::default(),
             stop: AtomicBool::new(false),
             standing: Mutex::new(Standing::default()),
             changed: Condvar::new(),

@@ -9,20 +9,17 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use muesli_core::wire::{Reader, Wire};
+use muesli_core::wire::Wire;
 use muesli_core::{Effects, LogPosition, Node, Protocol, RepositoryId, wire_struct};
-use muesli_log::{
-    CheckpointStream, Directory, Disk, Opened, Progress, Published, Replay, Sequence,
-};
+use muesli_log::{CheckpointStream, Directory, Disk, Opened, Published, Sequence};
 use thiserror::Error;
 
 use crate::frame::{self, Kind};
 use crate::log::{Log, LogFailure};
 use crate::map::{Map, MapError, MapParts};
+use crate::replaying::{RECORD, Replayed, Replaying};
 use crate::trouble::Troubled;
 
-/// The kind of a protocol's records in the log.
-const RECORD: u8 = 1;
 /// Longest file of an identity or a map, in bytes.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
@@ -108,13 +105,11 @@ impl Folder {
     ) -> Result<(WriteAhead, Opened), FolderError> {
         let path = self.path.join("log");
         let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
-        let mut replaying = Replaying { node, effects, notice, bytes: 0 };
+        let mut replaying = Replaying { node, effects, notice };
         let opened = match files.trouble.clone() {
             None => start(directory, &files, &mut replaying, wake)?,
             Some(file) => start(Troubled::new(directory, file), &files, &mut replaying, wake)?,
         };
-        // A replay says nothing; what it would have said was said in the earlier life.
-        effects.list.clear();
         (effects.logged, effects.gate) = (LogPosition(0), LogPosition(0));
         Ok(opened)
     }
@@ -163,7 +158,7 @@ fn start<D: Disk, P: Protocol>(
     wake: impl Fn() + Send + 'static,
 ) -> Result<(WriteAhead, Opened), muesli_log::LogError> {
     let options = files.options;
-    let (writer, opened) = muesli_log::open(disk.clone(), options, replaying)?;
+    let Replayed { writer, opened, bytes } = replaying.open(disk.clone(), options)?;
     let log = muesli_log::Log::start(writer, wake)?;
     let begin = move |covers| {
         CheckpointStream::start(disk.clone(), options.owner, covers, options.checkpoints)
@@ -173,7 +168,7 @@ fn start<D: Disk, P: Protocol>(
         log,
         begin_checkpoint: Box::new(begin),
         checkpoint_bytes: files.checkpoint_bytes,
-        since_checkpoint: replaying.bytes,
+        since_checkpoint: bytes,
         last_checkpoint: 0,
     };
     Ok((write_ahead, opened))
@@ -188,44 +183,6 @@ pub(crate) struct LogFiles {
     pub checkpoint_bytes: u64,
     /// A file that says how its disk misbehaves.
     pub trouble: Option<PathBuf>,
-}
-
-/// A node that a log is replayed to.
-struct Replaying<'a, P: Protocol> {
-    node: &'a mut Node<P>,
-    effects: &'a mut Effects<P>,
-    notice: fn(&str),
-    /// Of records, so far.
-    bytes: u64,
-}
-
-impl<P: Protocol> Replay for Replaying<'_, P> {
-    fn piece(&mut self, piece: &[u8]) -> Result<(), String> {
-        let done = self.node.restore(piece, self.effects).map_err(|error| error.to_string());
-        self.effects.list.clear();
-        done
-    }
-
-    fn record(&mut self, _: Sequence, kind: u8, payload: &[u8]) -> Result<(), String> {
-        if kind != RECORD {
-            return Err(format!("there is no record of kind {kind}"));
-        }
-        let mut input = Reader::new(payload);
-        let decoded = RepositoryId::decode(&mut input)
-            .and_then(|repository| Ok((repository, P::Record::decode(&mut input)?)));
-        let (repository, record) = decoded.map_err(|error| error.to_string())?;
-        input.finish().map_err(|error| error.to_string())?;
-        self.bytes += payload.len() as u64;
-        self.node.replay(repository, record, self.effects);
-        self.effects.list.clear();
-        Ok(())
-    }
-
-    fn progress(&mut self, progress: Progress) {
-        let Progress { bytes, of, records } = progress;
-        let (bytes, of) = (bytes >> 20, of >> 20);
-        (self.notice)(&format!("replaying the log: {bytes} of {of} MiB, {records} records"));
-    }
 }
 
 /// A write-ahead log, as the driver uses one.
@@ -274,6 +231,10 @@ impl<P: Protocol> Log<P> for WriteAhead {
             Some(error) => Err(failure(error)),
             None => Ok(stable),
         }
+    }
+
+    fn syncs(&self) -> u64 {
+        self.log.syncs()
     }
 
     fn is_checkpoint_due(&self) -> bool {

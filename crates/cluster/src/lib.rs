@@ -24,7 +24,8 @@
 //! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
 //! `station`, `tasks`, `signal`: the node and the clients polled beside it. `spaces`, `placement`:
 //! the map as it changes. [`log`], [`durable`],
-//! `checkpoints`: what survives. [`server`], [`process`] and [`client`] put them together.
+//! `checkpoints`, `replaying`: what survives. [`server`], [`process`] and [`client`] put them
+//! together.
 
 mod checkpoints;
 pub mod client;
@@ -43,6 +44,7 @@ mod outgoing;
 mod peers;
 mod placement;
 pub mod process;
+mod replaying;
 pub mod server;
 mod signal;
 mod spaces;

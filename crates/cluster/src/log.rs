@@ -34,6 +34,11 @@ pub trait Log<P: Protocol> {
     /// What was to be made stable is not, and may be lost.
     fn stable(&mut self) -> Result<LogPosition, LogFailure>;
 
+    /// How often something was made stable.
+    fn syncs(&self) -> u64 {
+        0
+    }
+
     /// Whether so much was appended since the last checkpoint that another one should begin.
     fn is_checkpoint_due(&self) -> bool {
         false

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Role,
+    Role, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
@@ -19,8 +19,8 @@ use crate::outgoing::Outbox;
 /// What the machine did, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages sent to other nodes.
-    pub sent: u64,
+    /// What was said to others and asked of the system.
+    pub traffic: Traffic,
     /// Messages to nodes that were not connected: lost, as a broken link loses them.
     pub unsent: u64,
     /// Messages that do not fit into a frame.
@@ -49,8 +49,8 @@ pub(crate) struct Machine<P: Protocol> {
     pub congested: bool,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
     pub failure: Option<LogFailure>,
-    /// Whether records were appended since the last sync began.
-    appended: bool,
+    /// Up to where a sync was asked for.
+    asked: LogPosition,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
     stable: LogPosition,
     frame_bytes_max: usize,
@@ -75,7 +75,7 @@ impl<P: Protocol> Machine<P> {
             checkpoint: None,
             congested: false,
             failure: None,
-            appended: false,
+            asked: LogPosition(0),
             gated: BTreeMap::new(),
             stable: LogPosition(0),
             frame_bytes_max,
@@ -135,7 +135,6 @@ impl<P: Protocol> Machine<P> {
                 self.gate(after, Gated::Answer(op, result));
             }
             Effect::Log { repository, record } => {
-                self.appended = true;
                 if let (Some(log), None) = (&mut self.log, &self.failure) {
                     self.failure = log.append(repository, &record).err();
                 }
@@ -162,7 +161,7 @@ impl<P: Protocol> Machine<P> {
         };
         let most = self.frame_bytes_max;
         if self.outbox.to(place).message(from.role, to.role, &message, most) {
-            self.counts.sent += 1;
+            self.counts.traffic.messages += 1;
         } else {
             self.counts.oversize += 1;
         }
@@ -186,25 +185,52 @@ impl<P: Protocol> Machine<P> {
         self.perform();
     }
 
-    /// Begins to make stable what was logged, and lets go what waited for what is stable now.
+    /// Begins to make stable what something waits for, and lets go what waited for what is stable
+    /// now.
     ///
     /// # Errors
     /// The log failed: the process must stop.
     pub fn settle_log(&mut self) -> Result<(), LogFailure> {
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
+        loop {
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+            let waits = self.gated.last_key_value().is_some_and(|(after, _)| *after > self.asked);
+            if waits || self.congested {
+                self.sync()?;
+            }
+            let Some(log) = self.log.as_mut().filter(|_| !self.gated.is_empty()) else {
+                return Ok(());
+            };
+            self.stable = self.stable.max(log.stable()?);
+            if !self.let_go() {
+                return Ok(());
+            }
         }
+    }
+
+    /// Begins to make stable what nothing waits for, too.
+    ///
+    /// # Errors
+    /// As [`settle_log`](Self::settle_log).
+    pub fn settle_all(&mut self) -> Result<(), LogFailure> {
+        if self.effects.logged > self.asked { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Result<(), LogFailure> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        if std::mem::take(&mut self.appended) || self.congested {
-            self.congested = log.sync()?;
-        }
-        if self.gated.is_empty() {
-            return Ok(());
-        }
-        self.stable = self.stable.max(log.stable()?);
+        self.asked = self.effects.logged;
+        self.congested = log.sync()?;
+        Ok(())
+    }
+
+    /// Says what waited for what is stable; false if there was nothing.
+    fn let_go(&mut self) -> bool {
+        let mut any = false;
         while let Some(entry) = self.gated.first_entry()
             && *entry.key() <= self.stable
         {
+            any = true;
             for gated in entry.remove() {
                 match gated {
                     Gated::Message(envelope) => self.speak(envelope),
@@ -213,7 +239,7 @@ impl<P: Protocol> Machine<P> {
             }
             self.perform();
         }
-        Ok(())
+        any
     }
 
     /// Makes stable what was logged, and ends the log.

@@ -127,6 +127,9 @@ pub enum MapError {
     /// A server has left that there never was.
     #[error("node {0} has left, which was no server of the cluster")]
     Left(u32),
+    /// Nobody to ask.
+    #[error("a cluster without servers")]
+    NoServers,
 }
 
 impl Map {
@@ -238,6 +241,9 @@ impl Map {
         let is_server = |node: NodeId| self.servers.iter().any(|(server, _)| *server == node);
         if let Some(stranger) = self.catalog.left.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Left(stranger.0));
+        }
+        if self.servers.is_empty() {
+            return Err(MapError::NoServers);
         }
         if self.group > 1 {
             let (members, group) = (self.catalog.repositories(), self.group);
@@ -385,6 +391,11 @@ mod tests {
         assert_eq!(Map::try_from(parts), Err(MapError::Order));
         assert!(dealt(2, 2, 3, 1).is_err());
         assert!(dealt(0, 2, 1, 1).is_err());
+        // Found by fuzzing: members of groups may live on servers that are not known yet, but
+        // without any server there is nobody to ask about them.
+        let mut parts = MapParts::from(&dealt(3, 2, 1, 3).unwrap());
+        parts.servers.clear();
+        assert_eq!(Map::try_from(parts), Err(MapError::NoServers));
     }
 
     #[test]

@@ -8,7 +8,6 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
@@ -183,6 +182,7 @@ impl<P: Protocol> Loop<P> {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
             self.keep_house(now);
             self.tell_losses();
+            self.station.machine.borrow_mut().settle_all()?;
         }
         self.run_tasks();
         self.station.machine.borrow_mut().settle_log()?;
@@ -223,6 +223,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn look(&mut self, events: &mut Events, at_most: Duration) -> Result<(), Failed> {
+        self.station.machine.borrow_mut().counts.traffic.polls += 1;
         match self.poll.poll(events, Some(at_most)) {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                 Err(Failed::Poll(error.to_string()))
@@ -294,6 +295,7 @@ impl<P: Protocol> Loop<P> {
                 self.peers.note_readable(place);
                 continue;
             }
+            self.station.machine.borrow_mut().counts.traffic.reads += 1;
             let connection = self.peers.at_mut(place).expect("just seen");
             match connection.read(&mut scratch) {
                 Arrived::Nothing => {}
@@ -374,11 +376,14 @@ impl<P: Protocol> Loop<P> {
     /// Writes once to every connection that something is for.
     fn flush(&mut self, now: Nanos) {
         let dirty = self.station.machine.borrow_mut().outbox.take_dirty();
+        if dirty.is_empty() {
+            return;
+        }
         for place in dirty {
             self.write(place, now);
         }
-        let sent = self.station.machine.borrow().counts.sent;
-        self.door.sent.store(sent, Ordering::Relaxed);
+        let traffic = self.station.machine.borrow().counts.traffic;
+        *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
     }
 
     pub(crate) fn write(&mut self, place: usize, now: Nanos) {
@@ -394,7 +399,12 @@ impl<P: Protocol> Loop<P> {
         }
         let written = connection.write(ready, now);
         match written {
-            Some(count) => outgoing.advance(count),
+            Some(count) => {
+                outgoing.advance(count);
+                let traffic = &mut machine.counts.traffic;
+                traffic.writes += 1;
+                traffic.bytes += count as u64;
+            }
             None => {
                 drop(machine);
                 self.close(place, now, "the connection broke");

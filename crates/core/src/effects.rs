@@ -232,8 +232,14 @@ impl<P: Protocol> Context<'_, P> {
     pub fn log(&mut self, record: impl FnOnce() -> P::Record) {
         if self.settings.logging {
             self.log_lazily(record);
-            self.effects.gate = self.effects.logged;
+            self.wait_for_log();
         }
+    }
+
+    /// Whatever this node's participants say from now on waits for all that was logged so far,
+    /// lazily logged records included.
+    pub fn wait_for_log(&mut self) {
+        self.effects.gate = self.effects.logged;
     }
 
     /// Logs what the closure makes, if records are logged at all; nothing waits for it but what is

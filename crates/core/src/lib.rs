@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod parts;
 pub mod post;
 pub mod recorder;
+pub mod traffic;
 pub mod wire;
 
 pub use actions::{Action, ActionFn, Actions};
@@ -36,4 +37,5 @@ pub use options::{Limits, Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use post::Post;
 pub use recorder::Recorder;
+pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

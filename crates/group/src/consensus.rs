@@ -5,10 +5,12 @@
 //! so a seed of the simulator repeats it exactly. What it asks of its storage, to write at once,
 //! is kept by whoever holds the messages back ([`ledger`](crate::ledger)).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::BLEMessage;
+use omnipaxos::messages::sequence_paxos::PaxosMsg;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
 use crate::ledger::{CONFIGURATION, Entry, Image, Ledger};
@@ -23,6 +25,10 @@ const RESEND_TICKS: u64 = 6;
 /// A member's part in the consensus of its group.
 pub struct Consensus {
     library: OmniPaxos<Entry, Ledger>,
+    /// What others have, told before this member has it for sure; by the number of entries.
+    early: BTreeMap<u64, Vec<Message<Entry>>>,
+    /// So many entries are stable here.
+    stable: u64,
     member: u16,
     size: u16,
 }
@@ -34,8 +40,20 @@ pub struct Outgoing {
     pub to: u16,
     /// What.
     pub bytes: Vec<u8>,
-    /// Whether it may leave before what was written is stable: only who may lead is said.
-    pub urgent: bool,
+    /// What it has to wait for.
+    pub waits: Waits,
+}
+
+/// What a message of the consensus has to wait for before it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Nothing: only who may lead is said.
+    ForNothing,
+    /// The messages before it: a leader's entries, and how many are decided. It promised nobody
+    /// else, and says nothing of what it has itself.
+    ItsTurn,
+    /// All that was written.
+    ForTheDisk,
 }
 
 /// What is decided from some number on.
@@ -69,7 +87,7 @@ impl Consensus {
             ..ServerConfig::default()
         };
         let library = cluster.build_for_server(server, ledger).expect("a sound configuration");
-        Consensus { library, member, size }
+        Consensus { library, early: BTreeMap::new(), stable: 0, member, size }
     }
 
     /// Some time has passed.
@@ -87,10 +105,21 @@ impl Consensus {
         let other = from < self.size && from != self.member;
         let addressed =
             sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
-        if addressed {
-            self.library.handle_incoming(message);
+        match accepted_by(&message).filter(|&accepted| accepted > self.stable) {
+            _ if !addressed => {}
+            Some(accepted) => self.early.entry(accepted).or_default().push(message),
+            None => self.library.handle_incoming(message),
         }
         addressed
+    }
+
+    /// So many entries are stable here: what others said of them counts now, together with this
+    /// member's having them. The library takes a leader for one that has all its entries.
+    pub fn stable_upto(&mut self, entries: u64) {
+        self.stable = entries;
+        while let Some(earliest) = self.early.first_entry().filter(|it| *it.key() <= entries) {
+            earliest.remove().into_iter().for_each(|it| self.library.handle_incoming(it));
+        }
     }
 
     /// What is to be sent.
@@ -98,12 +127,15 @@ impl Consensus {
         let mut messages = Vec::new();
         self.library.take_outgoing_messages(&mut messages);
         let each = |message: Message<Entry>| {
-            let (to, urgent) = match &message {
-                Message::SequencePaxos(it) => (it.to, false),
-                Message::BLE(it) => (it.to, true),
+            let (to, waits) = match &message {
+                Message::SequencePaxos(it) => match it.msg {
+                    PaxosMsg::AcceptDecide(_) | PaxosMsg::Decide(_) => (it.to, Waits::ItsTurn),
+                    _ => (it.to, Waits::ForTheDisk),
+                },
+                Message::BLE(it) => (it.to, Waits::ForNothing),
             };
             let bytes = postcard::to_allocvec(&message).expect("messages have a form");
-            Outgoing { to: to as u16 - 1, bytes, urgent }
+            Outgoing { to: to as u16 - 1, bytes, waits }
         };
         messages.into_iter().map(each).collect()
     }
@@ -159,5 +191,16 @@ impl Consensus {
         if leader != u64::from(self.member) + 1 && leader > 0 {
             self.library.reconnected(leader);
         }
+    }
+}
+
+/// How many entries the sender has, if that is what it says.
+fn accepted_by(message: &Message<Entry>) -> Option<u64> {
+    match message {
+        Message::SequencePaxos(it) => match &it.msg {
+            PaxosMsg::Accepted(accepted) => Some(accepted.accepted_idx as u64),
+            _ => None,
+        },
+        Message::BLE(_) => None,
     }
 }

@@ -194,7 +194,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             | Message::Confirmed { .. }
             | Message::Ask
             | Message::Standing(_)
-            | Message::Settled
+            | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
         }
     }

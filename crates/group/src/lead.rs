@@ -14,7 +14,7 @@
 //!
 //! One round is under way at a time; what comes meanwhile waits for the next, so one serves many.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::Envelope;
 
@@ -24,7 +24,12 @@ use crate::protocol::Ballot;
 #[derive(Clone, Debug)]
 pub(crate) struct Leading<M> {
     pub(crate) ballot: Ballot,
-    held: VecDeque<Held<M>>,
+    /// What waits for entries to be decided, with the round that it needs; by how many.
+    undecided: BTreeMap<u64, VecDeque<(u64, Envelope<M>)>>,
+    /// What waits for a round alone, by its number; 0 is none.
+    unconfirmed: BTreeMap<u64, VecDeque<Envelope<M>>>,
+    /// The newest round that anything waits for.
+    needed: u64,
     /// The round that was begun last.
     asked: u64,
     /// The round that was confirmed last.
@@ -39,20 +44,13 @@ pub(crate) struct Leading<M> {
     pub(crate) stalled_ticks: u32,
 }
 
-#[derive(Clone, Debug)]
-struct Held<M> {
-    /// Entries that must be decided.
-    after: u64,
-    /// The round that must be confirmed; 0 is none.
-    round: u64,
-    envelope: Envelope<M>,
-}
-
 impl<M> Leading<M> {
     pub(crate) fn new(ballot: Ballot, size: u16) -> Leading<M> {
         Leading {
             ballot,
-            held: VecDeque::new(),
+            undecided: BTreeMap::new(),
+            unconfirmed: BTreeMap::new(),
+            needed: 0,
             asked: 0,
             confirmed: 0,
             voters: BTreeSet::new(),
@@ -67,7 +65,8 @@ impl<M> Leading<M> {
     pub(crate) fn hold(&mut self, envelope: Envelope<M>, after: u64, before: u64, confirms: bool) {
         // The round under way was begun before this answer was made.
         let round = if confirms && after <= before { self.asked + 1 } else { 0 };
-        self.held.push_back(Held { after, round, envelope });
+        self.needed = self.needed.max(round);
+        self.undecided.entry(after).or_default().push_back((round, envelope));
     }
 
     fn is_asking(&self) -> bool {
@@ -76,8 +75,7 @@ impl<M> Leading<M> {
 
     /// The round to begin now, if one is needed and none is under way.
     pub(crate) fn begin_round(&mut self) -> Option<u64> {
-        let needed = self.held.iter().any(|held| held.round > self.asked);
-        if self.is_asking() || !needed {
+        if self.is_asking() || self.needed <= self.asked {
             return None;
         }
         self.asked += 1;
@@ -101,12 +99,19 @@ impl<M> Leading<M> {
         }
     }
 
-    /// The next answer that may leave, where the first `decided` entries are decided. They leave
-    /// in the order they were made.
+    /// The next answer that may leave, where the first `decided` entries are decided.
     pub(crate) fn release(&mut self, decided: u64) -> Option<Envelope<M>> {
-        let confirmed = self.confirmed;
-        let free = |held: &mut Held<M>| held.after <= decided && held.round <= confirmed;
-        self.held.pop_front_if(free).map(|held| held.envelope)
+        while let Some(first) = self.undecided.first_entry().filter(|it| *it.key() <= decided) {
+            for (round, envelope) in first.remove() {
+                self.unconfirmed.entry(round).or_default().push_back(envelope);
+            }
+        }
+        let mut first = self.unconfirmed.first_entry().filter(|it| *it.key() <= self.confirmed)?;
+        let envelope = first.get_mut().pop_front();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        envelope
     }
 
     /// Another tick has passed; entries up to `accepted` are to be decided.
@@ -118,7 +123,8 @@ impl<M> Leading<M> {
 
     /// How many answers wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.held.len()
+        let undecided = self.undecided.values().map(VecDeque::len).sum::<usize>();
+        undecided + self.unconfirmed.values().map(VecDeque::len).sum::<usize>()
     }
 }
 

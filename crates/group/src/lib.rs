@@ -16,7 +16,8 @@
 //! # Why nothing acknowledged is lost
 //! A replica says nothing before everything that it wrote down is stable on its disk: the gate of
 //! the contract, which holds each message of a participant until its records are stable. So to the
-//! others it is as if it had written at once, which is what the consensus library asks for. What
+//! others it is as if it had written at once, which is what the consensus library asks for. A
+//! leader's entries alone leave early, and count as the leader's once it has them (`written`). What
 //! the participant says leaves the group only when all that it depends on is decided: then a
 //! majority holds it, and every later leader has it.
 //!
@@ -33,8 +34,9 @@
 //! accepts the record says the same.
 //!
 //! # What it costs
-//! A write of the log at the leader, then one at a follower; a round trip for reads. Coordinators
-//! reach the repositories of their own node by messages too: a leader cannot be sure of itself.
+//! A write of the log at the leader and at a follower, at the same time; a round trip for reads.
+//! Coordinators reach the repositories of their own node by messages too: a leader cannot be sure of
+//! itself.
 
 mod compact;
 pub mod consensus;
@@ -48,5 +50,6 @@ pub mod placement;
 pub mod protocol;
 pub mod replica;
 mod wire;
+mod written;
 
 pub use protocol::{Grouped, Message, Record, Rules};

@@ -30,6 +30,8 @@ pub struct Rules<R> {
     pub tick: Nanos,
     /// A member speaks after what it wrote is stable.
     pub syncs_first: bool,
+    /// A leader counts itself among those that have an entry after that is stable.
+    pub counts_itself_when_stable: bool,
     /// Answers wait until it is sure that nobody else leads.
     pub confirms_answers: bool,
     /// Answers wait until the group has decided all that they depend on.
@@ -54,6 +56,7 @@ impl<R: Default> Default for Rules<R> {
             size: 3,
             tick: Nanos::from_millis(2),
             syncs_first: true,
+            counts_itself_when_stable: true,
             confirms_answers: true,
             decides_first: true,
             replays_all: true,
@@ -126,8 +129,8 @@ pub enum Message<M> {
     Ask,
     /// The answer.
     Standing(Box<Standing>),
-    /// Member to itself, once what it learned as it came is stable: it will not forget its stay.
-    Settled,
+    /// Member to itself, behind its log: what was written before this note is stable.
+    Stable(u64),
     /// Leader to member: messages were lost; ask me for what is missing.
     Resync(Ballot),
 }
@@ -151,7 +154,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Consensus(bytes) => 8 + bytes.len(),
             Message::Standing(standing) => 8 + standing.bytes(),
             Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
-            Message::Ask | Message::AskPlacement | Message::Settled | Message::Resync(_) => 16,
+            Message::Ask | Message::AskPlacement | Message::Stable(_) | Message::Resync(_) => 16,
             Message::Placement { homes, .. } => 16 + 12 * homes.len(),
         }
     }
@@ -171,7 +174,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Leads { .. } => "Leads",
             Message::Ask => "AskMember",
             Message::AskPlacement => "AskPlacement",
-            Message::Settled => "Settled",
+            Message::Stable(_) => "Stable",
             Message::Placement { .. } => "Placement",
             Message::Standing(_) => "Standing",
             Message::Resync(_) => "Resync",
@@ -188,7 +191,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             | Message::Confirmed { .. }
             | Message::Ask
             | Message::AskPlacement
-            | Message::Settled
+            | Message::Stable(_)
             | Message::Standing(_)
             | Message::Resync(_) => true,
             Message::Placement { homes, .. } => homes.len() == catalog.repositories(),

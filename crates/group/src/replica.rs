@@ -1,23 +1,26 @@
 //! A member of a group: it keeps the group's log, and runs or replays the participant.
 
+mod disk;
+mod run;
 mod stay;
 
 use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Cursor, Effect, LogPosition, Participant, Post, Protocol, RepositoryId, Role,
-    Settings, SmallBytes, SpaceId, Timestamp,
+    Address, Cursor, Participant, Post, Protocol, RepositoryId, Role, Settings, SmallBytes,
+    SpaceId, Timestamp,
 };
 
 use crate::compact::Compacting;
-use crate::consensus::{Consensus, Decided};
-use crate::inside::{Context, InnerContext, Inside, Said, send_now};
+use crate::consensus::Consensus;
+use crate::inside::{Context, Inside, send_now};
 use crate::join::Joining;
 use crate::layout;
 use crate::lead::Leading;
-use crate::ledger::{Change, Entry, Image, Ledger, Standing};
+use crate::ledger::{Change, Entry, Ledger, Standing};
 use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::written::Written;
 
 /// The timer of the consensus's ticks; those of the participant inside come after it.
 const TICK_TIMER: u32 = 0;
@@ -47,8 +50,11 @@ pub struct Replica<P: Protocol> {
     consensus: Option<Consensus>,
     joining: Joining,
     inner: P::Participant,
-    /// How many entries the participant has seen.
+    /// How many entries the participant has seen, those of `lazy` included.
     applied: u64,
+    /// Of a leader: entries that nothing waits for. They are appended with the next that something
+    /// does wait for, or at the next tick.
+    lazy: Vec<Entry>,
     leading: Option<Leading<P::Message>>,
     compacting: Option<Compacting>,
     ticks: u64,
@@ -58,6 +64,10 @@ pub struct Replica<P: Protocol> {
     away: bool,
     /// Whether its memory of being here is stable.
     settled: Settled,
+    /// How much of what it wrote is stable.
+    written: Written,
+    /// Messages of the consensus before this note wait for the disk, and those after for them.
+    spoke: u64,
 }
 
 /// How far the memory of a stay has come.
@@ -67,8 +77,8 @@ enum Settled {
     No,
     /// It is to be logged.
     Soon,
-    /// It is logged, and the member will be told when it is stable.
-    Logged,
+    /// It is logged, and stable when this note arrives.
+    Logged(u64),
     /// It is stable.
     Yes,
 }
@@ -139,42 +149,6 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
-    /// Lets the participant of a leader do something. What it logs is appended to the group's log,
-    /// what it says is held back.
-    fn step(
-        &mut self,
-        cx: &mut Context<'_, P>,
-        run: impl FnOnce(&mut P::Participant, &mut InnerContext<'_, P>),
-    ) {
-        let before = self.applied;
-        let (role, inner) = (self.role(), &mut self.inner);
-        let ((), said) = self.inside.run(role, cx, |cx| run(inner, cx));
-        self.take_said(said, before, cx);
-    }
-
-    fn take_said(&mut self, said: Said<P>, before: u64, cx: &mut Context<'_, P>) {
-        let Rules { confirms_answers, decides_first, .. } = self.rules;
-        let (Some(consensus), Some(leading)) = (&mut self.consensus, &mut self.leading) else {
-            return;
-        };
-        for effect in said {
-            match effect {
-                Effect::Log { record, .. } => {
-                    let mut bytes = Vec::new();
-                    record.encode(&mut bytes);
-                    self.applied = consensus.append(Entry(SmallBytes::from(bytes)));
-                }
-                Effect::Send { envelope, after } => {
-                    let after = if decides_first { after.0 } else { 0 };
-                    leading.hold(envelope, after, before, confirms_answers && decides_first);
-                }
-                Effect::SetTimer { timer, after, .. } => cx.set_timer(INNER_TIMERS + timer, after),
-                Effect::Complete { .. } => unreachable!("participants answer by messages"),
-            }
-        }
-        assert_eq!(self.applied, self.inside.logged.0, "an entry a record");
-    }
-
     /// After every input: leads or follows, writes down, speaks.
     fn turn(&mut self, cx: &mut Context<'_, P>) {
         self.check_leadership(cx);
@@ -183,99 +157,10 @@ impl<P: Protocol> Replica<P> {
             self.check_leadership(cx);
         }
         self.ask_round(cx);
-        for changes in self.ledger.take_changes() {
-            let only_decided = changes.iter().all(|change| matches!(change, Change::Decided(_)));
-            if only_decided {
-                cx.log_lazily(|| Record(changes)); // Others tell it again.
-            } else {
-                cx.log(|| Record(changes));
-            }
-        }
-        if self.settled == Settled::Soon {
-            self.settled = Settled::Logged;
-            cx.send(cx.me, Message::Settled);
-        }
+        self.write_down(cx);
         self.tell_news(cx);
-        let Some(consensus) = &mut self.consensus else { return };
-        let outgoing = consensus.outgoing();
-        for message in outgoing {
-            let to = self.address_of(message.to, cx);
-            if message.urgent || !self.rules.syncs_first {
-                send_now(to, Message::Consensus(message.bytes), cx);
-            } else {
-                cx.send(to, Message::Consensus(message.bytes));
-            }
-        }
+        self.speak_of_consensus(cx);
         self.release(cx);
-    }
-
-    /// Takes over where this member was elected and has everything, and gives up where another was.
-    fn check_leadership(&mut self, cx: &mut Context<'_, P>) {
-        let Some(consensus) = &self.consensus else { return };
-        let elected = consensus.leading();
-        if self.leading.as_ref().is_some_and(|leading| Some(leading.ballot) != elected) {
-            // The participant has done what nobody may ever decide.
-            self.leading = None;
-            self.start_over();
-        }
-        let Some(consensus) = &self.consensus else { return };
-        let complete = consensus.decided() == consensus.accepted();
-        if let Some(ballot) = elected
-            && self.leading.is_none()
-            && complete
-            && self.applied == consensus.decided()
-        {
-            self.leading = Some(Leading::new(ballot, self.rules.size));
-            self.compacting = None;
-            (self.inside.logged, self.inside.gate) =
-                (LogPosition(self.applied), LogPosition(self.applied));
-            self.step(cx, |inner, cx| inner.start(cx));
-            self.announce(cx);
-        }
-    }
-
-    /// Forgets the participant; what is decided will be replayed.
-    fn start_over(&mut self) {
-        self.inner = self.new_participant();
-        self.applied = 0;
-        self.compacting = None;
-    }
-
-    fn replay_decided(&mut self, cx: &mut Context<'_, P>) {
-        let Some(consensus) = &self.consensus else { return };
-        for decided in consensus.decided_after(self.applied) {
-            match decided {
-                Decided::Entry(entry) => self.replay_entry(&entry, cx),
-                Decided::Image(upto, image) => self.install(upto, &image, cx),
-            }
-        }
-    }
-
-    /// # Panics
-    /// If the entry is no record: a member of the group has lied.
-    fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
-        self.applied += 1;
-        if !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT) {
-            return;
-        }
-        let record = P::Record::decode_all(entry.0.as_slice()).expect("entries are records");
-        let (role, inner) = (self.role(), &mut self.inner);
-        // A replay says nothing; what it would have said was said by the leader.
-        let _ = self.inside.run(role, cx, |cx| inner.replay(record, cx));
-    }
-
-    /// # Panics
-    /// If the image is none: a member of the group has lied.
-    fn install(&mut self, upto: u64, image: &Image, cx: &mut Context<'_, P>) {
-        self.start_over();
-        let (role, inner) = (self.role(), &mut self.inner);
-        for piece in &image.pieces {
-            let piece = piece.0.as_slice();
-            let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
-            restored.expect("images have pieces of checkpoints");
-        }
-        image.then.iter().for_each(|entry| self.replay_entry(entry, cx));
-        self.applied = upto;
     }
 
     /// Begins a round for the answers that wait for one.
@@ -324,6 +209,7 @@ impl<P: Protocol> Replica<P> {
         if !self.is_home(cx) {
             return;
         }
+        self.append_lazy(); // Before the tick, which may have another member lead.
         let Some(consensus) = &mut self.consensus else {
             if self.ticks.is_multiple_of(ASK_TICKS) {
                 self.tell_others(&Message::Ask, cx);
@@ -387,12 +273,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             joining: Joining::default(),
             inner,
             applied: 0,
+            lazy: Vec::new(),
             leading: None,
             compacting: None,
             ticks: 0,
             heard: None,
             away: false,
             settled: Settled::No,
+            written: Written::default(),
+            spoke: 0,
         }
     }
 
@@ -421,9 +310,9 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                     self.heard = Some(self.ticks);
                 }
             }
-            (Message::Settled, _) => {
-                if from == cx.me && self.settled == Settled::Logged {
-                    self.settled = Settled::Yes;
+            (Message::Stable(note), _) => {
+                if from == cx.me {
+                    self.on_note(note);
                 }
             }
             (Message::Consensus(bytes), Some(member)) => {

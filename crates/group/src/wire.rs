@@ -129,7 +129,7 @@ impl<M: Wire> Wire for Message<M> {
             Message::Standing(standing) => put(6, &**standing, out),
             Message::Resync(ballot) => put(7, ballot, out),
             Message::AskPlacement => out.push(8),
-            Message::Settled => out.push(10),
+            Message::Stable(note) => put(10, note, out),
             Message::Placement { epoch, homes } => {
                 put(9, epoch, out);
                 homes.encode(out);
@@ -158,7 +158,7 @@ impl<M: Wire> Wire for Message<M> {
             6 => Message::Standing(Box::new(Wire::decode(input)?)),
             7 => Message::Resync(Wire::decode(input)?),
             8 => Message::AskPlacement,
-            10 => Message::Settled,
+            10 => Message::Stable(Wire::decode(input)?),
             9 => Message::Placement { epoch: Wire::decode(input)?, homes: Wire::decode(input)? },
             other => return Err(WireError::no_variant("message of a group", at, other)),
         })

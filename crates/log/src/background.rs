@@ -35,6 +35,7 @@ struct Shared {
     progress: Condvar,
     /// As in the state, to be looked at without the lock.
     stable: AtomicU64,
+    syncs: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -74,6 +75,7 @@ impl Log {
             work: Condvar::new(),
             progress: Condvar::new(),
             stable: AtomicU64::new(stable.0),
+            syncs: AtomicU64::new(0),
         });
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new().name("muesli-log".to_owned());
@@ -121,6 +123,11 @@ impl Log {
     #[inline]
     pub fn stable(&self) -> Sequence {
         Sequence(self.shared.stable.load(Ordering::Acquire))
+    }
+
+    /// How many batches were written and synced.
+    pub fn syncs(&self) -> u64 {
+        self.shared.syncs.load(Ordering::Relaxed)
     }
 
     /// The last record appended.
@@ -241,6 +248,9 @@ impl Shared {
 
     fn tell(&self, stable: Sequence) {
         let mut state = self.lock();
+        if stable > state.stable {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+        }
         (state.stable, state.writing) = (stable, 0);
         self.stable.store(stable.0, Ordering::Release);
         drop(state);

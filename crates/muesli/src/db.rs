@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use muesli_core::client::{self, Task};
 use muesli_core::{
-    Abort, Catalog, Doubt, Nanos, Outcome, SpaceOptions, Timestamp, TxnId, TxnOptions,
+    Abort, Catalog, Doubt, Nanos, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
 };
 
 use crate::embedded::Report;
@@ -59,6 +59,10 @@ pub(crate) trait Away: Send + Sync {
     }
     /// How many messages the loops have sent each other, as of their last turns.
     fn messages(&self) -> u64;
+    /// What this process has said to servers, where there are some.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
     /// Stops the loops; what they leave behind.
     fn close(&self) -> Vec<Report>;
 }
@@ -366,6 +370,12 @@ impl Db {
     /// the database.
     pub fn messages(&self) -> u64 {
         self.inner.away.as_ref().map_or(0, |away| away.messages())
+    }
+
+    /// What this process has said to the servers of a cluster and asked of its system for it; all
+    /// zeros where there are none.
+    pub fn traffic(&self) -> Traffic {
+        self.inner.away.as_ref().map_or_else(Traffic::default, |away| away.traffic())
     }
 
     /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.

@@ -42,7 +42,7 @@ pub use explicit::Transaction;
 pub use key::Key;
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Doubt, Limits, Outcome, SmallBytes, TxnId,
+    Abort, Action, ActionFn, Actions, Doubt, Limits, Outcome, SmallBytes, Traffic, TxnId,
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};

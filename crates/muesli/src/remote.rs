@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
-use muesli_core::{Catalog, Limits, SpaceOptions};
+use muesli_core::{Catalog, Limits, SpaceOptions, Traffic};
 
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
@@ -111,11 +111,15 @@ impl Away for Remote {
     }
 
     fn messages(&self) -> u64 {
-        self.0.messages()
+        self.0.traffic().messages
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.0.traffic()
     }
 
     fn close(&self) -> Vec<Report> {
-        let messages = self.0.messages();
+        let messages = self.0.traffic().messages;
         let recorder = self.0.close();
         let report = recorder.map(|recorder| Report { recorder, messages, ..Report::default() });
         report.into_iter().collect()

@@ -11,8 +11,7 @@
 //! * One way over gigabit Ethernet between virtual machines takes about 100 µs and an exponential
 //!   tail of 50 µs; between physical ones 50 µs and 25 µs. A lane carries 125 MB/s.
 //! * A node's times (when a request is repeated, a lock given up, the oldest snapshot told) are
-//!   meant for messages of microseconds. Where messages cost fifty times that, they are longer: at
-//!   their usual lengths 160 such nodes would be busy with telling snapshots alone.
+//!   meant for messages of microseconds. Where messages cost fifty times that, they are longer.
 //! * A node is one server. Where it has several cores its work goes as many times as fast as
 //!   client threads and the stack can use at once; that makes single steps faster than they were.
 //!
@@ -43,8 +42,9 @@ impl Machine {
     pub fn set_times(&self, settings: &mut Settings) {
         // Locks are held for a few message times, not for the length of a gossip's round.
         settings.lock_wait = Nanos(settings.lock_wait.0 * (self.patience / 10).max(1));
-        let times =
-            [&mut settings.retry_after, &mut settings.in_doubt_after, &mut settings.gossip_every];
+        // Many nodes tell snapshots more seldom by themselves.
+        settings.gossip_every = Nanos(settings.gossip_every.0 * (self.patience / 5).max(1));
+        let times = [&mut settings.retry_after, &mut settings.in_doubt_after];
         times.into_iter().for_each(|time| *time = Nanos(time.0 * self.patience));
     }
 

@@ -15,7 +15,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use crate::table::{self, grouped};
 use figures::{FIGURES, Figure, Target};
 use judge::Judged;
-use points::Point;
+use points::{Course, Point};
 
 #[derive(Args, Clone, Debug)]
 struct ReproduceOptions {
@@ -28,6 +28,17 @@ struct ReproduceOptions {
     /// Where chance comes from
     #[arg(long, value_name = "X", default_value_t = 1)]
     seed: u64,
+    /// Another value of a parameter of the workload, to see what it changes; several times for
+    /// several
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+    /// Another number of clients a node
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: Option<u32>,
+    /// Other numbers of nodes, with commas between
+    #[arg(long, value_name = "N", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(2..=1_000))]
+    nodes: Vec<u16>,
     /// The folder for tables and plots
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
     out: PathBuf,
@@ -59,12 +70,27 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let mut fine = true;
     for figure in chosen(&options.figures)? {
-        let points = points::run(figure, options.quick, options.seed)?;
+        let points = points::run(figure, &options.course())?;
         let judged = judge::judge(figure, &points);
         write_files(figure, &points, &judged, &options.out)?;
+        if !options.parameters.is_empty() {
+            let _ = writeln!(stdout(), "\n  given: {}", options.parameters.join(" "));
+        }
         fine &= tell(figure, &points, &judged, &options.out);
     }
     Ok(u8::from(!fine))
+}
+
+impl ReproduceOptions {
+    fn course(&self) -> Course {
+        Course {
+            quick: self.quick,
+            seed: self.seed,
+            parameters: self.parameters.clone(),
+            clients_a_node: self.clients,
+            nodes: self.nodes.iter().map(|nodes| usize::from(*nodes)).collect(),
+        }
+    }
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
@@ -270,15 +296,36 @@ mod tests {
         }],
     };
 
+    const COURSE: Course = Course {
+        quick: true,
+        seed: 3,
+        parameters: Vec::new(),
+        clients_a_node: None,
+        nodes: Vec::new(),
+    };
+
+    #[test]
+    fn what_is_asked_for_differently_is_run_differently() {
+        let parameters = vec!["initial=10".to_owned(), "reads=100".to_owned()];
+        let (clients_a_node, nodes) = (Some(1), vec![2]);
+        let course = Course { parameters, clients_a_node, nodes, ..COURSE };
+        let points = points::run(&SMALL, &course).unwrap();
+        let seen: Vec<_> = points.iter().map(|point| (point.nodes, point.clients)).collect();
+        assert_eq!(seen, [(2, 2), (2, 2)]);
+        assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
+        let unknown = Course { parameters: vec!["colour=red".to_owned()], ..COURSE };
+        assert!(points::run(&SMALL, &unknown).is_err());
+    }
+
     #[test]
     fn a_figure_is_run_judged_and_written_and_comes_out_the_same_again() {
-        let points = points::run(&SMALL, true, 3).unwrap();
+        let points = points::run(&SMALL, &COURSE).unwrap();
         let order: Vec<_> = points.iter().map(|point| (point.nodes, point.protocol)).collect();
         assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
         for point in &points {
             assert!(point.throughput > 20.0 && point.broken.is_empty(), "{point:?}");
         }
-        assert_eq!(points::run(&SMALL, true, 3).unwrap(), points);
+        assert_eq!(points::run(&SMALL, &COURSE).unwrap(), points);
         let judged = judge::judge(&SMALL, &points);
         assert_eq!(judged[0].met, Some(true), "{judged:?}");
         let out = tempfile::tempdir().unwrap();

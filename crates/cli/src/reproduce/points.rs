@@ -36,12 +36,39 @@ pub struct Point {
     pub broken: Vec<String>,
 }
 
+/// How a figure is run.
+#[derive(Clone, Debug)]
+pub struct Course {
+    pub quick: bool,
+    pub seed: u64,
+    /// Instead of the figure's, where they have the same name.
+    pub parameters: Vec<String>,
+    pub clients_a_node: Option<u32>,
+    /// None: the figure's.
+    pub nodes: Vec<usize>,
+}
+
+impl Course {
+    /// The figure's parameters, with those that are given differently.
+    fn parameters_of(&self, figure: &Figure, nodes: usize) -> Vec<String> {
+        let name = |text: &str| text.split('=').next().unwrap_or_default().to_owned();
+        let given = |text: &&&str| !self.parameters.iter().any(|other| name(other) == name(text));
+        let fill = |text: &&str| text.replace("{nodes}", &nodes.to_string());
+        let kept = figure.parameters.iter().filter(given).map(fill);
+        kept.chain(self.parameters.iter().cloned()).collect()
+    }
+}
+
 /// Runs all points of a figure, in order of nodes and protocols.
 ///
 /// # Errors
 /// A run cannot be made.
-pub fn run(figure: &Figure, quick: bool, seed: u64) -> anyhow::Result<Vec<Point>> {
-    let nodes = if quick { figure.quick_nodes } else { figure.nodes };
+pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
+    let nodes = match (&course.nodes[..], course.quick) {
+        ([], true) => figure.quick_nodes,
+        ([], false) => figure.nodes,
+        (nodes, _) => nodes,
+    };
     // The longest first, so that all cores end at about the same time.
     let all: Vec<(usize, &'static str)> = nodes
         .iter()
@@ -55,7 +82,7 @@ pub fn run(figure: &Figure, quick: bool, seed: u64) -> anyhow::Result<Vec<Point>
     let (next, points) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((nodes, protocol)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let point = run_one(figure, *nodes, protocol, quick, seed);
+            let point = run_one(figure, *nodes, protocol, course);
             points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
             bar.inc(1);
         }
@@ -74,20 +101,18 @@ fn run_one(
     figure: &Figure,
     nodes: usize,
     protocol: &'static str,
-    quick: bool,
-    seed: u64,
+    course: &Course,
 ) -> anyhow::Result<Point> {
-    let clients = figure.clients_a_node * nodes as u32;
-    let fill = |text: &&str| text.replace("{nodes}", &nodes.to_string());
-    let parameters: Vec<String> = figure.parameters.iter().map(fill).collect();
+    let clients = course.clients_a_node.unwrap_or(figure.clients_a_node) * nodes as u32;
+    let parameters = course.parameters_of(figure, nodes);
     let workload = registry::find(figure.workload)?.build(&parameters, clients)?;
-    let seconds = if quick { figure.seconds.1 } else { figure.seconds.0 };
+    let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
     let plan = Simulated {
         protocol: protocol.to_owned(),
         nodes,
         repositories: nodes,
         replicas: REPLICAS.min(nodes),
-        seed,
+        seed: course.seed,
         plan: Plan::calm(VirtualTime::ZERO),
         length: Length::Time(Duration::from_secs_f64(seconds)),
         transactions_least: 0,

@@ -173,6 +173,16 @@ impl RangeLocks {
         self.held.retain(|(holder, _)| *holder != owner);
     }
 
+    /// Who has locked a range with this key.
+    pub fn holders<'a>(
+        &'a self,
+        space: SpaceId,
+        key: &'a SmallBytes,
+    ) -> impl Iterator<Item = Owner> + 'a {
+        let held = self.held.iter().filter(move |(_, range)| range.contains(space, key));
+        held.map(|(holder, _)| *holder)
+    }
+
     /// Whether somebody else than `owner` has locked a range with this key.
     #[inline]
     pub fn blocks(&self, owner: Option<Owner>, space: SpaceId, key: &SmallBytes) -> bool {
@@ -234,6 +244,9 @@ mod tests {
         assert!(blocks(&ranges, 2, 1, "b") && blocks(&ranges, 2, 1, "cz"));
         assert!(!blocks(&ranges, 2, 1, "d") && !blocks(&ranges, 2, 1, "a"));
         assert!(!blocks(&ranges, 2, 0, "b") && !blocks(&ranges, 1, 1, "b"));
+        let holders: Vec<_> = ranges.holders(SpaceId(1), &"c".into()).collect();
+        assert_eq!(holders, [Owner(1)]);
+        assert_eq!(ranges.holders(SpaceId(1), &"d".into()).count(), 0);
         ranges.release(Owner(1));
         assert!(ranges.is_empty());
     }

@@ -133,6 +133,7 @@ impl<P: Protocol> Replica<P> {
         let ledger = self.ledger.clone();
         self.joining = Joining::default();
         self.settled = Settled::Soon;
+        self.written.begin();
         self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
         self.replay_decided(cx);
     }

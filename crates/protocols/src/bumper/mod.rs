@@ -95,6 +95,10 @@ impl Variant for TimeWarp {
         rules.time_warp
     }
 
+    fn orders_waits(rules: &Rules) -> bool {
+        rules.time_warp && !rules.by_flags
+    }
+
     fn delays_actions(rules: &Rules) -> bool {
         rules.delay
     }

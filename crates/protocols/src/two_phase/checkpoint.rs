@@ -67,7 +67,11 @@ impl<V: Variant> Participant<V> {
         let mut clock = vec![kind::CLOCK];
         self.time.encode(&mut clock);
         let mut pieces = VecDeque::from([clock]);
-        for prepared in self.table.prepared().filter(|_| self.rules.checkpoint_prepared) {
+        let mut all: Vec<_> = self.table.prepared().collect();
+        all.retain(|_| self.rules.checkpoint_prepared);
+        // Others may have prepared over what a decided one writes, and it must find that free.
+        all.sort_by_key(|prepared| prepared.decided.is_none());
+        for prepared in all {
             let (yes, decided) = (prepared.yes.clone(), prepared.decided.clone());
             let now: PreparedNow<V> = (prepared.prepare.clone(), yes, decided);
             pieces.push_back(piece(kind::PREPARED, &now));
@@ -164,7 +168,10 @@ impl<V: Variant> Participant<V> {
         if let Some(place) = decided {
             let owner = self.table.owner(txn).expect("just entered");
             self.time.decided(txn, &yes, &place, owner);
-            self.table.get_mut(owner).decided = Some(place);
+            self.table.get_mut(owner).decided = Some(place.clone());
+            if self.orders_waits() {
+                self.free_what_it_read(owner, &place, cx);
+            }
         }
         Ok(())
     }

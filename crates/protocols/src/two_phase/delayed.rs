@@ -35,6 +35,7 @@ use super::message::Prepare;
 use super::participant::{Context, Participant};
 use super::prepare::NO_HANDLE;
 use super::table::{DelayedWrite, Prepared};
+use super::waits::Way;
 use super::{Standing, Variant};
 
 impl<V: Variant> Slot<V> {
@@ -108,15 +109,16 @@ impl<V: Variant> Participant<V> {
         self.delayers.get(&(space, handle)).into_iter().flatten().copied()
     }
 
-    /// Whether the delayed actions of a transaction may have their locks.
+    /// Whether the delayed actions of a transaction may have their locks; who has them is met.
     pub(super) fn check_delayed(
         &mut self,
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
+        way: &mut Way,
         cx: &Context<'_, V>,
-    ) -> Result<bool, Abort> {
+    ) -> Result<(), Abort> {
         if prepare.delayed.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
         let known =
             |(_, _, action): &(_, _, Action)| cx.settings.actions.get(&action.name).is_some();
@@ -124,10 +126,15 @@ impl<V: Variant> Participant<V> {
             return Err(Abort::Strayed); // Done at once, actions are done where they are known.
         }
         standing.floor = Timestamp::MAX;
-        let ranges = &self.ranges;
-        let in_range = |(space, key, _): &(SpaceId, _, _)| ranges.blocks(None, *space, key);
-        let free = !prepare.delayed.iter().any(in_range);
-        Ok(free && self.delayed_are_open(prepare, cx))
+        for (space, key, _) in &prepare.delayed {
+            self.meet_ranges(prepare, (*space, key), way);
+            let versions = self.space(*space, cx);
+            let found = versions.find(key);
+            if let Some(handle) = found.filter(|&handle| !is_open(versions.lock(handle))) {
+                self.meet(prepare, (*space, handle), way);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the locks of delayed actions are free, or held for others.
@@ -135,7 +142,7 @@ impl<V: Variant> Participant<V> {
         prepare.delayed.iter().all(|(space, key, _)| {
             let versions = self.space(*space, cx);
             let lock = versions.find(key).map(|handle| versions.lock(handle)).unwrap_or_default();
-            lock.is_free() || lock.is_delayed()
+            is_open(lock)
         })
     }
 
@@ -217,6 +224,11 @@ impl<V: Variant> Participant<V> {
             }
         }
     }
+}
+
+/// Whether a delayed action may have its lock.
+fn is_open(lock: LockWord) -> bool {
+    lock.is_free() || lock.is_delayed()
 }
 
 /// Whether a transaction reads or writes a key that it has a delayed action on. Coordinators see to

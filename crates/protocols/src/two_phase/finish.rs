@@ -81,7 +81,7 @@ impl<V: Variant> Participant<V> {
         self.forget_waiting(txn);
         if self.table.is_of_earlier_life(txn) {
             // It will never be prepared here: nothing to remember, unless the log is all that is.
-            cx.log(|| Record::Refused { txn, reason: Abort::Abandoned });
+            cx.log_lazily(|| Record::Refused { txn, reason: Abort::Abandoned });
         } else {
             self.refuse(txn, Abort::Abandoned, cx);
         }
@@ -112,6 +112,10 @@ impl<V: Variant> Participant<V> {
     fn finish_as(&mut self, txn: TxnId, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
         let participants = self.table.get(owner).prepare.participants.clone();
+        // The own vote was counted, and may not be stable: without it the decision could fall.
+        if self.rules.finish_waits_for_log {
+            cx.wait_for_log();
+        }
         self.on_decide(txn, decision.clone(), cx);
         for &repository in participants.iter().filter(|&&other| other != self.id) {
             let decision = decision.clone();

@@ -6,8 +6,12 @@
 //! minimum; a database of one node needs no messages for it. Clients that coordinate their own
 //! transactions come and go: while they are heard of they count like the others, and each is
 //! answered alone. Each node's coordinator hands the minimum to the repositories there.
+//!
+//! With more than [`NODES_OFTEN`] coordinators each tells its bound so much more seldom that the
+//! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
+//! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
-use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role};
+use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings};
 
 use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
 use super::message::Message;
@@ -15,7 +19,9 @@ use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// After so many transactions the bound is told without waiting for the timer.
-const TELL_EVERY: u32 = 256;
+const TELL_EVERY: u64 = 256;
+/// So many coordinators tell their bounds as often as the settings say; more do it more seldom.
+const NODES_OFTEN: u64 = 16;
 /// While nothing happens, bounds are told this much more seldom at most.
 const IDLE_FACTOR_MAX: u64 = 32;
 
@@ -55,7 +61,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         self.ended_since_told += 1;
-        if self.ended_since_told >= TELL_EVERY {
+        if u64::from(self.ended_since_told) >= TELL_EVERY * stretch(cx.catalog.coordinators.len()) {
             self.tell_bound(here, cx);
         }
     }
@@ -100,7 +106,9 @@ impl<V: Variant> Coordinator<V> {
             let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(from), Message::Watermark { low, newest });
         }
-        if now - self.told_all < Nanos(cx.settings.gossip_every.0 / 4) {
+        if now - self.told_all
+            < Nanos(told_every(1, cx.catalog.coordinators.len(), cx.settings).0 / 2)
+        {
             return;
         }
         self.told_all = now;
@@ -140,8 +148,9 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         for (repository, participant) in here.all_mut() {
-            participant.hear(newest, &mut cx.at(Role::Repository(repository)));
-            participant.raise_low(low);
+            let cx = &mut cx.at(Role::Repository(repository));
+            participant.hear(newest, cx);
+            participant.raise_low(low, cx);
         }
     }
 
@@ -158,6 +167,49 @@ impl<V: Variant> Coordinator<V> {
         self.begun_since_gossip = false;
         self.idle_factor = if active { 1 } else { (self.idle_factor * 2).min(IDLE_FACTOR_MAX) };
         self.tell_bound(here, cx);
-        cx.set_timer(GOSSIP_TIMER, Nanos(cx.settings.gossip_every.0 * self.idle_factor));
+        let nodes = cx.catalog.coordinators.len();
+        cx.set_timer(GOSSIP_TIMER, told_every(self.idle_factor, nodes, cx.settings));
+    }
+}
+
+/// So much more seldom than the settings say so many coordinators tell their bounds.
+fn stretch(coordinators: usize) -> u64 {
+    (coordinators as u64).div_ceil(NODES_OFTEN).max(1)
+}
+
+/// Between two times that one of so many coordinators tells its bound, `idle` times longer than
+/// when it is busy. Their number may lengthen it up to a quarter of the lease, after which whoever
+/// is silent does not count.
+fn told_every(idle: u64, coordinators: usize, settings: &Settings) -> Nanos {
+    let usual = settings.gossip_every.0.saturating_mul(idle);
+    let most = settings.snapshot_lease.0 / 4;
+    Nanos(usual.saturating_mul(stretch(coordinators)).min(most.max(usual)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gatherer_hears_as_many_bounds_a_second_of_many_nodes_as_of_few() {
+        let settings = Settings::default();
+        let heard = |nodes: usize| nodes as u64 * 1_000_000_000 / told_every(1, nodes, &settings).0;
+        assert_eq!(heard(2), 2 * 200);
+        assert_eq!(heard(16), 16 * 200);
+        assert!([17, 40, 160, 1_000].iter().all(|&nodes| heard(nodes) <= heard(16)));
+        assert_eq!(told_every(1, 160, &settings), Nanos::from_millis(50));
+    }
+
+    #[test]
+    fn nobody_is_silent_for_the_lease_because_there_are_many() {
+        let settings = Settings::default();
+        for idle in [1, 2, IDLE_FACTOR_MAX] {
+            let alone = told_every(idle, 1, &settings);
+            assert_eq!(alone.0, settings.gossip_every.0 * idle);
+            let among_many = told_every(idle, 100_000, &settings);
+            assert_eq!(among_many.0, settings.snapshot_lease.0 / 4);
+        }
+        let short = Settings { snapshot_lease: Nanos::from_millis(8), ..settings };
+        assert_eq!(told_every(1, 1_000, &short), short.gossip_every);
     }
 }

@@ -235,6 +235,11 @@ pub enum Record<V: Variant> {
         /// The bound.
         at: Timestamp,
     },
+    /// Nobody reads below this any more: a replay, too, drops what is not needed at or above it.
+    Low {
+        /// The watermark.
+        low: V::Snapshot,
+    },
 }
 
 /// Bytes of a key with its space and a timestamp, beside the key's own.
@@ -312,7 +317,10 @@ impl<V: Variant> Record<V> {
         let body = match self {
             Record::Prepared { prepare, .. } => prepare.bytes(),
             Record::Committed { writes, .. } => writes_bytes(writes),
-            Record::Refused { .. } | Record::Decided { .. } | Record::Ceiling { .. } => 8,
+            Record::Refused { .. }
+            | Record::Decided { .. }
+            | Record::Ceiling { .. }
+            | Record::Low { .. } => 8,
         };
         HEADER_BYTES + body
     }

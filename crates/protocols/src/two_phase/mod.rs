@@ -17,9 +17,9 @@
 //! # Rooms
 //! [`coordinator`] runs transactions, with [`operations`] (what its clients ask for), [`requests`]
 //! (what is asked elsewhere), [`scans`] (ranges put together) and [`commit`]; [`participant`] keeps
-//! a repository, with [`reads`], [`prepare`] (locks and validation), [`one_step`] (both phases in
-//! one), [`finish`] and [`checkpoint`]; [`gossip`] moves the watermark; [`message`] has all that is
-//! said.
+//! a repository, with [`reads`], [`prepare`] (locks and validation), `waits` (who may wait for
+//! whom), [`one_step`] (both phases in one), [`finish`] and [`checkpoint`]; [`gossip`] moves the
+//! watermark; [`message`] has all that is said.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -47,6 +47,7 @@ pub mod scans;
 mod table;
 pub mod time;
 mod variant;
+mod waits;
 mod wire;
 
 pub use coordinator::Coordinator;

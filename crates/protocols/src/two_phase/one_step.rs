@@ -32,7 +32,8 @@ impl<V: Variant> Participant<V> {
         reader: V::Reader,
         cx: &mut Context<'_, V>,
     ) -> Option<Result<V::Place, Abort>> {
-        cx.effects.work.validated += (sets.reads.len() + sets.writes.len()) as u64;
+        let touched = sets.reads.len() + sets.writes.len();
+        cx.effects.work.validated += touched as u64 + V::stamps(touched);
         let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&standing.snapshot) {
             return Some(Err(Abort::SnapshotTooOld));
@@ -44,7 +45,7 @@ impl<V: Variant> Participant<V> {
             match self.check_read(entry, &mut standing, || sets.own(space, key).is_some(), cx) {
                 Ok(()) => {}
                 Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
-                Err(Hindrance::Blocked) => return None,
+                Err(Hindrance::Blocked(_)) => return None,
             }
         }
         for range in &sets.scans {
@@ -53,7 +54,7 @@ impl<V: Variant> Participant<V> {
             match self.check_scan(range, &mut standing, is_written, seen, cx) {
                 Ok(()) => {}
                 Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
-                Err(Hindrance::Blocked) => return None,
+                Err(Hindrance::Blocked(_)) => return None,
             }
         }
         for write in &mut sets.writes {

@@ -29,6 +29,8 @@ pub(super) const SWEEP_TIMER: u32 = 2;
 const ACKNOWLEDGE_AT: usize = 32;
 /// Garbage is collected after every so many commits in one step.
 const COLLECT_EVERY: u32 = 64;
+/// The watermark is logged once in so many commits at most.
+const LOW_EVERY: u32 = 1024;
 /// At most so many replaced versions are looked at in one go.
 pub(super) const COLLECT_BUDGET: usize = 1024;
 
@@ -59,6 +61,7 @@ pub struct Participant<V: Variant> {
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     steps_since_collect: u32,
+    steps_since_low: u32,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -114,8 +117,17 @@ impl<V: Variant> Participant<V> {
         self.time.hear(newest, cx);
     }
 
-    /// Snapshots below `low` are not read any more.
-    pub(super) fn raise_low(&mut self, low: &V::Snapshot) {
+    /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
+    /// replay need not keep all versions since the checkpoint; nobody waits for that.
+    pub(super) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+        if self.steps_since_low >= LOW_EVERY {
+            self.steps_since_low = 0;
+            cx.log_lazily(|| Record::Low { low: low.clone() });
+        }
+        self.drop_below(low);
+    }
+
+    fn drop_below(&mut self, low: &V::Snapshot) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
         self.collect();
@@ -132,6 +144,7 @@ impl<V: Variant> Participant<V> {
     #[inline]
     pub(super) fn count_step(&mut self) {
         self.steps_since_collect += 1;
+        self.steps_since_low = self.steps_since_low.saturating_add(1);
         if self.steps_since_collect >= COLLECT_EVERY {
             self.steps_since_collect = 0;
             self.collect();
@@ -183,7 +196,10 @@ impl<V: Variant> Participant<V> {
         match decision {
             Decision::Commit(place) => {
                 self.time.decided(txn, &prepared.yes, &place, owner);
-                prepared.decided = Some(place);
+                prepared.decided = Some(place.clone());
+                if self.orders_waits() {
+                    self.free_what_it_read(owner, &place, cx);
+                }
             }
             Decision::Abort(_) => {
                 self.time.withdraw(txn, &prepared.yes, owner);
@@ -215,6 +231,8 @@ impl<V: Variant> Participant<V> {
                 self.run_delayed(&prepared, at, cx);
             }
             self.note_applied(&prepared.prepare, &place);
+            let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
+            cx.effects.work.validated += V::stamps(touched);
             cx.effects.work.installed += prepared.writes.len() as u64;
             let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
             self.time.applied(&place, keys);
@@ -237,6 +255,13 @@ impl<V: Variant> Participant<V> {
         for (space, key, _) in &prepare.delayed {
             V::note_written(&mut self.keeper, (*space, key), place);
         }
+        if !self.orders_waits() {
+            self.note_reads(prepare, place);
+        }
+    }
+
+    /// What the keeper must know of the reads of a transaction that lies at `place`.
+    pub(super) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.reads {
             V::note_read_by(&mut self.keeper, (*space, key), place);
         }
@@ -251,14 +276,18 @@ impl<V: Variant> Participant<V> {
             versions.lock_mut(write.handle).release_exclusive(owner);
             versions.remove_if_unused(write.handle);
         }
-        for &(space, handle) in &prepared.shared {
-            let versions = self.space(space, cx);
-            versions.lock_mut(handle).release_shared();
-            versions.remove_if_unused(handle);
-        }
+        self.release_shared(&prepared.shared, cx);
         self.release_delayed(owner, prepared, cx);
         if !self.ranges.is_empty() {
             self.ranges.release(owner);
+        }
+    }
+
+    pub(super) fn release_shared(&mut self, shared: &[(SpaceId, Handle)], cx: &Context<'_, V>) {
+        for &(space, handle) in shared {
+            let versions = self.space(space, cx);
+            versions.lock_mut(handle).release_shared();
+            versions.remove_if_unused(handle);
         }
     }
 
@@ -308,14 +337,16 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
+    /// else that is said tells of a vote, so nothing else waits for one.
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
-        cx.send(to, Message::Vote { txn, repository, vote, committed });
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed });
     }
 
     /// Votes no, for good.
     pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
-        cx.log(|| Record::Refused { txn, reason });
+        cx.log_lazily(|| Record::Refused { txn, reason });
         self.table.remember(txn, Vote::No(reason));
     }
 
@@ -335,6 +366,7 @@ impl<V: Variant> Participant<V> {
                 versions.install(handle, value, at);
             }
         }
+        self.count_step();
     }
 }
 
@@ -361,6 +393,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
             steps_since_collect: 0,
+            steps_since_low: 0,
             changes: 0,
         }
     }
@@ -383,7 +416,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }
-            Message::Watermark { low, .. } => self.raise_low(&low),
+            Message::Watermark { low, .. } => self.raise_low(&low, cx),
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
@@ -413,6 +446,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             },
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::Ceiling { at } => self.time.replay_ceiling(at),
+            Record::Low { low } => self.drop_below(&low),
         }
     }
 

@@ -12,9 +12,12 @@ use super::message::{Few, Prepare, Record, Vote};
 use super::participant::{Context, LOCK_TIMER, Participant};
 use super::table::{LockedWrite, Prepared};
 use super::time::Time;
+use super::waits::Way;
 use super::{Snapshot, Standing, Variant};
 
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
+/// A key read is compared with at most so many keys written.
+const COMPARED_MAX: usize = 4;
 
 /// A prepare that waits for locks, until its deadline.
 #[derive(Clone, Debug)]
@@ -26,7 +29,7 @@ pub(super) struct WaitingPrepare<V: Variant> {
 
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Check<S> {
+pub(super) enum Check<S> {
     /// Nothing is in its way.
     Free(Standing<S>),
     /// A lock is, and may go.
@@ -38,8 +41,8 @@ enum Check<S> {
 /// Why something that was read stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hindrance {
-    /// Whoever writes it is prepared, and the transaction may wait for the end of that.
-    Blocked,
+    /// Whoever writes this is prepared, and the end of that may be waited for.
+    Blocked((SpaceId, Handle)),
     Refused(Abort),
 }
 
@@ -82,7 +85,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
-        cx.log(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
+        cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), cx);
         self.set_sweep_timer(cx);
         self.vote(from, txn, Vote::Yes(yes), cx);
@@ -101,7 +104,7 @@ impl<V: Variant> Participant<V> {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
         let mut standing = Standing::new(prepare.snapshot.clone(), prepare.strict);
-        let mut blocked = false;
+        let mut way = self.free_way();
         let writes = |space, key: &SmallBytes| {
             prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
         };
@@ -109,7 +112,7 @@ impl<V: Variant> Participant<V> {
             let read = (*space, NO_HANDLE, key, *version);
             match self.check_read(read, &mut standing, || writes(*space, key), cx) {
                 Ok(()) => {}
-                Err(Hindrance::Blocked) => blocked = true,
+                Err(Hindrance::Blocked(at)) => self.meet(prepare, at, &mut way),
                 Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
             }
         }
@@ -118,26 +121,36 @@ impl<V: Variant> Participant<V> {
         for range in &prepare.scans {
             match self.check_scan(range, &mut standing, writes, seen, cx) {
                 Ok(()) => {}
-                Err(Hindrance::Blocked) => blocked = true,
+                Err(Hindrance::Blocked(at)) => self.meet(prepare, at, &mut way),
                 Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
             }
         }
+        self.check_writes(prepare, &mut standing, &mut way, cx);
+        match self.check_delayed(prepare, &mut standing, &mut way, cx) {
+            Ok(()) => way.check(standing),
+            Err(reason) => Check::Refused(reason),
+        }
+    }
+
+    /// Whether the locks of what it writes are free, and where the past is closed.
+    fn check_writes(
+        &mut self,
+        prepare: &Prepare<V>,
+        standing: &mut Standing<V::Snapshot>,
+        way: &mut Way,
+        cx: &mut Context<'_, V>,
+    ) {
+        cx.effects.work.validated += V::stamps(prepare.writes.len());
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
             let found = versions.find(key);
-            let locked = found.is_some_and(|handle| !versions.lock(handle).is_free());
+            let locked = found.filter(|&handle| !versions.lock(handle).is_free());
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
-            blocked |= locked || self.ranges.blocks(None, *space, key);
-            V::note_write(&self.keeper, (*space, key), head, prepare.reader, &mut standing);
-        }
-        match self.check_delayed(prepare, &mut standing, cx) {
-            Ok(free) => blocked |= !free,
-            Err(reason) => return Check::Refused(reason),
-        }
-        match blocked {
-            true if V::WAITS_FOR_LOCKS => Check::Blocked,
-            true => Check::Refused(Abort::Locked),
-            false => Check::Free(standing),
+            if let Some(handle) = locked {
+                self.meet(prepare, (*space, handle), way);
+            }
+            self.meet_ranges(prepare, (*space, key), way);
+            V::note_write(&self.keeper, (*space, key), head, prepare.reader, standing);
         }
     }
 
@@ -148,20 +161,20 @@ impl<V: Variant> Participant<V> {
         &mut self,
         (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
         standing: &mut Standing<V::Snapshot>,
-        is_written: impl FnOnce() -> bool,
+        is_written: impl Fn() -> bool,
         cx: &Context<'_, V>,
     ) -> Result<(), Hindrance> {
         let rules = self.rules;
         let tolerant = self.tolerates(standing);
         let versions = self.space(space, cx);
-        let Some((_, newest, lock)) = versions.look(handle, key) else {
+        let Some((handle, newest, lock)) = versions.look(handle, key) else {
             let stale = rules.validate && version != Timestamp::ZERO;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let is_current = self.time.is_current(newest, version, &standing.snapshot);
         let closed = self.is_closed(lock);
         if rules.lock_reads && closed && tolerant {
-            return Err(Hindrance::Blocked); // What it writes may be missed: then it is known what.
+            self.check_missed((space, handle, key), lock, standing, &is_written)?;
         }
         if rules.validate && !is_current {
             if !tolerant || is_written() {
@@ -169,7 +182,7 @@ impl<V: Variant> Participant<V> {
             }
             return self.note_missed((space, key), version, standing);
         }
-        if rules.lock_reads && closed {
+        if rules.lock_reads && closed && !tolerant {
             return Err(Abort::Locked.into());
         }
         Ok(())
@@ -214,20 +227,25 @@ impl<V: Variant> Participant<V> {
         let versions = self.versions(space).expect("made above");
         for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
             cx.effects.work.validated += 1;
-            let locked = self.is_closed(versions.lock(handle));
+            let lock = versions.lock(handle);
+            let mut locked = self.is_closed(lock);
+            if tolerant && locked {
+                let is_written = || is_written(space, key);
+                self.check_missed((space, handle, key), lock, standing, &is_written)?;
+                locked = false;
+            }
             let newest = versions.newest(handle).at;
             let stale = self.time.is_phantom(newest, &standing.snapshot, || seen(space, key));
             match (tolerant, stale, locked) {
                 (_, false, false) => {}
-                (true, _, true) => return Err(Hindrance::Blocked),
-                (true, true, false) if !is_written(space, key) => {
+                (true, true, _) if !is_written(space, key) => {
                     let from = standing.snapshot.at();
                     for at in versions.above(handle, from) {
                         V::note_missed(&self.keeper, (space, key), at, standing)?;
                     }
                 }
                 (_, true, _) => return Err(Abort::Phantom.into()),
-                (false, false, true) => return Err(Abort::Locked.into()),
+                (_, false, true) => return Err(Abort::Locked.into()),
             }
         }
         Ok(())
@@ -253,7 +271,12 @@ impl<V: Variant> Participant<V> {
         let mut shared = Few::new();
         if self.rules.lock_reads {
             shared.reserve(prepare.reads.len());
+            // Most write few keys, and those that they read: comparing is less than a look-up.
+            let few = &prepare.writes[..prepare.writes.len().min(COMPARED_MAX)];
             for (space, key, _) in &prepare.reads {
+                if few.iter().any(|(other, written, _)| other == space && written == key) {
+                    continue; // Locked for our own write.
+                }
                 let versions = self.space(*space, cx);
                 let handle = versions.find_or_create(NO_HANDLE, key);
                 if versions.lock_mut(handle).try_shared() {

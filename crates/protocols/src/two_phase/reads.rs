@@ -7,7 +7,7 @@ use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 use super::Variant;
 use super::message::{Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest};
 use super::participant::{Context, Participant};
-use super::time::Time;
+use super::time::{Snapshot, Time};
 
 /// A read that waits for a lock.
 #[derive(Clone, Debug)]
@@ -58,6 +58,9 @@ impl<V: Variant> Participant<V> {
         let lock = versions.lock(handle);
         let blocks = |owner| {
             let holder = self.table.get(owner);
+            if let Some(place) = holder.decided.as_ref().filter(|_| self.orders_waits()) {
+                return self.rules.reads_wait && V::Time::version_of(place) <= snapshot.at();
+            }
             self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)
         };
         match lock.exclusive_owner() {
@@ -78,6 +81,7 @@ impl<V: Variant> Participant<V> {
         let snapshot = self.time.serve(&reading, cx)?;
         let reader = reading.reader;
         cx.effects.work.reads += 1;
+        cx.effects.work.validated += V::stamps(1);
         self.space(space, cx);
         let committed = self.time.committed();
         V::note_read(&mut self.keeper, (space, key), &snapshot, &committed, reader);
@@ -108,6 +112,7 @@ impl<V: Variant> Participant<V> {
         let snapshot = self.time.serve(&reading, cx)?;
         let reader = reading.reader;
         cx.effects.work.reads += keys.len() as u64;
+        cx.effects.work.validated += V::stamps(keys.len());
         self.space(space, cx);
         let committed = self.time.committed();
         for key in keys {

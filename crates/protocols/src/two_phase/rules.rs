@@ -27,6 +27,8 @@ pub struct Rules {
     pub catch_up_when_idle: bool,
     /// A checkpoint has the transactions that are prepared.
     pub checkpoint_prepared: bool,
+    /// Who finishes a transaction by the votes shows it once the own vote is stable.
+    pub finish_waits_for_log: bool,
 }
 
 impl Default for Rules {
@@ -42,6 +44,7 @@ impl Default for Rules {
             delayed_excludes: true,
             catch_up_when_idle: true,
             checkpoint_prepared: true,
+            finish_waits_for_log: true,
         }
     }
 }

@@ -45,6 +45,13 @@ pub(super) struct Prepared<V: Variant> {
     pub shared: Few<(SpaceId, Handle)>,
 }
 
+impl<V: Variant> Prepared<V> {
+    /// Whether it has locked a key for reading.
+    pub fn shares(&self, space: SpaceId, handle: Handle) -> bool {
+        self.shared.contains(&(space, handle))
+    }
+}
+
 /// How the repository stands to a transaction.
 #[derive(Clone, Debug)]
 enum Entry<V: Variant> {
@@ -175,6 +182,12 @@ impl<V: Variant> Table<V> {
     /// If there is no such owner.
     pub fn get_mut(&mut self, owner: Owner) -> &mut Prepared<V> {
         self.slots[owner.0 as usize].as_mut().expect("a known owner")
+    }
+
+    /// The owners of all that are prepared.
+    pub fn owners(&self) -> impl Iterator<Item = Owner> + '_ {
+        let slots = self.slots.iter().enumerate();
+        slots.filter(|(_, slot)| slot.is_some()).map(|(at, _)| Owner(at as u32))
     }
 
     pub fn owner(&self, txn: TxnId) -> Option<Owner> {

@@ -61,6 +61,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// Whether the protocol has stale reads of updates that need not abort them.
     const MAY_COMMIT_IN_THE_PAST: bool = false;
 
+    /// How many stamps are looked up where so many keys are read or about to be written: work that
+    /// simulated nodes are charged for as for validating as many keys.
+    #[inline]
+    fn stamps(keys: usize) -> u64 {
+        if Self::MAY_COMMIT_IN_THE_PAST { keys as u64 } else { 0 }
+    }
+
     /// The family's switches among the protocol's.
     fn rules(rules: &Self::Rules) -> Rules;
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
@@ -76,6 +83,12 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// Whether actions that need not be done before the commit are delayed until then.
     #[inline]
     fn delays_actions(_rules: &Self::Rules) -> bool {
+        false
+    }
+
+    /// Whether a vote waits in one direction of an order only, so that no circle of waits can form.
+    #[inline]
+    fn orders_waits(_rules: &Self::Rules) -> bool {
         false
     }
 

@@ -225,6 +225,7 @@ impl<V: Variant> Wire for Record<V> {
                 writes.encode(out);
             }
             Record::Ceiling { at } => put(4, at, out),
+            Record::Low { low } => put(5, low, out),
         }
     }
 
@@ -236,6 +237,7 @@ impl<V: Variant> Wire for Record<V> {
             2 => Record::Decided { txn: Wire::decode(input)?, decision: Wire::decode(input)? },
             3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
             4 => Record::Ceiling { at: Wire::decode(input)? },
+            5 => Record::Low { low: Wire::decode(input)? },
             other => return Err(WireError::no_variant("record", start, other)),
         })
     }

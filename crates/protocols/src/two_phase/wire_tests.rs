@@ -168,6 +168,7 @@ fn record() -> impl Strategy<Value = Record> {
         (txn(), decision()).prop_map(|(txn, decision)| Record::Decided { txn, decision }),
         (at(), writes()).prop_map(|(at, writes)| Record::Committed { at, writes }),
         at().prop_map(|at| Record::Ceiling { at }),
+        at().prop_map(|low| Record::Low { low }),
     ]
 }
 

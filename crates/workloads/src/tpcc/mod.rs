@@ -128,8 +128,9 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "placement",
         "warehouse",
-        Kind::Choice(&["warehouse", "hash"]),
-        "Whether a repository holds whole warehouses, or all rows are dealt by hash.",
+        Kind::Choice(&["warehouse", "hash", "district"]),
+        "Whether a repository holds whole warehouses, or all rows are dealt by hash, or those that \
+         are looked up are, while those that are scanned lie together by district.",
     ),
     Parameter::new(
         "item-copies",
@@ -154,6 +155,14 @@ enum Home {
     Any,
 }
 
+/// Where rows lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    Warehouse,
+    Hash,
+    District,
+}
+
 /// TPC-C with its parameters.
 #[derive(Debug)]
 pub struct Tpcc {
@@ -165,7 +174,7 @@ pub struct Tpcc {
     by_name: f64,
     delayed: bool,
     home: Home,
-    by_hash: bool,
+    placement: Placement,
     think: f64,
     ledgers: Ledgers,
 }
@@ -189,7 +198,11 @@ impl Tpcc {
                 "node" => Home::Node,
                 _ => Home::Any,
             },
-            by_hash: values.word("placement") == "hash",
+            placement: match values.word("placement") {
+                "hash" => Placement::Hash,
+                "district" => Placement::District,
+                _ => Placement::Warehouse,
+            },
             think: values.number("think"),
             ledgers: Ledgers::new(clients, |_| Ledger::default()),
         })
@@ -200,9 +213,15 @@ impl Workload for Tpcc {
     type Memory = Terminal;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let by_warehouse =
-            if self.by_hash { Rule::Hash } else { self.scale.by_ranges(repositories) };
-        tables::spaces(&by_warehouse, self.scale.item_copies)
+        let (rows, scanned) = match self.placement {
+            Placement::Warehouse => {
+                let by_warehouse = self.scale.by_ranges(repositories);
+                (by_warehouse.clone(), by_warehouse)
+            }
+            Placement::Hash => (Rule::Hash, Rule::Hash),
+            Placement::District => (Rule::Hash, self.scale.by_districts(repositories)),
+        };
+        tables::spaces(&rows, &scanned, self.scale.item_copies)
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {

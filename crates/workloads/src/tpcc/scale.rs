@@ -78,4 +78,12 @@ impl Scale {
         let first = |part: u64| (part * u64::from(self.warehouses)).div_ceil(parts) as u32 + 1;
         Rule::Range((1..parts).map(|part| first(part).encoded()).collect())
     }
+
+    /// Deals whole districts to repositories, as evenly as it goes.
+    pub fn by_districts(&self, repositories: usize) -> Rule {
+        let all: Vec<_> =
+            self.all_warehouses().flat_map(|warehouse| self.districts_of(warehouse)).collect();
+        let parts = repositories.min(all.len());
+        Rule::Range((1..parts).map(|part| all[part * all.len() / parts].encoded()).collect())
+    }
 }

@@ -46,29 +46,25 @@ const ORDER_LINES: &str = "order-line";
 const STOCK: &str = "stock";
 const ITEMS: &str = "item";
 
-/// All spaces by name; `by_warehouse` is the rule of those whose keys begin with a warehouse, and
-/// `items_by_warehouse` says whether items are among them.
+/// All spaces by name; `rows` is the rule of those whose keys begin with a warehouse, `of_scanned`
+/// of those whose keys begin with a district and that transactions scan; and `items_by_warehouse`
+/// says whether items are among the first.
 pub(super) fn spaces(
-    by_warehouse: &Rule,
+    rows: &Rule,
+    of_scanned: &Rule,
     items_by_warehouse: bool,
 ) -> Vec<(&'static str, SpaceOptions)> {
     let space = |name, index, rule: &Rule| (name, SpaceOptions { index, rule: rule.clone() });
     let looked_up = [WAREHOUSES, WAREHOUSE_YTD, DISTRICTS, DISTRICT_YTD, NEXT_ORDER];
+    let scanned = [CUSTOMER_NAMES, CUSTOMER_ORDERS, NEW_ORDERS, ORDER_LINES];
     // What is only scanned by the checks is in order, too: they read page after page.
-    let scanned = [
-        CUSTOMERS,
-        CUSTOMER_NAMES,
-        HISTORY,
-        ORDERS,
-        CUSTOMER_ORDERS,
-        NEW_ORDERS,
-        ORDER_LINES,
-        STOCK,
-    ];
-    let of_items = if items_by_warehouse { by_warehouse } else { &Rule::Hash };
-    let looked_up = looked_up.into_iter().map(|name| space(name, Index::Hash, by_warehouse));
-    let scanned = scanned.into_iter().map(|name| space(name, Index::Ordered, by_warehouse));
-    looked_up.chain(scanned).chain([space(ITEMS, Index::Ordered, of_items)]).collect()
+    let checked = [CUSTOMERS, HISTORY, ORDERS, STOCK];
+    let of_items = if items_by_warehouse { rows } else { &Rule::Hash };
+    let looked_up = looked_up.into_iter().map(|name| space(name, Index::Hash, rows));
+    let scanned = scanned.into_iter().map(|name| space(name, Index::Ordered, of_scanned));
+    let checked = checked.into_iter().map(|name| space(name, Index::Ordered, rows));
+    let items = [space(ITEMS, Index::Ordered, of_items)];
+    looked_up.chain(scanned).chain(checked).chain(items).collect()
 }
 
 impl Tables {

@@ -102,8 +102,20 @@ fn drawn(kinds: &str) -> impl Fn(u64) -> Plan {
 
 /// The power fails, for everyone at once, while disks are slow.
 fn power_failures(seed: u64) -> Plan {
+    power_failures_lasting(seed, |_| 2)
+}
+
+/// The same, and one node comes back later than the others: they have to go on without it.
+fn power_failures_with_one_late(seed: u64) -> Plan {
+    power_failures_lasting(seed, |node| if node == seed % 4 { 25 } else { 2 })
+}
+
+/// The power fails for so many milliseconds at each node.
+fn power_failures_lasting(seed: u64, lasts: impl Fn(u64) -> u64) -> Plan {
     let slow = (0..4).map(|node| format!("1ms+140ms disk n{node} x{}", 2 + 3 * (node + seed) % 11));
-    let at = |time: u64| (0..4).map(move |node| format!("{time}ms+2ms crash n{node}"));
+    let lasts = &lasts;
+    let at =
+        |time: u64| (0..4).map(move |node| format!("{time}ms+{}ms crash n{node}", lasts(node)));
     let crashes = (1..4).flat_map(|time| at(35 * time + seed % 17));
     let faults: Vec<_> = slow.chain(crashes).collect();
     format!("horizon 200ms; {}", faults.join("; ")).parse().unwrap()
@@ -121,13 +133,23 @@ fn halves(seed: u64) -> Plan {
 fn nobody_notices_anything_of_groups_without_a_mistake() {
     assert_eq!(groups_notice("bank", drawn("all"), 0..20, |_| {}), None);
     assert_eq!(groups_notice("bank", power_failures, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("bank", power_failures_with_one_late, 0..20, |_| {}), None);
     assert_eq!(groups_notice("append", halves, 0..10, |_| {}), None);
 }
 
 #[test]
 fn speaking_before_what_was_written_is_stable_is_noticed() {
-    let change = |rules: &mut Groups| rules.syncs_first = false;
+    // A leader that counts itself when it has its entries still makes up for it.
+    let change = |rules: &mut Groups| {
+        (rules.syncs_first, rules.counts_itself_when_stable) = (false, false);
+    };
     assert!(groups_notice("bank", power_failures, 0..40, change).is_some());
+}
+
+#[test]
+fn a_leader_that_counts_itself_before_it_has_its_entries_is_noticed() {
+    let change = |rules: &mut Groups| rules.counts_itself_when_stable = false;
+    assert!(groups_notice("bank", power_failures_with_one_late, 0..100, change).is_some());
 }
 
 #[test]

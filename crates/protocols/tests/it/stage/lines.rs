@@ -142,6 +142,7 @@ pub fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
         }
         Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
         Record::Ceiling { at } => format!("Ceiling {at}"),
+        Record::Low { low } => format!("Low {low:?}"),
     }
 }
 

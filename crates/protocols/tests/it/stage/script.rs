@@ -133,6 +133,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "reads_raise" => &mut rules.reads_raise,
         "catch_up_when_idle" => &mut rules.catch_up_when_idle,
         "delayed_excludes" => &mut rules.delayed_excludes,
+        "finish_waits_for_log" => &mut rules.finish_waits_for_log,
         other => return Err(format!("no rule `{other}`")),
     } = on;
     Ok(())

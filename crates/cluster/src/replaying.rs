@@ -1,0 +1,162 @@
+//! A node gets back what its log holds, at its start.
+//!
+//! Reading, checking and decoding a record take about as long as applying it. So a thread reads the
+//! log and hands over decoded records, some hundred at a time, and whoever starts the node applies
+//! them. What is under way between the two is bounded; the order is that of the log.
+//!
+//! Either side may find that the log makes no sense. The reader says where; if a piece of a
+//! checkpoint cannot be restored, the reader notices by its next step that nobody listens any more,
+//! and the reason is put into its error.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, Builder};
+
+use muesli_core::wire::{Reader, Wire};
+use muesli_core::{Effects, Node, Protocol, RepositoryId};
+use muesli_log::{Disk, LogError, Opened, Options, Progress, Replay, Sequence, Writer};
+
+/// The kind of a protocol's records in the log.
+pub(crate) const RECORD: u8 = 1;
+/// So many records are handed over at once.
+const RECORDS: usize = 256;
+/// So many hand-overs may wait for whoever applies them.
+const STEPS_MAX: usize = 8;
+
+/// A node that has not started, to which a log is replayed.
+pub(crate) struct Replaying<'a, P: Protocol> {
+    pub node: &'a mut Node<P>,
+    pub effects: &'a mut Effects<P>,
+    pub notice: fn(&str),
+}
+
+/// What a log held.
+pub(crate) struct Replayed<D: Disk> {
+    pub writer: Writer<D>,
+    pub opened: Opened,
+    /// Of records after the checkpoint.
+    pub bytes: u64,
+}
+
+/// What the reader hands over.
+enum Step<R> {
+    Piece(Vec<u8>),
+    Records(Vec<(RepositoryId, R)>),
+}
+
+impl<P: Protocol> Replaying<'_, P> {
+    /// Opens the log on `disk`, and applies all of it.
+    ///
+    /// # Errors
+    /// It cannot be read, or makes no sense.
+    pub fn open<D: Disk>(&mut self, disk: D, options: Options) -> Result<Replayed<D>, LogError> {
+        let notice = self.notice;
+        thread::scope(|scope| {
+            let (sender, steps) = sync_channel(STEPS_MAX);
+            let read = move || read::<P, D>(disk, options, sender, notice);
+            let reader = Builder::new().name("muesli-replay".to_owned()).spawn_scoped(scope, read);
+            let reader = reader.map_err(no_thread)?;
+            let applied = self.apply_all(steps);
+            let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            match (read, applied) {
+                (Err(LogError::Refused { file, sequence, .. }), Err(reason)) => {
+                    Err(LogError::Refused { file, sequence, reason })
+                }
+                (Ok(read), Err(reason)) => {
+                    let sequence = read.opened.checkpoint.unwrap_or_default();
+                    let file = muesli_log::checkpoint::name(sequence);
+                    Err(LogError::Refused { file, sequence, reason })
+                }
+                (read, _) => read,
+            }
+        })
+    }
+
+    /// Applies what is handed over until there is no more, or something cannot be applied.
+    fn apply_all(&mut self, steps: Receiver<Step<P::Record>>) -> Result<(), String> {
+        for step in steps {
+            match step {
+                Step::Piece(piece) => {
+                    let restored = self.node.restore(&piece, self.effects);
+                    restored.map_err(|error| format!("a piece of the checkpoint: {error}"))?;
+                }
+                Step::Records(records) => {
+                    for (repository, record) in records {
+                        self.node.replay(repository, record, self.effects);
+                    }
+                }
+            }
+            // A replay says nothing; what it would have said was said in the earlier life.
+            self.effects.list.clear();
+        }
+        Ok(())
+    }
+}
+
+fn no_thread(error: std::io::Error) -> LogError {
+    LogError::Io { action: "start a thread for", file: String::new(), source: Arc::new(error) }
+}
+
+/// The reader's thread.
+fn read<P: Protocol, D: Disk>(
+    disk: D,
+    options: Options,
+    steps: SyncSender<Step<P::Record>>,
+    notice: fn(&str),
+) -> Result<Replayed<D>, LogError> {
+    let mut decoding = Decoding { steps, gathered: Vec::with_capacity(RECORDS), notice, bytes: 0 };
+    let (writer, opened) = muesli_log::open(disk, options, &mut decoding)?;
+    // If nobody listens any more, it is told why by whoever does not.
+    let _ = decoding.hand_over();
+    Ok(Replayed { writer, opened, bytes: decoding.bytes })
+}
+
+/// Decodes records, and gathers them.
+struct Decoding<R> {
+    steps: SyncSender<Step<R>>,
+    gathered: Vec<(RepositoryId, R)>,
+    notice: fn(&str),
+    /// Of records, so far.
+    bytes: u64,
+}
+
+impl<R: Wire> Decoding<R> {
+    fn hand_over(&mut self) -> Result<(), String> {
+        let gathered = std::mem::replace(&mut self.gathered, Vec::with_capacity(RECORDS));
+        self.send(Step::Records(gathered))
+    }
+
+    fn send(&self, step: Step<R>) -> Result<(), String> {
+        self.steps.send(step).map_err(|_| "what came before it could not be applied".to_owned())
+    }
+}
+
+impl<R: Wire> Replay for Decoding<R> {
+    fn piece(&mut self, piece: &[u8]) -> Result<(), String> {
+        self.send(Step::Piece(piece.to_vec()))
+    }
+
+    fn record(&mut self, _: Sequence, kind: u8, payload: &[u8]) -> Result<(), String> {
+        if kind != RECORD {
+            return Err(format!("there is no record of kind {kind}"));
+        }
+        let mut input = Reader::new(payload);
+        let decoded = RepositoryId::decode(&mut input)
+            .and_then(|repository| Ok((repository, R::decode(&mut input)?)));
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        input.finish().map_err(|error| error.to_string())?;
+        self.bytes += payload.len() as u64;
+        self.gathered.push(decoded);
+        if self.gathered.len() == RECORDS { self.hand_over() } else { Ok(()) }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        let Progress { bytes, of, records } = progress;
+        let (bytes, of) = (bytes >> 20, of >> 20);
+        (self.notice)(&format!("replaying the log: {bytes} of {of} MiB, {records} records"));
+    }
+}
+
+#[cfg(test)]
+#[path = "replaying_tests.rs"]
+mod tests;

@@ -1,0 +1,80 @@
+//! What a member writes down, and what it says that must not be known before that is stable.
+
+use muesli_core::Protocol;
+
+use super::{Replica, Settled};
+use crate::consensus::Waits;
+use crate::inside::{Context, send_now};
+use crate::ledger::Change;
+use crate::protocol::{Message, Record};
+
+impl<P: Protocol> Replica<P> {
+    /// Logs what the member knows since it last did.
+    pub(super) fn write_down(&mut self, cx: &mut Context<'_, P>) {
+        for changes in self.ledger.take_changes() {
+            for change in &changes {
+                match change {
+                    Change::Entries(from, _) => self.written.cut(*from),
+                    Change::Adopted(_) => self.written.begin(),
+                    // Their entries are decided, so it is no matter who has them.
+                    Change::Compacted(..) => {}
+                    Change::Promise(_) | Change::Accepted(_) | Change::Decided(_) => {}
+                }
+            }
+            let only_decided = changes.iter().all(|change| matches!(change, Change::Decided(_)));
+            if only_decided {
+                cx.log_lazily(|| Record(changes)); // Others tell it again.
+            } else {
+                cx.log(|| Record(changes));
+            }
+        }
+        self.count_stable();
+    }
+
+    /// Lets the consensus know how many entries are stable here.
+    pub(super) fn count_stable(&mut self) {
+        let Some(consensus) = &mut self.consensus else { return };
+        let counts = self.rules.counts_itself_when_stable;
+        consensus.stable_upto(if counts { self.written.stable() } else { u64::MAX });
+    }
+
+    /// Sends what the consensus has to say, and itself a note where it must know of its disk.
+    pub(super) fn speak_of_consensus(&mut self, cx: &mut Context<'_, P>) {
+        let Some(consensus) = &mut self.consensus else { return };
+        let outgoing = consensus.outgoing();
+        let entries = consensus.accepted();
+        let follows_itself = consensus.ballot().member == u64::from(self.place) + 1;
+        let mut in_turn = self.written.has_arrived(self.spoke);
+        let mut held_back = false;
+        for message in outgoing {
+            let to = self.address_of(message.to, cx);
+            in_turn &= message.waits != Waits::ForTheDisk;
+            let at_once = message.waits == Waits::ForNothing || in_turn;
+            if at_once || !self.rules.syncs_first {
+                send_now(to, Message::Consensus(message.bytes), cx);
+            } else {
+                cx.send(to, Message::Consensus(message.bytes));
+                held_back = true;
+            }
+        }
+        let must_know = held_back || self.written.is_news(entries);
+        if self.settled == Settled::Soon || follows_itself && must_know {
+            let note = self.written.note(entries);
+            cx.send(cx.me, Message::Stable(note));
+            if self.settled == Settled::Soon {
+                self.settled = Settled::Logged(note);
+            }
+            if held_back {
+                self.spoke = note;
+            }
+        }
+    }
+
+    pub(super) fn on_note(&mut self, note: u64) {
+        self.written.arrived(note);
+        self.count_stable();
+        if self.settled == Settled::Logged(note) {
+            self.settled = Settled::Yes;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A member's participant: it works where the member leads, and replays where it follows.
+
+use muesli_core::wire::Wire;
+use muesli_core::{Effect, LogPosition, Participant, Protocol, SmallBytes};
+
+use super::{INNER_TIMERS, LEFT_OUT, Replica};
+use crate::consensus::Decided;
+use crate::inside::{Context, InnerContext, Said};
+use crate::lead::Leading;
+use crate::ledger::{Entry, Image};
+use crate::protocol::Rules;
+
+impl<P: Protocol> Replica<P> {
+    /// Lets the participant of a leader do something. What it logs is appended to the group's log,
+    /// what it says is held back.
+    pub(super) fn step(
+        &mut self,
+        cx: &mut Context<'_, P>,
+        run: impl FnOnce(&mut P::Participant, &mut InnerContext<'_, P>),
+    ) {
+        let before = self.applied;
+        let (role, inner) = (self.role(), &mut self.inner);
+        let ((), said) = self.inside.run(role, cx, |cx| run(inner, cx));
+        self.take_said(said, before, cx);
+    }
+
+    pub(super) fn take_said(&mut self, said: Said<P>, before: u64, cx: &mut Context<'_, P>) {
+        let Rules { confirms_answers, decides_first, .. } = self.rules;
+        let Some(leading) = &mut self.leading else { return };
+        let mut needed = 0;
+        for effect in said {
+            match effect {
+                Effect::Log { record, .. } => {
+                    let mut bytes = Vec::new();
+                    record.encode(&mut bytes);
+                    self.lazy.push(Entry(SmallBytes::from(bytes)));
+                    self.applied += 1;
+                }
+                Effect::Send { envelope, after } => {
+                    needed = needed.max(after.0);
+                    let after = if decides_first { after.0 } else { 0 };
+                    leading.hold(envelope, after, before, confirms_answers && decides_first);
+                }
+                Effect::SetTimer { timer, after, .. } => cx.set_timer(INNER_TIMERS + timer, after),
+                Effect::Complete { .. } => unreachable!("participants answer by messages"),
+            }
+        }
+        assert_eq!(self.applied, self.inside.logged.0, "an entry a record");
+        if self.applied - (self.lazy.len() as u64) < needed {
+            self.append_lazy();
+        }
+    }
+
+    pub(super) fn append_lazy(&mut self) {
+        let Some(consensus) = &mut self.consensus else { return };
+        for entry in self.lazy.drain(..) {
+            consensus.append(entry);
+        }
+    }
+
+    /// Takes over where this member was elected and has everything, and gives up where another was.
+    pub(super) fn check_leadership(&mut self, cx: &mut Context<'_, P>) {
+        let Some(consensus) = &self.consensus else { return };
+        let elected = consensus.leading();
+        if self.leading.as_ref().is_some_and(|leading| Some(leading.ballot) != elected) {
+            // The participant has done what nobody may ever decide.
+            self.leading = None;
+            self.start_over();
+        }
+        let Some(consensus) = &self.consensus else { return };
+        let complete = consensus.decided() == consensus.accepted();
+        if let Some(ballot) = elected
+            && self.leading.is_none()
+            && complete
+            && self.applied == consensus.decided()
+        {
+            self.leading = Some(Leading::new(ballot, self.rules.size));
+            self.compacting = None;
+            (self.inside.logged, self.inside.gate) =
+                (LogPosition(self.applied), LogPosition(self.applied));
+            self.step(cx, |inner, cx| inner.start(cx));
+            self.announce(cx);
+        }
+    }
+
+    /// Forgets the participant; what is decided will be replayed.
+    pub(super) fn start_over(&mut self) {
+        self.inner = self.new_participant();
+        self.applied = 0;
+        self.lazy.clear();
+        self.compacting = None;
+    }
+
+    pub(super) fn replay_decided(&mut self, cx: &mut Context<'_, P>) {
+        let Some(consensus) = &self.consensus else { return };
+        for decided in consensus.decided_after(self.applied) {
+            match decided {
+                Decided::Entry(entry) => self.replay_entry(&entry, cx),
+                Decided::Image(upto, image) => self.install(upto, &image, cx),
+            }
+        }
+    }
+
+    /// # Panics
+    /// If the entry is no record: a member of the group has lied.
+    pub(super) fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
+        self.applied += 1;
+        if !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT) {
+            return;
+        }
+        let record = P::Record::decode_all(entry.0.as_slice()).expect("entries are records");
+        let (role, inner) = (self.role(), &mut self.inner);
+        // A replay says nothing; what it would have said was said by the leader.
+        let _ = self.inside.run(role, cx, |cx| inner.replay(record, cx));
+    }
+
+    /// # Panics
+    /// If the image is none: a member of the group has lied.
+    pub(super) fn install(&mut self, upto: u64, image: &Image, cx: &mut Context<'_, P>) {
+        self.start_over();
+        let (role, inner) = (self.role(), &mut self.inner);
+        for piece in &image.pieces {
+            let piece = piece.0.as_slice();
+            let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
+            restored.expect("images have pieces of checkpoints");
+        }
+        image.then.iter().for_each(|entry| self.replay_entry(entry, cx));
+        self.applied = upto;
+    }
+}
