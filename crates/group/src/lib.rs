@@ -35,7 +35,8 @@
 //!
 //! # What it costs
 //! A write of the log at the leader and at a follower, at the same time; a round trip for reads.
-//! Coordinators reach the repositories of their own node by messages too: a leader cannot be sure of
+//! Coordinators reach the repositories of their own node by messages too: a leader cannot be sure
+//! of
 //! itself.
 
 mod compact;
