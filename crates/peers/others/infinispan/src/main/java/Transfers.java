@@ -50,6 +50,7 @@ public final class Transfers {
         long again = 0;
         long[] latencies = new long[0];
         for (Process node : nodes) {
+            String last = node == nodes.get(0) ? "total " : "result ";
             try (var out = new BufferedReader(new InputStreamReader(node.getInputStream()))) {
                 for (String line; (line = out.readLine()) != null;) {
                     if (line.startsWith("result ")) {
@@ -62,6 +63,9 @@ public final class Transfers {
                         System.arraycopy(fields, 2, latencies, had, fields.length - 2);
                     } else if (line.startsWith("total ")) {
                         System.out.println(line);
+                    }
+                    if (line.startsWith(last)) {
+                        break;
                     }
                 }
             }
@@ -77,6 +81,9 @@ public final class Transfers {
     }
 
     private static void node(int index, int clients, int seconds) throws Exception {
+        Thread watch = new Thread(Transfers::endWithParent);
+        watch.setDaemon(true);
+        watch.start();
         var global = GlobalConfigurationBuilder.defaultClusteredBuilder();
         global.transport().clusterName("transfers").addProperty("configurationFile", stack(index));
         var manager = new DefaultCacheManager(global.build());
@@ -119,12 +126,19 @@ public final class Transfers {
             }
             System.out.println("total " + total + " of " + (long) ACCOUNTS * INITIAL);
         }
-        cache.put("seen" + index, 1);
-        while (index != 0 && cache.get("seen0") == null) {
-            Thread.sleep(100);
+        Thread.sleep(Long.MAX_VALUE); // Until whoever started it ends it.
+    }
+
+    /** Whoever started this process holds its standard input open for as long as it lives. */
+    private static void endWithParent() {
+        try {
+            while (System.in.read() >= 0) {
+                // Nothing is ever said.
+            }
+        } catch (java.io.IOException closed) {
+            // The same.
         }
-        System.out.flush();
-        Runtime.getRuntime().halt(0);
+        Runtime.getRuntime().halt(1);
     }
 
     private static void run(Cache<String, Integer> cache, int index, int clients, int seconds,
