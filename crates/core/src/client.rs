@@ -17,6 +17,7 @@ use crate::effects::{OpResult, Row};
 use crate::ids::{OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
+use crate::procedure::{Call, Invoked};
 
 /// A task that a driver polls: a client, or a transaction body shipped to the data.
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -68,6 +69,8 @@ pub trait Engine {
     ) -> Result<Later, Failure>;
     /// Reads a range.
     fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>>;
+    /// Runs a one-round transaction.
+    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked>;
     /// Commits.
     fn commit(&self, txn: Txn) -> Step<Committed>;
     /// Rolls back.
@@ -144,6 +147,14 @@ macro_rules! give_operations_to_the_node {
 
         fn scan(&self, txn: $crate::Txn, scan: $crate::Scan) -> $crate::Step<Vec<$crate::Row>> {
             self.$step(|node, effects| node.scan(txn, scan, effects))
+        }
+
+        fn invoke(
+            &self,
+            options: $crate::TxnOptions,
+            call: $crate::Call,
+        ) -> $crate::Step<$crate::Invoked> {
+            self.$step(|node, effects| node.invoke(options, call, effects))
         }
     };
 }

@@ -20,6 +20,7 @@ use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
+use crate::procedure::{Call, Invoked};
 use crate::recorder::Recorder;
 use crate::wire::{Wire, WireError};
 
@@ -230,6 +231,20 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     ) -> Result<Later, Failure> {
         let _ = (txn, space, key);
         known_action(action, cx.settings).map(Later::Now)
+    }
+    /// Runs a one-round transaction: begun and ended in one. A protocol that has none says so.
+    fn invoke(
+        &mut self,
+        options: TxnOptions,
+        call: Call,
+        here: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Step<Invoked> {
+        let _ = (options, call, here, cx);
+        Step::Done(Err(Failure::Procedure(format!(
+            "protocol `{}` runs no procedures; allowed are `granola`, `granola-locking`, `sinfonia`",
+            P::NAME
+        ))))
     }
     /// Reads a range.
     fn scan(

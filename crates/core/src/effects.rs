@@ -10,6 +10,7 @@ use crate::contract::Protocol;
 use crate::ids::{NodeId, OpId, RepositoryId};
 use crate::options::{Nanos, Settings};
 use crate::outcome::{Committed, Failure};
+use crate::procedure::Invoked;
 use crate::recorder::Recorder;
 
 /// Which state machine of a node.
@@ -71,6 +72,8 @@ pub enum OpResult {
     Rows(Vec<Row>),
     /// Of a commit.
     Committed(Committed),
+    /// Of a one-round transaction.
+    Invoked(Invoked),
     /// Of a sleep.
     Awake,
     /// The operation failed.

@@ -19,6 +19,7 @@ pub mod options;
 pub mod outcome;
 pub mod parts;
 pub mod post;
+pub mod procedure;
 pub mod recorder;
 pub mod traffic;
 pub mod wire;
@@ -36,6 +37,10 @@ pub use node::Node;
 pub use options::{Limits, Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use post::Post;
+pub use procedure::{
+    Call, Class, Footprint, Fragment, Invoked, Place, Procedure, ProcedureId, Procedures, Refuses,
+    Stop, Store, Touched,
+};
 pub use recorder::Recorder;
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

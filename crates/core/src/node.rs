@@ -16,6 +16,7 @@ use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
+use crate::procedure::{Call, Invoked};
 use crate::recorder::Recorder;
 use crate::wire::{Reader, Wire, WireError};
 
@@ -280,6 +281,16 @@ impl<P: Protocol> Node<P> {
     /// See [`Coordinator::scan`].
     pub fn scan(&mut self, txn: Txn, scan: Scan, effects: &mut Effects<P>) -> Step<Vec<Row>> {
         operate!(self, effects, scan(txn, scan))
+    }
+
+    /// See [`Coordinator::invoke`].
+    pub fn invoke(
+        &mut self,
+        options: TxnOptions,
+        call: Call,
+        effects: &mut Effects<P>,
+    ) -> Step<Invoked> {
+        operate!(self, effects, invoke(options, call))
     }
 
     /// See [`Coordinator::commit`].

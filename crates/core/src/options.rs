@@ -2,6 +2,7 @@
 
 use crate::actions::Actions;
 use crate::ids::Timestamp;
+use crate::procedure::Procedures;
 
 /// Virtual or real time, in nanoseconds from a start of the driver's choosing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +78,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The delayed actions that the node knows; the same on every node.
     pub actions: Actions,
+    /// The procedures that the node knows; the same on every node.
+    pub procedures: Procedures,
     /// Seed of the index hashes: random in production, fixed in the simulator.
     pub hash_seed: u64,
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
@@ -104,6 +107,7 @@ impl Default for Settings {
         Settings {
             limits: Limits::default(),
             actions: Actions::default(),
+            procedures: Procedures::default(),
             hash_seed: 0,
             logging: false,
             keep_tombstones: false,

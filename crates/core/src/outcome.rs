@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::bytes::SmallBytes;
 use crate::ids::{Timestamp, TxnId};
 
 /// Why a transaction was aborted. Every reason but [`Abort::Rollback`] and the limits is about
@@ -85,6 +86,12 @@ pub enum Failure {
     /// The space is unknown, or cannot do what was asked.
     #[error("{0}")]
     Space(String),
+    /// The procedure refused, for a reason of its own; nothing was changed.
+    #[error("refused: {}", String::from_utf8_lossy(.0.as_slice()))]
+    Refused(SmallBytes),
+    /// A procedure is unknown, was called in a way that it does not allow, or did what it may not.
+    #[error("{0}")]
+    Procedure(String),
     /// The database was closed, or the node is gone.
     #[error("the database is closed")]
     Closed,

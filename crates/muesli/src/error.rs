@@ -67,6 +67,12 @@ pub enum Error {
     /// The body gave up, with this reason; nothing was changed.
     #[error("rolled back: {0}")]
     Rollback(String),
+    /// A procedure refused, for this reason; nothing was changed.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// A procedure is unknown, was called in a way that it does not allow, or did what it may not.
+    #[error("{0}")]
+    Procedure(String),
     /// Stored bytes are not what the type expects.
     #[error("stored bytes cannot be decoded: {0}")]
     Codec(String),
@@ -97,6 +103,10 @@ impl From<Failure> for Error {
             Failure::Ended => Error::Ended,
             Failure::ReadOnly => Error::ReadOnly,
             Failure::Space(reason) => Error::Space(reason),
+            Failure::Refused(reason) => {
+                Error::Refused(String::from_utf8_lossy(reason.as_slice()).into_owned())
+            }
+            Failure::Procedure(reason) => Error::Procedure(reason),
             Failure::Closed => Error::Closed,
         }
     }
