@@ -30,10 +30,11 @@ use muesli_core::parts::transaction::check_size;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, Failure, Later, SmallBytes, SpaceId, Timestamp, Txn};
 
-use super::coordinator::{self, Coordinator, Slot};
+use super::coordinator::{self, Coordinator};
 use super::message::Prepare;
 use super::participant::{Context, Participant};
 use super::prepare::NO_HANDLE;
+use super::slot::Slot;
 use super::table::{DelayedWrite, Prepared};
 use super::waits::Way;
 use super::{Standing, Variant};

@@ -44,6 +44,7 @@ pub mod requests;
 mod rules;
 pub mod scalar;
 pub mod scans;
+mod slot;
 mod table;
 pub mod time;
 mod variant;

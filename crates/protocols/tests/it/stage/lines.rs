@@ -154,6 +154,9 @@ pub fn result(result: &OpResult) -> String {
             joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
         }
         OpResult::Committed(committed) => format!("committed at {}", committed.at),
+        OpResult::Invoked(invoked) => {
+            format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
+        }
         OpResult::Awake => "awake".to_owned(),
         OpResult::Failed(failure) => failure.to_string(),
     }
