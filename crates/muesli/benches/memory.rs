@@ -8,7 +8,7 @@ mod bank;
 use std::time::Duration;
 
 use bank::{key, value};
-use muesli::{Db, Index, Options, SmallBytes, SpaceOptions, Tx};
+use muesli::{Db, Index, Options, SpaceOptions, Tx};
 
 const KEYS: u64 = 1_000_000;
 const KEY_AND_VALUE_BYTES: f64 = 24.0;
