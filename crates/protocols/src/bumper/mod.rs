@@ -50,7 +50,9 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
-use crate::two_phase::{self, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant};
+use crate::two_phase::{
+    self, DelayedInThePast, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant,
+};
 
 mod keeper;
 mod place;
@@ -101,6 +103,18 @@ impl Variant for TimeWarp {
 
     fn delays_actions(rules: &Rules) -> bool {
         rules.delay
+    }
+
+    fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
+        match (rules.delayed_in_the_past, rules.alone_in_the_past) {
+            (false, _) => DelayedInThePast::Never,
+            (true, true) => DelayedInThePast::Alone,
+            (true, false) => DelayedInThePast::Always,
+        }
+    }
+
+    fn lies_in_the_past(place: &Place) -> bool {
+        place.version != place.turn
     }
 
     fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {

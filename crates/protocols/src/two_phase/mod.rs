@@ -57,7 +57,7 @@ pub use participant::Participant;
 pub use rules::Rules;
 pub use scalar::{Scalar, ScalarTime};
 pub use time::{Snapshot, Time};
-pub use variant::{Key, Standing, Variant, Word};
+pub use variant::{DelayedInThePast, Key, Standing, Variant, Word};
 
 /// The protocol of a variant.
 #[derive(Clone, Copy)]

@@ -86,6 +86,18 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
+    /// How delayed actions keep their transaction out of the past.
+    #[inline]
+    fn delayed_in_the_past(_rules: &Self::Rules) -> DelayedInThePast {
+        DelayedInThePast::Never
+    }
+
+    /// Whether a committed transaction lies before its turn.
+    #[inline]
+    fn lies_in_the_past(_place: &Self::Place) -> bool {
+        false
+    }
+
     /// Whether a vote waits in one direction of an order only, so that no circle of waits can form.
     #[inline]
     fn orders_waits(_rules: &Self::Rules) -> bool {
@@ -172,6 +184,17 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// Nobody reads below `low` any more.
     #[inline]
     fn collect(_keeper: &mut Self::Keeper, _low: &Self::Snapshot) {}
+}
+
+/// Whether a transaction with delayed actions may lie in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayedInThePast {
+    /// Never.
+    Never,
+    /// Where nobody else had delayed actions on their keys when it voted.
+    Alone,
+    /// Whoever else had: to see that this is noticed.
+    Always,
 }
 
 /// A key, with its space.
