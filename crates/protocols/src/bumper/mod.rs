@@ -106,10 +106,11 @@ impl Variant for TimeWarp {
     }
 
     fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
-        match (rules.delayed_in_the_past, rules.alone_in_the_past) {
-            (false, _) => DelayedInThePast::Never,
-            (true, true) => DelayedInThePast::Alone,
-            (true, false) => DelayedInThePast::Always,
+        match (rules.delayed_in_the_past, rules.alone_in_the_past, rules.below_proposals) {
+            (false, ..) => DelayedInThePast::Never,
+            (true, true, true) => DelayedInThePast::Safely,
+            (true, false, _) => DelayedInThePast::BesideOthers,
+            (true, true, false) => DelayedInThePast::AboveProposals,
         }
     }
 
@@ -193,7 +194,8 @@ impl Scalar for TimeWarp {
 
     fn yes(turn: Timestamp, standing: &Standing) -> Claim {
         let missed = standing.missed.unwrap_or(Timestamp::MAX);
-        Claim { turn, missed, floor: standing.floor }
+        let ceiling = if standing.below_proposal { turn } else { Timestamp::MAX };
+        Claim { turn, missed, floor: standing.floor, ceiling }
     }
 
     fn decide(votes: &Votes<RepositoryId, Claim>) -> Decision<Place> {

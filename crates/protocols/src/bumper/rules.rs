@@ -16,8 +16,10 @@ pub struct Rules {
     /// A transaction with delayed actions may lie in the past, where nobody else has any on their
     /// keys. Off, as in the paper: it aborts if it missed something.
     pub delayed_in_the_past: bool,
-    /// The condition of that.
+    /// The first condition of that.
     pub alone_in_the_past: bool,
+    /// The second one: it lies below what it proposed where it has them.
+    pub below_proposals: bool,
     /// Reads leave stamps.
     pub read_stamps: bool,
     /// An update that must lie in the past aborts where somebody has read there what it writes.
@@ -48,6 +50,7 @@ impl Default for Rules {
             delay: true,
             delayed_in_the_past: false,
             alone_in_the_past: true,
+            below_proposals: true,
             read_stamps: true,
             triad_rule: true,
             before_the_earliest: true,

@@ -22,9 +22,10 @@
 //!
 //! # Beyond the paper
 //! A transaction whose keys have no other delayed actions under way when it votes may lie in the
-//! past all the same ([`DelayedInThePast`]): its actions are then run as it is decided, on what
-//! was there when it voted. Whoever delays an action on such a key later is not applied before that
-//! is decided, and runs on what it left. Its locks stay until its turn.
+//! past all the same ([`DelayedInThePast`]), below what it proposes: its actions are then run as it
+//! is decided, on what was there when it voted. Whoever delays an action on such a key later has a
+//! later proposal: it lies above, is not applied before this one is decided, and runs on what it
+//! left. Its locks stay until its turn.
 //!
 //! Deviation: an action has one key and cannot reach for others; there is nothing to find out about
 //! at the commit. Who must lie in the past and has delayed actions is aborted, as in the paper, but
@@ -142,9 +143,14 @@ impl<V: Variant> Participant<V> {
             }
             let is_alone = found.is_none_or(|it| self.delayers(*space, it).next().is_none());
             match V::delayed_in_the_past(&self.protocol_rules) {
-                DelayedInThePast::Alone if is_alone => {}
-                DelayedInThePast::Always => {}
-                _ => standing.floor = Timestamp::MAX,
+                DelayedInThePast::Safely | DelayedInThePast::AboveProposals if !is_alone => {
+                    standing.floor = Timestamp::MAX;
+                }
+                DelayedInThePast::Never => standing.floor = Timestamp::MAX,
+                DelayedInThePast::AboveProposals => {}
+                DelayedInThePast::Safely | DelayedInThePast::BesideOthers => {
+                    standing.below_proposal = true;
+                }
             }
             V::note_write(&self.keeper, (*space, key), head, prepare.reader, standing);
         }

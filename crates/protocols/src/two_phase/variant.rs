@@ -191,10 +191,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
 pub enum DelayedInThePast {
     /// Never.
     Never,
-    /// Where nobody else had delayed actions on their keys when it voted.
-    Alone,
+    /// Where nobody else had delayed actions on their keys when it voted, and below what it
+    /// proposed there.
+    Safely,
     /// Whoever else had: to see that this is noticed.
-    Always,
+    BesideOthers,
+    /// Above what it proposed there too: to see that this is noticed.
+    AboveProposals,
 }
 
 /// A key, with its space.
@@ -211,12 +214,14 @@ pub struct Standing<S = Timestamp> {
     pub missed: Option<Timestamp>,
     /// It must not lie at or below this: there are versions that it replaces, or whoever read them.
     pub floor: Timestamp,
+    /// In the past it must lie below what it proposes here.
+    pub below_proposal: bool,
 }
 
 impl<S> Standing<S> {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
     pub fn new(snapshot: S, strict: bool) -> Standing<S> {
-        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO }
+        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO, below_proposal: false }
     }
 }

@@ -32,6 +32,7 @@ const ADD_AB_AT_0: Program = (0, &[Later("a"), Later("b")]);
 const ADD_B_AT_1: Program = (1, &[Later("b")]);
 const ADD_AB_AT_2: Program = (2, &[Get("c"), Later("a"), Later("b"), Put("c")]);
 const READ_A_ADD_B_AT_1: Program = (1, &[Get("a"), Later("b")]);
+const ADD_C_AT_0: Program = (0, &[Later("c")]);
 const ADD_B_AT_2: Program = (2, &[Later("b")]);
 const READ_B_ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
@@ -202,6 +203,12 @@ fn past_and_delayer() -> BumperScope {
     reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, ADD_B_AT_2])
 }
 
+/// The same, where the clock of who is missed is ahead of the clock of the delayed actions.
+fn past_above_proposals() -> BumperScope {
+    let before = vec![ADD_C_AT_0, ADD_C_AT_0];
+    Scope { before, ..reconciled(&[READ_A_ADD_B_AT_1, WRITE_AC_AT_0, ADD_B_AT_2]) }
+}
+
 #[test]
 fn delayed_actions_in_the_past() {
     let fault = |fault| BumperScope {
@@ -213,6 +220,7 @@ fn delayed_actions_in_the_past() {
         reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, SCAN_AB_AT_2]),
         reconciled(&[READ_A_ADD_B_AT_1, READ_B_ADD_A_AT_1]),
         past_and_delayer(),
+        past_above_proposals(),
         reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, CHANGE_BC_AT_1]),
         BumperScope { replicas: 2, ..reconciled(&[READ_A_ADD_B_AT_1, READ_B_ADD_A_AT_1]) },
         fault(Fault::Crash(0)),
@@ -223,6 +231,11 @@ fn delayed_actions_in_the_past() {
     let ends = hold_whatever("delayed_in_the_past", &scopes);
     let all = |ends: &BTreeMap<String, usize>| ends.keys().any(|end| !end.contains("aborted"));
     assert!(ends.iter().all(all), "both mechanisms at once: nobody aborts in some run of each");
+}
+
+#[test]
+fn who_delays_cannot_lie_above_its_proposal() {
+    breaks(|rules| rules.below_proposals = false, &past_above_proposals());
 }
 
 #[test]

@@ -143,6 +143,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
 fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
     *match name {
         "alone_in_the_past" => &mut rules.alone_in_the_past,
+        "below_proposals" => &mut rules.below_proposals,
         "read_stamps" => &mut rules.read_stamps,
         "triad_rule" => &mut rules.triad_rule,
         "before_the_earliest" => &mut rules.before_the_earliest,
