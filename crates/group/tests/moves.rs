@@ -17,8 +17,9 @@ use std::time::Duration;
 use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options};
 use muesli_core::wire::Wire;
-use muesli_core::{Catalog, NodeId, RepositoryId};
+use muesli_core::{Catalog, Isolation, NodeId, Protocol, RepositoryId};
 use muesli_group::{Grouped, Rules, layout};
+use muesli_protocols::gmu::Gmu;
 use muesli_protocols::score::Score;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::latency::Latency;
@@ -28,8 +29,6 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, World};
 use serde_json::Map;
-
-type Groups = Grouped<Score>;
 
 /// Groups live on all nodes but the last at first.
 const NODES: u32 = 5;
@@ -158,7 +157,7 @@ fn moved(catalog: &Catalog, member: RepositoryId, to: NodeId) -> Option<Catalog>
 
 /// Whether every member is at its home, up and taking part, and its node goes by this placement: one
 /// that does not may have the member still from an earlier stay.
-fn all_take_part(world: &World<Groups>, catalog: &Catalog) -> bool {
+fn all_take_part<P: Protocol>(world: &World<Grouped<P>>, catalog: &Catalog) -> bool {
     (0..catalog.repositories() as u16).map(RepositoryId).all(|member| {
         let takes_part = world.with_node(catalog.home(member), |node| {
             let found = node.participants().iter().find(|(id, _)| *id == member);
@@ -188,13 +187,13 @@ impl Outcome {
 }
 
 /// Runs a seed; panics where something does not hold.
-fn run(seed: u64, plan: Plan, keeps_to_placement: bool) -> Outcome {
+fn run<P: Protocol>(seed: u64, plan: Plan, keeps_to_placement: bool) -> Outcome {
     let said = format!("seed {seed}, {plan}");
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
     let first = Arc::new(catalog());
-    let mut setup = Setup::<Groups>::new(Seed::new(seed), Arc::clone(&first), topology, plan);
+    let mut setup = Setup::<Grouped<P>>::new(Seed::new(seed), Arc::clone(&first), topology, plan);
     setup.rules = Rules { compact_every: 60, keeps_to_placement, ..Rules::default() };
     setup.settings.logging = true;
     setup.settings.keep_tombstones = true;
@@ -243,10 +242,15 @@ fn run(seed: u64, plan: Plan, keeps_to_placement: bool) -> Outcome {
     Outcome { run, held, written, moves, transfers }
 }
 
-fn holds(run: &Run) -> bool {
-    let options = Options { session_order: true, ..Options::default() };
+fn holds<P: Protocol>(run: &Run) -> bool {
+    let level = match P::ISOLATION {
+        Isolation::ExtendedUpdateSerializable => Level::Eus,
+        _ => Level::Serializable,
+    };
+    let session_order = level == Level::Serializable;
+    let options = Options { session_order, ..Options::default() };
     let history = run.history(Map::new()).expect("a history");
-    muesli_check::check(&history, Level::Serializable, &options).holds()
+    muesli_check::check(&history, level, &options).holds()
 }
 
 /// The seeds to run: those that `MUESLI_SEEDS=A..B` names, else `usual`.
@@ -258,12 +262,12 @@ fn seeds(usual: Range<u64>) -> Range<u64> {
     first..end
 }
 
-fn all_hold(kinds: &FaultKinds, seeds: Range<u64>) -> Outcome {
+fn all_hold<P: Protocol>(kinds: &FaultKinds, seeds: Range<u64>) -> Outcome {
     let mut all: Option<Outcome> = None;
     for seed in seeds {
         let plan = drawn_plan(seed, kinds);
-        let outcome = run(seed, plan.clone(), true);
-        assert!(holds(&outcome.run), "seed {seed}, {plan}: not serializable");
+        let outcome = run::<P>(seed, plan.clone(), true);
+        assert!(holds::<P>(&outcome.run), "seed {seed}, {plan}: not {:?}", P::ISOLATION);
         if seed % 100 == 99 {
             eprintln!("seeds up to {seed} hold");
         }
@@ -284,7 +288,7 @@ fn all_hold(kinds: &FaultKinds, seeds: Range<u64>) -> Outcome {
 #[test]
 fn members_move_while_clients_work() {
     let seeds = seeds(0..4);
-    let all = all_hold(&FaultKinds::NONE, seeds.clone());
+    let all = all_hold::<Score>(&FaultKinds::NONE, seeds.clone());
     all.assert_busy(seeds);
     // Old versions go, also from those that followed when they were written.
     assert!(all.held * 2 < all.written, "{} of {} versions are held", all.held, all.written);
@@ -295,7 +299,15 @@ fn members_move_while_everything_fails() {
     // A disk that is lost while another member of its group is on its way is one too many.
     let kinds = FaultKinds::all().without(FaultKind::Loss);
     let seeds = seeds(0..12);
-    let all = all_hold(&kinds, seeds.clone());
+    let all = all_hold::<Score>(&kinds, seeds.clone());
+    all.assert_busy(seeds);
+}
+
+#[test]
+fn vectors_are_over_repositories_and_mind_no_moves() {
+    let kinds = FaultKinds::all().without(FaultKind::Loss);
+    let seeds = seeds(0..4);
+    let all = all_hold::<Gmu>(&kinds, seeds.clone());
     all.assert_busy(seeds);
 }
 
@@ -304,7 +316,8 @@ fn members_that_go_by_an_old_placement_are_noticed() {
     let noticed = (0..12).any(|seed| {
         let plan = drawn_plan(seed, &FaultKinds::of(&[FaultKind::Partition]));
         // A wrong total or an assertion of the protocol may be what is noticed.
-        !catch_unwind(AssertUnwindSafe(|| holds(&run(seed, plan, false).run))).unwrap_or(false)
+        !catch_unwind(AssertUnwindSafe(|| holds::<Score>(&run::<Score>(seed, plan, false).run)))
+            .unwrap_or(false)
     });
     assert!(noticed);
 }
