@@ -43,9 +43,9 @@ pub use explicit::Transaction;
 pub use key::Key;
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Class, Doubt, Footprint, Fragment, Invoked, Limits, Outcome,
-    Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, SmallBytes, Stop, Timestamp,
-    Touched, Traffic, TxnId,
+    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
+    Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, SmallBytes, Stop,
+    Timestamp, Touched, Traffic, TxnId,
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};

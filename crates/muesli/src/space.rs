@@ -62,6 +62,19 @@ impl<K, V> Clone for TypedSpace<K, V> {
 
 impl<K, V> Copy for TypedSpace<K, V> {}
 
+/// As its [`Space`].
+impl<K, V> Serialize for TypedSpace<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.space.serialize(serializer)
+    }
+}
+
+impl<'de, K, V> Deserialize<'de> for TypedSpace<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TypedSpace<K, V>, D::Error> {
+        Space::deserialize(deserializer).map(|space| TypedSpace { space, types: PhantomData })
+    }
+}
+
 impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
     /// The space of raw bytes underneath.
     pub fn raw(&self) -> Space {

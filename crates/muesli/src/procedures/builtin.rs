@@ -5,6 +5,7 @@
 //! | `get` | [`Keyed`]: a space and keys | their values | never; reads only |
 //! | `scan` | [`Ranged`]: a space and a range | its rows at that repository | never; reads only |
 //! | `put` | [`Rows`]: a space and rows; no value deletes | nothing | never |
+//! | `put-missing` | [`Rows`] | nothing; what is there stays | never |
 //! | `compare-and-set` | [`Comparison`] | nothing | where the key has another value |
 //! | `add` | [`Amount`] | the new number | never: it wraps |
 //! | `deposit` | [`Amount`] | the new number | where it would not fit into 64 bits |
@@ -26,7 +27,8 @@ use crate::transaction::Range;
 /// All of them.
 pub fn all() -> Procedures {
     let reading = with::<Scan>(with::<Get>(Procedures::default()));
-    let writing = with::<Append>(with::<CompareAndSet>(with::<Put>(reading)));
+    let writing = with::<CompareAndSet>(with::<PutMissing>(with::<Put>(reading)));
+    let writing = with::<Append>(writing);
     with::<AddWithin>(with::<Withdraw>(with::<Deposit>(with::<Add>(writing))))
 }
 
@@ -198,6 +200,30 @@ impl StoredProcedure for Put {
             match value {
                 Some(value) => keys.put(it.space, key.0, value.0)?,
                 None => keys.delete(it.space, key.0)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes those rows whose keys are absent.
+#[derive(Debug)]
+pub struct PutMissing;
+
+impl StoredProcedure for PutMissing {
+    const NAME: &'static str = "put-missing";
+    const REFUSES: Refuses = Refuses::Never;
+    const TOUCHES: Option<TouchesFn<Rows>> = Some(|_: &Spaces<'_>, it: &Rows| {
+        let touched = all_of(it.space.id(), it.rows.iter().map(|(key, _)| key));
+        Ok(Footprint { reads: touched.clone(), writes: touched })
+    });
+    type Arguments = Rows;
+    type Answer = ();
+
+    fn run(keys: &mut Keys<'_>, it: Rows) -> Result<(), Stop> {
+        for (key, value) in it.rows {
+            if let (None, Some(value)) = (keys.get(it.space, &key.0)?, value) {
+                keys.put(it.space, key.0, value.0)?;
             }
         }
         Ok(())

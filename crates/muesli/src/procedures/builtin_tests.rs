@@ -87,6 +87,17 @@ fn what_was_expected_is_replaced() {
 }
 
 #[test]
+fn what_is_there_is_not_put_again() {
+    let (mut stage, space) = stage();
+    stage.put(space, "a", "old");
+    let row = |key: &str| (Bytes::from(key), Some(Bytes::from("new")));
+    let rows = Rows { space, rows: vec![row("a"), row("b"), ("c".into(), None)] };
+    assert_eq!(stage.run::<PutMissing>(&rows), Ok(()));
+    let found: Vec<_> = ["a", "b", "c"].map(|key| stage.get(space, key)).into();
+    assert_eq!(found, [Some("old".into()), Some("new".into()), None]);
+}
+
+#[test]
 fn bytes_are_appended() {
     let (mut stage, space) = stage();
     let more = Appended { space, key: "k".into(), bytes: "ab".into() };

@@ -180,21 +180,24 @@ impl Db {
     pub async fn invoke(&self, class: Class, fragments: Vec<Fragment>) -> Result<Invoked, Error> {
         let call = Call { class, fragments };
         if self.is_here() {
-            return self.invoke_here(call).await;
+            return self.invoke_here(call).await.0;
         }
         let (db, home) = (self.clone(), self.loop_of(&call));
-        self.run_on(home, async move || db.invoke_here(call).await).await?
+        self.run_on(home, async move || db.invoke_here(call).await.0).await?
     }
 
-    async fn invoke_here(&self, call: Call) -> Result<Invoked, Error> {
+    /// As [`invoke`](Self::invoke), for tasks on one of the database's loops; also answers how many
+    /// attempts it took.
+    pub async fn invoke_here(&self, call: Call) -> (Result<Invoked, Error>, u32) {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match self.invoke_once(call.clone()).await {
-                Err(Error::Conflict { reason, .. }) => {
-                    self.after_conflict(reason, attempts).await?;
-                }
-                done => return done,
+            let reason = match self.invoke_once(call.clone()).await {
+                Err(Error::Conflict { reason, .. }) => reason,
+                done => return (done, attempts),
+            };
+            if let Err(error) = self.after_conflict(reason, attempts).await {
+                return (Err(error), attempts);
             }
         }
     }

@@ -32,6 +32,10 @@ fn faulty(error: impl fmt::Display) -> Stop {
     Stop::Faulty(error.to_string())
 }
 
+fn undecodable(error: postcard::Error) -> Stop {
+    faulty(Error::Codec(error.to_string()))
+}
+
 impl<'a> Keys<'a> {
     /// The keys of a store.
     pub fn new(store: &'a mut dyn Store) -> Keys<'a> {
@@ -162,13 +166,40 @@ impl<'a> Keys<'a> {
         Ok(SmallBytes::new(&self.scratch))
     }
 
+    /// A value as it is stored whose first fields are `first`, and whose other ones follow as they
+    /// were [found](Self::decode_first).
+    ///
+    /// # Errors
+    /// It cannot be serialized.
+    pub fn encode_before<V: Serialize>(
+        &mut self,
+        first: &V,
+        rest: &[u8],
+    ) -> Result<SmallBytes, Stop> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        self.scratch = postcard::to_extend(first, scratch).map_err(faulty)?;
+        self.scratch.extend_from_slice(rest);
+        Ok(SmallBytes::new(&self.scratch))
+    }
+
+    /// The first fields of a stored value, and the bytes of the other ones: a row whose first
+    /// fields change often need not be taken apart for that.
+    ///
+    /// # Errors
+    /// The bytes do not begin so.
+    pub fn decode_first<'b, V: Deserialize<'b>>(
+        value: &'b SmallBytes,
+    ) -> Result<(V, &'b [u8]), Stop> {
+        postcard::take_from_bytes(value.as_slice()).map_err(undecodable)
+    }
+
     /// A stored value; it may borrow from the bytes, so that long parts of it are not copied.
     ///
     /// # Errors
     /// The bytes are no such value.
     #[inline]
     pub fn decode<'b, V: Deserialize<'b>>(value: &'b SmallBytes) -> Result<V, Stop> {
-        let told = |error| faulty(Error::Codec(postcard::Error::to_string(&error)));
-        postcard::from_bytes(value.as_slice()).map_err(told)
+        postcard::from_bytes(value.as_slice()).map_err(undecodable)
     }
 }
