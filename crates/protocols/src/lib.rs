@@ -6,6 +6,7 @@
 //! * [`locking`]: two-phase commit with locks, the plain way that others are compared with.
 //! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
 //! * [`gmu`]: snapshots are vectors: update serializable, no clock is shared.
+//! * [`granola`]: one-round transactions, ordered by timestamps that their participants agree on.
 //! * [`global_clock`]: SCORe with everybody taking part in every update.
 //! * [`two_phase`]: what all of these share.
 //!
@@ -17,6 +18,7 @@ use thiserror::Error;
 pub mod bumper;
 pub mod global_clock;
 pub mod gmu;
+pub mod granola;
 pub mod locking;
 pub mod repeatable_read;
 pub mod score;
@@ -68,6 +70,8 @@ protocols! {
     "gmu-printed" => gmu::Gmu, gmu::Rules::printed();
     "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
     "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
+    "granola" => granola::Granola, granola::Rules::default();
+    "granola-locking" => granola::Granola, granola::Rules::locking();
     "ngm" => global_clock::GlobalClock, two_phase::Rules::default();
 }
 

@@ -59,6 +59,9 @@ pub trait Remains {
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// What the delayed actions of a transaction read and wrote, as participants there saw it.
     fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]>;
+    /// What the parts of a one-round transaction did, as participants there saw it, each with the
+    /// place of the transaction.
+    fn ran(&self, txn: muesli_core::TxnId) -> Vec<(Timestamp, Vec<Operation>)>;
     /// The version chains of its repositories.
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
 }
@@ -81,8 +84,9 @@ pub fn by_versions<N: Remains>(
             let asked = matches!(told.status, Status::Unknown | Status::Running);
             let applied = || nodes.iter().find_map(|node| node.applied_at(told.record.id));
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
-            if at.is_some() && told.status != Status::Aborted {
+            if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
                 told.operations.extend(executed(nodes, told.record.id));
+                told.operations.extend(ran(nodes, told.record.id, at));
             }
             names.add(&mut builder, &told, at)?;
         }
@@ -109,6 +113,23 @@ fn executed<N: Remains>(
 ) -> impl Iterator<Item = Operation> + use<N> {
     let mut all: Vec<[Operation; 2]> = Vec::new();
     for operations in nodes.iter().flat_map(|node| node.executed(txn)) {
+        if !all.contains(&operations) {
+            all.push(operations);
+        }
+    }
+    all.into_iter().flatten()
+}
+
+/// What the parts of a one-round transaction did that lies at `at`. A run that was lost in a crash
+/// before anybody heard of it lies elsewhere. As above, all that count must agree.
+fn ran<N: Remains>(
+    nodes: &[N],
+    txn: muesli_core::TxnId,
+    at: Timestamp,
+) -> impl Iterator<Item = Operation> + use<N> {
+    let mut all: Vec<Vec<Operation>> = Vec::new();
+    let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|(place, _)| *place == at);
+    for (_, operations) in runs {
         if !all.contains(&operations) {
             all.push(operations);
         }
@@ -259,6 +280,10 @@ mod tests {
             self.recorder.executed_for(txn).collect()
         }
 
+        fn ran(&self, txn: muesli_core::TxnId) -> Vec<(Timestamp, Vec<Operation>)> {
+            self.recorder.ran_for(txn).collect()
+        }
+
         fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
             &self.chains
         }
@@ -317,6 +342,24 @@ mod tests {
         assert!(text(&[unknown]).contains(r#"["w","s/a",null,1]"#));
         let unknown = left(Status::Unknown, vec![write("a", Some(1))]);
         assert!(text(&[unknown, participant]).contains(r#"["w","s/a",9,1]"#));
+    }
+
+    #[test]
+    fn what_participants_ran_counts_where_the_transaction_lies() {
+        let mut first = left(Status::Committed, Vec::new());
+        let mut second = Left::default();
+        let ran = |left: &mut Left, part, at, keys: &[&str]| {
+            let all: Vec<_> = keys.iter().map(|key| write(key, Some(1))).collect();
+            let operations = Operations::from(&all[..]);
+            left.recorder.ran((id(1, 1), part), at, &operations, 0..operations.mark());
+        };
+        ran(&mut first, 0, Timestamp(7), &["a"]);
+        ran(&mut second, 0, Timestamp(7), &["a"]);
+        ran(&mut second, 1, Timestamp(5), &["lost"]);
+        ran(&mut second, 1, Timestamp(7), &["b"]);
+        ran(&mut second, 2, Timestamp(5), &["lost"]);
+        let text = text(&[first, second]);
+        assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1]]"#), "{text}");
     }
 
     #[test]

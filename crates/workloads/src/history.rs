@@ -30,6 +30,10 @@ impl Remains for Left<'_> {
         self.0.recorder.executed_for(txn).collect()
     }
 
+    fn ran(&self, txn: muesli_core::TxnId) -> Vec<(Timestamp, Vec<Operation>)> {
+        self.0.recorder.ran_for(txn).collect()
+    }
+
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
         &self.0.chains
     }

@@ -81,6 +81,14 @@ pub struct Recorder {
     count: usize,
     applied: BTreeMap<TxnId, Timestamp>,
     executed: BTreeSet<Executed>,
+    ran: BTreeMap<(TxnId, u16), Ran>,
+}
+
+/// What a participant did for a part of a one-round transaction, and where the transaction lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ran {
+    at: Timestamp,
+    operations: Vec<u8>,
 }
 
 /// A delayed action as a participant ran it. All that run it must have seen and done the same, and
@@ -157,6 +165,27 @@ impl Recorder {
     /// The same of all transactions.
     pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, [Operation; 2])> + '_ {
         self.executed.iter().map(|it| (it.txn, it.as_operations()))
+    }
+
+    /// A participant ran part number `part` of a one-round transaction, and did what was noted
+    /// between two [marks](Operations::mark). Whoever runs it again, after a crash in which its
+    /// first run was lost, says so again: the last time counts.
+    pub fn ran(
+        &mut self,
+        (txn, part): (TxnId, u16),
+        at: Timestamp,
+        operations: &Operations,
+        marks: std::ops::Range<usize>,
+    ) {
+        let operations = operations.bytes[marks].to_vec();
+        self.ran.insert((txn, part), Ran { at, operations });
+    }
+
+    /// What the parts of `txn` did, as the participants of this node saw it: each with the place
+    /// of the transaction as they know it.
+    pub fn ran_for(&self, txn: TxnId) -> impl Iterator<Item = (Timestamp, Vec<Operation>)> + '_ {
+        let parts = self.ran.range((txn, 0)..=(txn, u16::MAX));
+        parts.map(|(_, ran)| (ran.at, Decoder(&ran.operations).collect()))
     }
 
     /// The timestamp at which some participant of this node applied `txn`.

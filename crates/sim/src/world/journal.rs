@@ -122,6 +122,11 @@ impl Journal {
         self.segments.iter().flat_map(move |segment| segment.recorder.executed_for(txn))
     }
 
+    /// What participants of this host ran of the parts of `txn`, over all their lives.
+    pub(super) fn ran(&self, txn: TxnId) -> impl Iterator<Item = (Timestamp, Vec<Operation>)> + '_ {
+        self.segments.iter().flat_map(move |segment| segment.recorder.ran_for(txn))
+    }
+
     /// The timestamp at which some participant of this host applied `txn`.
     pub(super) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.segments.iter().find_map(|segment| segment.recorder.applied_at(txn))
@@ -164,8 +169,12 @@ impl Matching {
     /// The place of the transaction that an answer belongs to: both are in the order of ending,
     /// but a transaction that ended at once has no answer.
     fn place_of(&mut self, result: &OpResult) -> Option<usize> {
-        let OpResult::Committed(committed) = result else { return None };
-        let found = self.committed.find(|(_, at)| *at == Some(committed.at));
+        let told = match result {
+            OpResult::Committed(committed) => committed.at,
+            OpResult::Invoked(invoked) => invoked.at,
+            _ => return None,
+        };
+        let found = self.committed.find(|(_, at)| *at == Some(told));
         found.map(|(place, _)| place)
     }
 }

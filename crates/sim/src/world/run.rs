@@ -84,6 +84,10 @@ impl Remains for HostHistory {
         self.journal.executed(txn).collect()
     }
 
+    fn ran(&self, txn: TxnId) -> Vec<(Timestamp, Vec<Operation>)> {
+        self.journal.ran(txn).collect()
+    }
+
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
         &self.chains
     }
