@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store, Touched};
+use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -125,20 +125,9 @@ impl Act<'_> {
         Err(Stop::Faulty(fault))
     }
 
-    fn may_read(&self, space: SpaceId, key: &SmallBytes) -> bool {
-        let Some(declared) = &self.declared else { return true };
-        covers(&declared.reads, space, key) || covers(&declared.writes, space, key)
+    fn may(&self, space: SpaceId, key: &SmallBytes, writes: bool) -> bool {
+        self.declared.as_ref().is_none_or(|declared| declared.allows(space, key, writes))
     }
-}
-
-fn covers(touched: &[Touched], space: SpaceId, key: &SmallBytes) -> bool {
-    touched.iter().any(|one| match one {
-        Touched::Key(of, one) => (*of, one) == (space, key),
-        Touched::Range(of, lo, hi) => {
-            *of == space && lo <= key && hi.as_ref().is_none_or(|hi| key < hi)
-        }
-        Touched::Space(of) => *of == space,
-    })
 }
 
 impl Store for Act<'_> {
@@ -147,7 +136,9 @@ impl Store for Act<'_> {
     }
 
     fn get(&mut self, space: SpaceId, key: &SmallBytes) -> Result<Option<SmallBytes>, Stop> {
-        self.check(self.may_read(space, key), || format!("it read {key:?}, which is undeclared"))?;
+        self.check(self.may(space, key, false), || {
+            format!("it read {key:?}, which is undeclared")
+        })?;
         Ok(self.stage.rows.get(&(space, key.clone())).cloned())
     }
 
@@ -158,9 +149,9 @@ impl Store for Act<'_> {
         value: Option<SmallBytes>,
     ) -> Result<(), Stop> {
         self.check(!self.read_only, || format!("it wrote {key:?}, and is to read only"))?;
-        let declared = self.declared.as_ref();
-        let allowed = declared.is_none_or(|declared| covers(&declared.writes, space, &key));
-        self.check(allowed, || format!("it wrote {key:?}, which is undeclared"))?;
+        self.check(self.may(space, &key, true), || {
+            format!("it wrote {key:?}, which is undeclared")
+        })?;
         let place = (space, key);
         let before = match value {
             Some(value) => self.stage.rows.insert(place.clone(), value),
@@ -191,7 +182,8 @@ impl Store for Act<'_> {
                 all
             }
         };
-        let allowed = rows.iter().all(|(key, _)| self.may_read(*space, key));
+        let declared = self.declared.as_ref();
+        let allowed = declared.is_none_or(|it| it.allows_range(*space, lo, hi.as_ref()));
         self.check(allowed, || format!("it scanned from {lo:?}, which is undeclared"))?;
         Ok(rows)
     }
