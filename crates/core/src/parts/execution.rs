@@ -160,7 +160,9 @@ impl<'a> Execution<'a> {
     /// Notes a range as far as it was seen.
     fn note_scan(&mut self, seen: KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
         if self.recording {
-            let inside = rows.iter().filter(|(key, _)| seen.contains(seen.space, key));
+            let others = rows.iter().filter(|(key, _)| self.sets.own(seen.space, key).is_none());
+            let inside = others.filter(|(key, _)| seen.contains(seen.space, key));
+            let inside: Vec<_> = inside.collect();
             let partitions =
                 self.catalog.partitions_of_range(seen.space, &seen.lo, seen.hi.as_ref());
             let operations = &mut self.sets.operations;
@@ -168,7 +170,7 @@ impl<'a> Execution<'a> {
                 let row = |(key, found): &(SmallBytes, Version<'_>)| {
                     (key.clone(), found.at, found.value.map(value_hash))
                 };
-                let rows: Vec<_> = inside.map(row).collect();
+                let rows: Vec<_> = inside.into_iter().map(row).collect();
                 operations.scan(seen.space, &seen.lo, seen.hi.as_ref(), rows.into_iter());
             } else {
                 // The range goes on elsewhere, where this procedure does not see it.

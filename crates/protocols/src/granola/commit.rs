@@ -65,7 +65,7 @@ impl Coordinator {
             Verdict::Conflict => {
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(_, refusal) => {
+            Verdict::Refused(refusal) => {
                 (Status::Aborted, None, OpResult::Failed(failure_of(refusal)))
             }
         };

@@ -14,7 +14,7 @@ use muesli_core::{
 
 use super::interactive::Operation;
 use super::message::{Found, Message, Seen};
-use super::pending::Pending;
+use super::pending::{Again, Pending};
 use super::{Granola, Rules};
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
@@ -44,7 +44,7 @@ pub struct Coordinator {
     /// Requests that are not settled, by sequence number.
     pub(super) pending: Window<Pending>,
     /// When to try again, and what.
-    pub(super) again: BTreeMap<(Nanos, u64), Pending>,
+    pub(super) again: BTreeMap<(Nanos, u64), Again>,
     /// Transactions whose clients were told that nobody knows, and what came of them since.
     pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
     sweep_timer_set: bool,
@@ -330,10 +330,10 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
             recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
         }
-        for pending in self.pending.iter().map(|(_, pending)| pending).chain(self.again.values()) {
-            if let Some(record) = pending.record_running() {
-                recorder.transaction(&record, &Operations::default());
-            }
+        let sent = self.pending.iter().filter_map(|(_, pending)| pending.record_running());
+        let waiting = self.again.values().filter_map(Again::record_running);
+        for record in sent.chain(waiting) {
+            recorder.transaction(&record, &Operations::default());
         }
     }
 

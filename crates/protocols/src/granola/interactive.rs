@@ -185,7 +185,7 @@ impl Coordinator {
                 let failure = Failure::Aborted(muesli_core::Abort::Locked);
                 return self.abort(txn, &failure, cx);
             }
-            Verdict::Refused(_, refusal) => return self.abort(txn, &failure_of(refusal), cx),
+            Verdict::Refused(refusal) => return self.abort(txn, &failure_of(refusal), cx),
         };
         operation.missing -= 1;
         let is_last = operation.missing == 0;
@@ -333,7 +333,8 @@ impl Slot {
             let row = |(key, found): (&SmallBytes, &Found)| {
                 (key.clone(), found.version, found.value.as_ref().map(value_hash))
             };
-            let all: Vec<_> = rows.iter().map(row).collect();
+            let others = rows.iter().filter(|(key, _)| self.sets.own(space, key).is_none());
+            let all: Vec<_> = others.map(row).collect();
             self.sets.operations.scan(space, &seen.lo, seen.hi.as_ref(), all.into_iter());
         }
         for (key, found) in rows {

@@ -20,7 +20,7 @@
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way). [`participant`] keeps
 //! a repository, with [`requests`] (proposals and votes), [`turns`] and [`tasks`] (what is done when
-//! its turn has come), `memory`, and [`replay`].
+//! its turn has come), [`locking`], `memory`, and [`replay`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -30,6 +30,7 @@ mod clock;
 pub mod commit;
 pub mod coordinator;
 pub mod interactive;
+pub mod locking;
 mod memory;
 pub mod message;
 pub mod participant;

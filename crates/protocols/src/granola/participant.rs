@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use muesli_core::parts::claims::Claims;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
@@ -12,6 +13,7 @@ use muesli_core::{
 };
 
 use super::clock::Clock;
+use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
 use super::message::{Agreement, Ballot, Message, Record, Request};
 use super::{Granola, Rules};
@@ -20,6 +22,8 @@ pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
 /// Looks after votes that do not come and sends acknowledgements that wait for company.
 const SWEEP_TIMER: u32 = 1;
+/// Looks after coordinated transactions that wait for locking mode.
+const LOCK_TIMER: u32 = 2;
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
@@ -36,6 +40,8 @@ pub(super) struct Active {
     pub votes: Votes<RepositoryId, Timestamp>,
     /// Its place, once all votes are there.
     pub place: Option<Timestamp>,
+    /// In locking mode: what came of it. What has nothing here stands in the queue.
+    pub prepared: Option<Box<Prepared>>,
     /// When it came, or when it was last asked for votes.
     pub asked: Nanos,
 }
@@ -55,6 +61,13 @@ pub struct Participant {
     /// Votes on transactions whose requests have not come.
     pub(super) early: BTreeMap<TxnId, Vec<(RepositoryId, Ballot)>>,
     pub(super) memory: Memory,
+    /// Whether it is in locking mode.
+    pub(super) locking: bool,
+    /// What is touched by what was prepared.
+    pub(super) claims: Claims<TxnId>,
+    /// Coordinated transactions that wait for locking mode, in the order they came.
+    pub(super) deferred: Vec<Deferred>,
+    pub(super) lock_timer_set: bool,
     /// The sets of the execution under way; empty between two.
     pub(super) sets: TransactionSets,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
@@ -112,6 +125,13 @@ impl Participant {
         }
     }
 
+    pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.lock_timer_set {
+            self.lock_timer_set = true;
+            cx.set_timer(LOCK_TIMER, Nanos(cx.settings.lock_wait.0 / 2 + 1));
+        }
+    }
+
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
         for (node, txns) in std::mem::take(&mut self.acknowledgements) {
@@ -138,6 +158,10 @@ impl muesli_core::Participant<Granola> for Participant {
             queue: BTreeSet::new(),
             early: BTreeMap::new(),
             memory: Memory::default(),
+            locking: rules.always_locks,
+            claims: Claims::default(),
+            deferred: Vec::new(),
+            lock_timer_set: false,
             sets: TransactionSets::default(),
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
@@ -145,6 +169,11 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
+        let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
+        if self.rules.always_locks || self.active.values().any(coordinated) {
+            // All that was voted on when the log broke off was prepared at one time.
+            self.locking = self.enter_locking(cx);
+        }
         if !self.active.is_empty() {
             self.set_sweep_timer(cx);
         }
@@ -165,6 +194,7 @@ impl muesli_core::Participant<Granola> for Participant {
     fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
         match timer {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
+            LOCK_TIMER => self.on_lock_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }

@@ -54,18 +54,53 @@ pub(super) enum Purpose {
 pub(super) enum Verdict {
     Done(Timestamp, Few<(u16, Answer)>),
     Conflict,
-    Refused(Timestamp, Refusal),
+    Refused(Refusal),
+}
+
+/// A transaction that met a conflict and is to be tried again.
+#[derive(Clone, Debug)]
+pub(super) struct Again {
+    request: Request,
+    pub purpose: Purpose,
+    since: Nanos,
+    attempt: u32,
+}
+
+impl Again {
+    /// As [`Pending::record_running`].
+    pub fn record_running(&self) -> Option<TxnRecord> {
+        record_running(&self.request, Some(&self.purpose))
+    }
+}
+
+fn record_running(request: &Request, purpose: Option<&Purpose>) -> Option<TxnRecord> {
+    match purpose {
+        Some(Purpose::Invoke(it)) => Some(it.record(request, None, Status::Running, None)),
+        Some(Purpose::Read(_) | Purpose::Commit(..)) | None => None,
+    }
 }
 
 impl Pending {
+    fn new(request: Request, purpose: Purpose, cx: &Context<'_>) -> Pending {
+        let unacknowledged = match request.agreement {
+            Agreement::Alone => Repositories::new(),
+            Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
+        };
+        Pending {
+            unanswered: request.participants.clone(),
+            unacknowledged,
+            request: Arc::new(request),
+            ends: Few::new(),
+            purpose: Some(purpose),
+            sent: cx.now(),
+            since: cx.now(),
+            attempt: 0,
+        }
+    }
+
     /// A one-round transaction under way, as histories have it.
     pub fn record_running(&self) -> Option<TxnRecord> {
-        match &self.purpose {
-            Some(Purpose::Invoke(it)) => {
-                Some(it.record(&self.request, None, Status::Running, None))
-            }
-            _ => None,
-        }
+        record_running(&self.request, self.purpose.as_ref())
     }
 
     /// What the answers come to so far, if that is enough.
@@ -74,8 +109,8 @@ impl Pending {
         for (_, end) in &self.ends {
             match end {
                 End::Conflict => return Some(Verdict::Conflict),
-                End::Refused { at, refusal } if coordinated => {
-                    return Some(Verdict::Refused(*at, refusal.clone()));
+                End::Refused { refusal, .. } if coordinated => {
+                    return Some(Verdict::Refused(refusal.clone()));
                 }
                 End::Refused { .. } | End::Done { .. } => {}
             }
@@ -96,16 +131,16 @@ impl Pending {
                     place = Some((*at, *repository));
                     answers.extend(some.iter().cloned());
                 }
-                End::Refused { at, refusal } => refused = Some((*at, *repository, refusal)),
+                End::Refused { refusal, .. } => refused = Some((*repository, refusal)),
                 End::Conflict => return Verdict::Conflict,
             }
         }
         match (place, refused) {
-            (Some((at, done)), Some((_, by, refusal))) if self.request.is_update() => {
+            (Some((_, done)), Some((by, refusal))) if self.request.is_update() => {
                 let text = half_done(done, by, refusal);
-                Verdict::Refused(at, Refusal::Faulty(text))
+                Verdict::Refused(Refusal::Faulty(text))
             }
-            (_, Some((at, _, refusal))) => Verdict::Refused(at, refusal.clone()),
+            (_, Some((_, refusal))) => Verdict::Refused(refusal.clone()),
             (Some((at, _)), None) => {
                 answers.sort_by_key(|(part, _)| *part);
                 answers.dedup_by_key(|(part, _)| *part);
@@ -134,19 +169,7 @@ fn half_done(done: RepositoryId, by: RepositoryId, refusal: &Refusal) -> String 
 impl Coordinator {
     /// Sends a request to its participants.
     pub(super) fn ask(&mut self, request: Request, purpose: Purpose, cx: &mut Context<'_>) {
-        let pending = Pending {
-            unanswered: request.participants.clone(),
-            unacknowledged: match request.agreement {
-                Agreement::Alone => Repositories::new(),
-                Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
-            },
-            request: Arc::new(request),
-            ends: Few::new(),
-            purpose: Some(purpose),
-            sent: cx.now(),
-            since: cx.now(),
-            attempt: 0,
-        };
+        let pending = Pending::new(request, purpose, cx);
         self.send(pending, cx);
     }
 
@@ -184,13 +207,18 @@ impl Coordinator {
         let (request, since) = (pending.request.clone(), pending.since);
         let attempt = pending.attempt;
         self.forget_settled(txn.sequence);
-        match purpose {
-            Purpose::Read(op) => self.on_read_end(op, &request, verdict, cx),
-            Purpose::Commit(of, op) => self.on_commit_end(of, op, &request, verdict, cx),
-            Purpose::Invoke(invocation) => match verdict {
-                Verdict::Conflict => self.try_again(&request, invocation, since, attempt, cx),
-                verdict => self.on_invoke_end(invocation, &request, verdict, cx),
-            },
+        let in_time = since + cx.settings.give_up_after > cx.now();
+        match (verdict, purpose) {
+            (Verdict::Conflict, purpose @ (Purpose::Read(_) | Purpose::Invoke(_))) if in_time => {
+                self.try_again(&request, purpose, since, attempt, cx);
+            }
+            (verdict, Purpose::Read(op)) => self.on_read_end(op, &request, verdict, cx),
+            (verdict, Purpose::Commit(of, op)) => {
+                self.on_commit_end(of, op, &request, verdict, cx);
+            }
+            (verdict, Purpose::Invoke(invocation)) => {
+                self.on_invoke_end(invocation, &request, verdict, cx);
+            }
         }
     }
 
@@ -219,38 +247,19 @@ impl Coordinator {
     fn try_again(
         &mut self,
         request: &Request,
-        invocation: Invocation,
+        purpose: Purpose,
         since: Nanos,
         attempt: u32,
         cx: &mut Context<'_>,
     ) {
-        if since + cx.settings.give_up_after <= cx.now() {
-            return self.on_invoke_end(invocation, request, Verdict::Conflict, cx);
-        }
-        let txn = self.next_txn_id();
-        let request = Arc::new(Request { txn, ..request.clone() });
         let most = PAUSE.0 << attempt.min(DOUBLINGS_MAX);
-        let pause = Nanos(1 + scatter(txn) % most);
-        let due = cx.now() + pause;
-        let unacknowledged = match request.agreement {
-            Agreement::Alone => Repositories::new(),
-            Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
-        };
-        let next = Pending {
-            unanswered: request.participants.clone(),
-            unacknowledged,
-            request,
-            ends: Few::new(),
-            purpose: Some(Purpose::Invoke(invocation)),
-            sent: cx.now(),
-            since,
-            attempt: attempt + 1,
-        };
-        self.again.insert((due, txn.sequence), next);
+        let pause = Nanos(1 + scatter(request.txn) % most);
+        let again = Again { request: request.clone(), purpose, since, attempt: attempt + 1 };
+        self.again.insert((cx.now() + pause, request.txn.sequence), again);
         cx.set_timer(AGAIN_TIMER, pause);
     }
 
-    /// Sends the attempts whose time has come.
+    /// Begins the attempts whose time has come, each as a new transaction.
     pub(super) fn on_again_timeout(&mut self, cx: &mut Context<'_>) {
         while let Some(entry) = self.again.first_entry() {
             let (due, _) = *entry.key();
@@ -258,10 +267,15 @@ impl Coordinator {
                 let wait = due - cx.now();
                 return cx.set_timer(AGAIN_TIMER, wait);
             }
-            let mut pending = entry.remove();
-            let settled_below = self.settled_below().min(pending.request.txn.sequence);
-            Arc::make_mut(&mut pending.request).settled_below = settled_below;
-            pending.sent = cx.now();
+            let Again { mut request, purpose, since, attempt } = entry.remove();
+            request.settled_below = self.settled_below();
+            request.txn = self.next_txn_id();
+            if let Purpose::Commit(txn, _) = purpose
+                && let Some(slot) = self.slot(txn)
+            {
+                slot.ending = Some(request.txn.sequence);
+            }
+            let pending = Pending { since, attempt, ..Pending::new(request, purpose, cx) };
             self.send(pending, cx);
         }
     }
@@ -338,7 +352,7 @@ impl Coordinator {
         let outcome = match verdict {
             Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             Verdict::Conflict => Outcome::Aborted(Abort::Locked),
-            Verdict::Refused(_, Refusal::Aborted(reason)) => Outcome::Aborted(*reason),
+            Verdict::Refused(Refusal::Aborted(reason)) => Outcome::Aborted(*reason),
             Verdict::Refused(..) => Outcome::Aborted(Abort::Rollback),
         };
         if let (Some(recorder), Verdict::Done(at, _)) = (&mut cx.effects.recorder, verdict) {

@@ -18,7 +18,7 @@ impl Participant {
             return; // Whoever sent it here is mistaken.
         }
         self.memory.hear(txn, request.settled_below);
-        if self.active.contains_key(&txn) {
+        if self.active.contains_key(&txn) || self.is_deferred(txn) {
             return; // It is under way.
         }
         if let Some(over) = self.memory.get(txn) {
@@ -42,9 +42,11 @@ impl Participant {
             return self.refuse(&request, Ballot::Abort(at, refusal), cx);
         }
         match request.agreement {
+            Agreement::Alone if self.locking => self.perform_alone(&request, cx),
             Agreement::Alone => self.take_up_alone(request, cx),
+            Agreement::Independent if self.locking => self.prepare(request, early, cx),
             Agreement::Independent => self.vote_in_timestamp_mode(request, early, cx),
-            Agreement::Coordinated => self.refuse(&request, Ballot::Conflict, cx),
+            Agreement::Coordinated => self.take_up_coordinated(request, early, cx),
         }
     }
 
@@ -84,12 +86,12 @@ impl Participant {
     /// The only participant: its timestamp is final as soon as it is chosen.
     fn take_up_alone(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
         let at = self.propose(&request, cx);
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.claims.is_empty() {
             return self.perform(&request, at, cx);
         }
         let votes = Votes::from_voters([]);
         self.enter(request, at, votes, cx);
-        self.perform_ready(cx);
+        self.go_on(cx);
     }
 
     fn vote_in_timestamp_mode(
@@ -123,7 +125,8 @@ impl Participant {
         let txn = request.txn;
         self.queue.insert((at, txn));
         let asked = cx.now();
-        let active = Active { request, proposed: at, bound: at, votes, place, asked };
+        let active =
+            Active { request, proposed: at, bound: at, votes, place, prepared: None, asked };
         self.active.insert(txn, active);
     }
 
@@ -138,11 +141,14 @@ impl Participant {
     pub(super) fn refuse(&mut self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
         let txn = request.txn;
         let end = end_by(&ballot).expect("a vote against it");
-        let record = || Record::Against { txn, ballot: ballot.clone() };
-        if self.rules.stable_conflicts {
-            cx.log(record);
+        let alone = request.agreement == Agreement::Alone;
+        if alone && !request.is_update() {
+            return self.tell_end(request, end, cx); // Done again or not, it changes nothing.
         }
-        if request.agreement != Agreement::Alone {
+        if self.rules.stable_conflicts {
+            cx.log(|| Record::Against { txn, ballot: ballot.clone() });
+        }
+        if !alone {
             self.send_vote(request, ballot.clone(), cx);
         }
         self.memory.remember(txn, Over { ballot: Some(ballot), end: end.clone() });
@@ -166,7 +172,10 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let Some(active) = self.active.get_mut(&txn) else {
-            return self.keep_early(txn, repository, ballot);
+            if !self.vote_on_deferred(txn, &ballot, cx) {
+                self.keep_early(txn, repository, ballot);
+            }
+            return;
         };
         if active.place.is_some() {
             return; // Late or repeated: all votes were there.
@@ -197,23 +206,28 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         active.place = Some(place);
-        self.queue.remove(&(active.bound, txn));
-        active.bound = place;
-        self.queue.insert((place, txn));
-        self.perform_ready(cx);
+        if active.prepared.is_some() {
+            self.perform_prepared(txn, cx);
+        } else {
+            self.queue.remove(&(active.bound, txn));
+            active.bound = place;
+            self.queue.insert((place, txn));
+        }
+        self.go_on(cx);
     }
 
     /// Somebody voted against a transaction that was voted on here.
     pub(super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
         let active = self.active.remove(&txn).expect("an active transaction");
         self.queue.remove(&(active.bound, txn));
+        self.claims.release(txn);
         if active.request.is_update() {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
         let ballot = Some(Ballot::Commit(active.proposed));
         self.memory.remember(txn, Over { ballot, end: end.clone() });
         self.tell_end(&active.request, end, cx);
-        self.perform_ready(cx);
+        self.go_on(cx);
     }
 
     /// A participant misses votes, ours among them.
@@ -225,7 +239,8 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let txn = request.txn;
-        let known = self.active.contains_key(&txn) || self.memory.get(txn).is_some();
+        let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
+        let known = waits || self.memory.get(txn).is_some();
         if !known {
             // Its request may never have come here, or this life does not know of it.
             self.on_request(request, cx);

@@ -1,5 +1,6 @@
 //! Transactions whose turn has come are done: run, installed, logged, answered.
 
+use muesli_core::parts::claims::Claim;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{SmallBytes, Timestamp, TxnId};
@@ -13,10 +14,30 @@ impl Participant {
     /// Does what is first in the queue for as long as its place is known.
     pub(super) fn perform_ready(&mut self, cx: &mut Context<'_>) {
         while let Some((place, txn)) = self.next_ready() {
+            if !self.claims.is_empty() && self.undo_who_is_in_the_way(txn, cx) {
+                continue;
+            }
             self.queue.remove(&(place, txn));
             let active = self.active.remove(&txn).expect("what is queued is active");
             self.perform(&active.request, place, cx);
         }
+    }
+
+    /// Prepared transactions that have kept their claims in timestamp mode lose them to one whose
+    /// turn has come and that needs what they claim. They were proposed their timestamps before
+    /// it, so they now stand before it.
+    fn undo_who_is_in_the_way(&mut self, txn: TxnId, cx: &mut Context<'_>) -> bool {
+        let request = self.active[&txn].request.clone();
+        let mut sets = std::mem::take(&mut self.sets);
+        let _ = self.run_parts(&request, &mut sets, &mut Notes::new(), cx);
+        let claim = Claim::of_sets(&sets);
+        sets.clear();
+        self.sets = sets;
+        let others = self.claims.conflicting(&claim);
+        for &other in &others {
+            self.undo(other);
+        }
+        !others.is_empty()
     }
 
     fn next_ready(&self) -> Option<(Timestamp, TxnId)> {

@@ -1,0 +1,6 @@
+//! Granola in simulated worlds: every class of transaction, under every kind of fault.
+
+mod clients;
+mod procedures;
+mod seeds;
+mod worlds;

@@ -1,0 +1,66 @@
+//! Many seeds of each shape: whatever goes wrong, histories are serializable in the order of each
+//! session, and what was begun ends.
+
+use muesli_protocols::granola::{Rules, WayBack};
+
+use super::clients::Mix;
+use super::worlds::Shape;
+
+/// Every class at once.
+pub const ALL: Mix =
+    Mix { single: 3, independent: 4, coordinated: 2, look: 3, interactive: 2, keys: 8 };
+/// Only what timestamp mode can do.
+pub const TIMESTAMPS: Mix =
+    Mix { single: 3, independent: 5, coordinated: 0, look: 3, interactive: 0, keys: 6 };
+
+fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
+    let mut done = 0;
+    for seed in seeds {
+        let outcome = shape.run(seed, false);
+        if let Some(problem) = outcome.problem {
+            panic!("{shape:?}\n{problem}");
+        }
+        done += outcome.tally.done.get();
+    }
+    assert!(done > 500, "{done} transactions");
+}
+
+fn seeds(few: u64) -> std::ops::Range<u64> {
+    0..std::env::var("GRANOLA_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
+}
+
+#[test]
+fn timestamp_mode() {
+    try_seeds(&Shape::new(TIMESTAMPS), seeds(10));
+}
+
+#[test]
+fn all_classes() {
+    try_seeds(&Shape::new(ALL), seeds(10));
+    try_seeds(&Shape { rules: Rules::locking(), ..Shape::new(ALL) }, seeds(5));
+}
+
+#[test]
+fn all_ways_back() {
+    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
+        let rules = Rules { way_back, ..Rules::default() };
+        try_seeds(&Shape { rules, ..Shape::new(ALL) }, seeds(5));
+    }
+}
+
+#[test]
+fn all_classes_on_several_replicas() {
+    try_seeds(&Shape { replicas: 2, ..Shape::new(ALL) }, seeds(5));
+}
+
+#[test]
+fn all_classes_under_every_kind_of_fault() {
+    try_seeds(&Shape { faults: "all", ..Shape::new(ALL) }, seeds(20));
+    let rules = Rules::locking();
+    try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, seeds(10));
+}
+
+#[test]
+fn timestamp_mode_under_every_kind_of_fault() {
+    try_seeds(&Shape { faults: "all", ..Shape::new(TIMESTAMPS) }, seeds(20));
+}
