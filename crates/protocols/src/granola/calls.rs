@@ -101,6 +101,9 @@ impl Coordinator {
                 let text = "class `Single` is for one repository, and fragments name several";
                 return Err(Failure::Procedure(text.to_owned()));
             }
+            (Class::Auto | Class::Single | Class::Independent, _) if self.rules.master => {
+                Agreement::Coordinated
+            }
             (Class::Auto | Class::Single, _) if alike => Agreement::Independent,
             (Class::Auto | Class::Single | Class::Coordinated, _) => Agreement::Coordinated,
             (Class::Independent, _) => Agreement::Independent,

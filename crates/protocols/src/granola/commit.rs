@@ -36,6 +36,7 @@ impl Coordinator {
         let blind = slot.sets.reads.is_empty() && slot.scans.is_empty();
         let agreement = match participants.len() {
             1 => Agreement::Alone,
+            _ if self.rules.master => Agreement::Coordinated,
             _ if one_partition || blind || read_only => Agreement::Independent,
             _ => Agreement::Coordinated,
         };

@@ -33,6 +33,7 @@ const FAILED_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     pub(super) id: NodeId,
+    pub(super) rules: Rules,
     pub(super) incarnation: u32,
     sequence: u64,
     slots: Vec<Slot>,
@@ -178,9 +179,10 @@ impl Coordinator {
 }
 
 impl muesli_core::Coordinator<Granola> for Coordinator {
-    fn new(node: NodeId, incarnation: u32, _rules: &Rules) -> Coordinator {
+    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
         Coordinator {
             id: node,
+            rules: *rules,
             incarnation,
             sequence: 0,
             slots: Vec::new(),
@@ -307,8 +309,11 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
                     self.on_acknowledge(txn, repository);
                 }
             }
+            Message::Vote { txn, repository, ballot } => {
+                self.on_ballot(txn, repository, ballot, cx);
+            }
             // For participants: whoever sent it here is mistaken.
-            Message::Request(_) | Message::Vote { .. } | Message::Ask { .. } => {}
+            Message::Request(_) | Message::Decide { .. } | Message::Ask { .. } => {}
         }
     }
 

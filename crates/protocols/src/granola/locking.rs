@@ -91,7 +91,7 @@ impl Participant {
             return self.refuse(&request, ballot, cx);
         }
         let txn = request.txn;
-        if request.is_update() {
+        if self.is_logged(&request) {
             cx.log(|| Record::Voted { request: request.clone(), at });
         }
         self.send_vote(&request, Ballot::Commit(at), cx);

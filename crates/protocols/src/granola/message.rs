@@ -4,6 +4,8 @@
 //! | --- | --- | --- | --- |
 //! | `Request` | coordinator | every participant | `Reply` |
 //! | `Vote` | participant | the other participants | their own `Vote`s, sent unasked |
+//! | `Vote` | the same, under a master | the coordinator | `Decide` |
+//! | `Decide` | coordinator that is a master | every participant | `Reply` |
 //! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
 //! | `Reply` | participant | the coordinator of the transaction | |
 //! | `Acknowledge` | participant | the same | |
@@ -28,13 +30,21 @@ pub type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
 pub enum Message {
     /// Coordinator to participant: run this.
     Request(Arc<Request>),
-    /// Participant to participant: how I vote. Stable before it is said, and never taken back.
+    /// Participant to participant, or to a master: how I vote. Stable before it is said, and never
+    /// taken back.
     Vote {
         /// The transaction.
         txn: TxnId,
         /// Who votes.
         repository: RepositoryId,
         /// How.
+        ballot: Ballot,
+    },
+    /// Master to participant: what all votes come to.
+    Decide {
+        /// The transaction.
+        txn: TxnId,
+        /// To be done, at this very timestamp; or why not.
         ballot: Ballot,
     },
     /// Participant to participant: this is the transaction, that is my vote; which one is yours?
@@ -329,7 +339,7 @@ impl Message {
         let body = match self {
             Message::Request(request) => request.bytes(),
             Message::Ask { request, .. } => request.bytes() + 12,
-            Message::Vote { .. } => 12,
+            Message::Vote { .. } | Message::Decide { .. } => 12,
             Message::Reply { end, .. } => end.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
         };
@@ -341,6 +351,7 @@ impl Message {
         match self {
             Message::Request(_) => "Request",
             Message::Vote { .. } => "Vote",
+            Message::Decide { .. } => "Decide",
             Message::Ask { .. } => "Ask",
             Message::Reply { .. } => "Reply",
             Message::Acknowledge { .. } => "Acknowledge",

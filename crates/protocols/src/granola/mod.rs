@@ -18,7 +18,8 @@
 //!
 //! # Rooms
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
-//! and [`commit`] (the others, on top), and [`pending`] (requests under way). [`participant`] keeps
+//! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it one
+//! that decides, for Sinfonia. [`participant`] keeps
 //! a repository, with [`requests`] (proposals and votes), [`turns`] and [`tasks`] (what is done when
 //! its turn has come), [`locking`], `memory`, and [`replay`].
 
@@ -31,6 +32,7 @@ pub mod commit;
 pub mod coordinator;
 pub mod interactive;
 pub mod locking;
+pub mod master;
 mod memory;
 pub mod message;
 pub mod participant;

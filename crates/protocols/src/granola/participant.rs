@@ -183,6 +183,7 @@ impl muesli_core::Participant<Granola> for Participant {
         match message {
             Message::Request(request) => self.on_request(request, cx),
             Message::Vote { txn, repository, ballot } => self.on_vote(txn, repository, ballot, cx),
+            Message::Decide { txn, ballot } => self.on_decide(txn, ballot, cx),
             Message::Ask { request, repository, ballot } => {
                 self.on_ask(request, repository, ballot, cx);
             }

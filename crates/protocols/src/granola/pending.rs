@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::parts::votes::Votes;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
     Abort, Committed, Doubt, Failure, Nanos, OpId, OpResult, Outcome, RepositoryId, Timestamp, Txn,
@@ -10,6 +11,7 @@ use muesli_core::{
 
 use super::calls::Invocation;
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
+use super::master::Ruling;
 use super::message::{Agreement, Answer, End, Few, Message, Refusal, Repositories, Request};
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
@@ -30,6 +32,8 @@ pub(super) struct Pending {
     unacknowledged: Repositories,
     /// The answers.
     ends: Few<(RepositoryId, End)>,
+    /// What it comes to, under a master that decides.
+    pub ruling: Ruling,
     /// Who is to be told; nobody once told.
     pub purpose: Option<Purpose>,
     sent: Nanos,
@@ -69,13 +73,17 @@ pub(super) struct Again {
 impl Again {
     /// As [`Pending::record_running`].
     pub fn record_running(&self) -> Option<TxnRecord> {
-        record_running(&self.request, Some(&self.purpose))
+        record_running(&self.request, Some(&self.purpose), Status::Running)
     }
 }
 
-fn record_running(request: &Request, purpose: Option<&Purpose>) -> Option<TxnRecord> {
+fn record_running(
+    request: &Request,
+    purpose: Option<&Purpose>,
+    status: Status,
+) -> Option<TxnRecord> {
     match purpose {
-        Some(Purpose::Invoke(it)) => Some(it.record(request, None, Status::Running, None)),
+        Some(Purpose::Invoke(it)) => Some(it.record(request, None, status, None)),
         Some(Purpose::Read(_) | Purpose::Commit(..)) | None => None,
     }
 }
@@ -86,11 +94,13 @@ impl Pending {
             Agreement::Alone => Repositories::new(),
             Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
         };
+        let voters = request.participants.clone();
         Pending {
             unanswered: request.participants.clone(),
             unacknowledged,
             request: Arc::new(request),
             ends: Few::new(),
+            ruling: Ruling::Open(Votes::from_voters(voters)),
             purpose: Some(purpose),
             sent: cx.now(),
             since: cx.now(),
@@ -100,7 +110,9 @@ impl Pending {
 
     /// A one-round transaction under way, as histories have it.
     pub fn record_running(&self) -> Option<TxnRecord> {
-        record_running(&self.request, self.purpose.as_ref())
+        // It was sent: its participants may do it without anybody waiting.
+        let status = if self.request.is_update() { Status::Unknown } else { Status::Running };
+        record_running(&self.request, self.purpose.as_ref(), status)
     }
 
     /// What the answers come to so far, if that is enough.

@@ -19,7 +19,7 @@ impl Participant {
         }
         self.memory.hear(txn, request.settled_below);
         if self.active.contains_key(&txn) || self.is_deferred(txn) {
-            return; // It is under way.
+            return self.vote_again(txn, cx); // It is under way.
         }
         if let Some(over) = self.memory.get(txn) {
             let end = over.end.clone();
@@ -131,6 +131,9 @@ impl Participant {
     }
 
     pub(super) fn send_vote(&self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
+        if self.rules.master {
+            return self.vote_to_master(request.txn, ballot, cx);
+        }
         for other in self.others(request) {
             let (txn, repository, ballot) = (request.txn, self.id, ballot.clone());
             cx.send_to_repository(other, Message::Vote { txn, repository, ballot });
@@ -221,7 +224,7 @@ impl Participant {
         let active = self.active.remove(&txn).expect("an active transaction");
         self.queue.remove(&(active.bound, txn));
         self.claims.release(txn);
-        if active.request.is_update() {
+        if self.is_logged(&active.request) {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
         let ballot = Some(Ballot::Commit(active.proposed));
@@ -250,7 +253,7 @@ impl Participant {
             Some(active) => Some(Ballot::Commit(active.proposed)),
             None => self.memory.get(txn).and_then(|over| over.ballot.clone()),
         };
-        if let Some(ballot) = ballot.filter(|_| known) {
+        if let Some(ballot) = ballot.filter(|_| known || self.rules.master) {
             let message = Message::Vote { txn, repository: self.id, ballot };
             cx.send_to_repository(repository, message);
         }
@@ -259,9 +262,9 @@ impl Participant {
     /// Asks for the votes that should have come by now, of those who may never have heard of the
     /// transaction too.
     pub(super) fn ask_for_votes(&mut self, cx: &mut Context<'_>) {
-        let (now, me) = (cx.now(), self.id);
+        let (now, me, patience) = (cx.now(), self.id, self.patience(cx.settings));
         for active in self.active.values_mut() {
-            if active.place.is_some() || active.asked + cx.settings.retry_after > now {
+            if active.place.is_some() || active.asked + patience > now {
                 continue;
             }
             active.asked = now;

@@ -18,6 +18,8 @@ pub enum WayBack {
 pub struct Rules {
     /// Held in locking mode for ever: `granola-locking`.
     pub always_locks: bool,
+    /// Participants vote to the coordinator, which decides: `sinfonia`.
+    pub master: bool,
     /// How locking mode is left.
     pub way_back: WayBack,
     /// A vote is taken for a bound of all that its voter has not voted on yet (7.4).
@@ -40,6 +42,10 @@ pub struct Rules {
     pub supersets: bool,
     /// Votes bound others only where none before them is missing.
     pub bounds_in_order: bool,
+    /// A master decides once it has all votes.
+    pub master_waits: bool,
+    /// What a reader was promised is stable where a master decides.
+    pub reads_logged: bool,
     /// Entering locking mode takes locks for what was voted on.
     pub locks_queued: bool,
 }
@@ -48,6 +54,7 @@ impl Default for Rules {
     fn default() -> Rules {
         Rules {
             always_locks: false,
+            master: false,
             way_back: WayBack::default(),
             implicit_votes: true,
             in_order: true,
@@ -59,6 +66,8 @@ impl Default for Rules {
             stable_conflicts: true,
             supersets: true,
             bounds_in_order: true,
+            master_waits: true,
+            reads_logged: true,
             locks_queued: true,
         }
     }
@@ -68,5 +77,10 @@ impl Rules {
     /// Granola held in locking mode.
     pub fn locking() -> Rules {
         Rules { always_locks: true, ..Rules::default() }
+    }
+
+    /// Sinfonia's minitransactions, with procedures.
+    pub fn sinfonia() -> Rules {
+        Rules { always_locks: true, master: true, implicit_votes: false, ..Rules::default() }
     }
 }

@@ -86,7 +86,7 @@ impl Participant {
         };
         let writes = self.install_all(sets, at, cx);
         let alone = request.agreement == Agreement::Alone;
-        if request.is_update() {
+        if self.is_logged(request) {
             let record = || Record::Done { txn, at, writes, end: end.clone() };
             if alone { cx.log(record) } else { cx.log_lazily(record) }
         }

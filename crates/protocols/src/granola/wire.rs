@@ -119,6 +119,7 @@ wire_enum!(Message, "message" {
     },
     3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End },
     4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
+    5 => Message::Decide { txn: TxnId, ballot: Ballot },
 });
 
 wire_enum!(Record, "record" {
@@ -137,6 +138,7 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         Message::Ask { request, repository, .. } => {
             there(repository) && request_is_about(request, catalog)
         }
+        Message::Decide { .. } => true,
         Message::Vote { repository, .. }
         | Message::Reply { repository, .. }
         | Message::Acknowledge { repository, .. } => there(repository),

@@ -3,4 +3,5 @@
 mod clients;
 mod procedures;
 mod seeds;
+mod sinfonia;
 mod worlds;

@@ -13,7 +13,7 @@ pub const ALL: Mix =
 pub const TIMESTAMPS: Mix =
     Mix { single: 3, independent: 5, coordinated: 0, look: 3, interactive: 0, keys: 6 };
 
-fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
+pub fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
     let mut done = 0;
     for seed in seeds {
         let outcome = shape.run(seed, false);
@@ -25,7 +25,7 @@ fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
     assert!(done > 500, "{done} transactions");
 }
 
-fn seeds(few: u64) -> std::ops::Range<u64> {
+pub fn seeds(few: u64) -> std::ops::Range<u64> {
     0..std::env::var("GRANOLA_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
 
