@@ -37,3 +37,30 @@ fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
     let noticed = (0..10).filter_map(|seed| broken.run(seed, false).problem).count();
     assert!(noticed > 0);
 }
+
+/// The messages of one transaction of n0's at two other nodes, as the trace has them.
+fn messages_of_one() -> Vec<String> {
+    let mix = Mix { single: 0, independent: 0, coordinated: 1, look: 0, interactive: 0, keys: 40 };
+    let outcome = Shape { mix, clients: 1, ..shape("none") }.run(1, true);
+    assert_eq!(outcome.problem, None);
+    let trace = outcome.trace.expect("it was asked for");
+    let elsewhere = "participants: [RepositoryId(1), RepositoryId(2)]";
+    let request = trace.lines().find(|line| line.contains(elsewhere)).expect("a transaction");
+    let txn = request.split("txn: ").nth(1).and_then(|rest| rest.split(',').next());
+    let txn = format!("txn: {},", txn.expect("a request names its transaction"));
+    let of_txn = trace.lines().filter(|line| line.contains(&txn));
+    of_txn.filter_map(|line| line.split_whitespace().nth(2).map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_transaction_takes_four_message_delays() {
+    let messages = messages_of_one();
+    let expected = ["Request", "Vote", "Decide", "Reply"];
+    let mut sorted = messages.clone();
+    sorted.sort_by_key(|name| expected.iter().position(|known| known == name));
+    let twice: Vec<_> = expected.iter().flat_map(|name| [*name; 2]).collect();
+    assert_eq!(sorted, twice);
+    let first = |name: &str| messages.iter().position(|it| it == name);
+    let last = |name: &str| messages.iter().rposition(|it| it == name);
+    assert!(last("Vote") < first("Decide"), "{messages:?}");
+}
