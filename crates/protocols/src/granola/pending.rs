@@ -75,7 +75,7 @@ impl Again {
 
 fn record_running(request: &Request, purpose: Option<&Purpose>) -> Option<TxnRecord> {
     match purpose {
-        Some(Purpose::Invoke(it)) => Some(it.record(request, None, Status::Running, None)),
+        Some(Purpose::Invoke(it)) => Some(it.record(request, None, Status::Unknown, None)),
         Some(Purpose::Read(_) | Purpose::Commit(..)) | None => None,
     }
 }
@@ -98,7 +98,7 @@ impl Pending {
         }
     }
 
-    /// A one-round transaction under way, as histories have it.
+    /// A one-round transaction under way, as histories have it: it may take effect.
     pub fn record_running(&self) -> Option<TxnRecord> {
         record_running(&self.request, self.purpose.as_ref())
     }
