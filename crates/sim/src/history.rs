@@ -15,7 +15,7 @@ use muesli_check::{
     BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
     Version,
 };
-use muesli_core::recorder::{Operation, Status, TxnRecord};
+use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
 use serde_json::{Map, Value as Json};
 
@@ -61,7 +61,7 @@ pub trait Remains {
     fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]>;
     /// What the parts of a one-round transaction did, as participants there saw it, each with the
     /// place of the transaction.
-    fn ran(&self, txn: muesli_core::TxnId) -> Vec<(Timestamp, Vec<Operation>)>;
+    fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan>;
     /// The version chains of its repositories.
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
 }
@@ -86,7 +86,11 @@ pub fn by_versions<N: Remains>(
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
             if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
                 told.operations.extend(executed(nodes, told.record.id));
-                told.operations.extend(ran(nodes, told.record.id, at));
+                let sure = told.status == Status::Committed;
+                let ran = ran(nodes, told.record.id, at);
+                // What nobody was told of may have run over writes that were not stable, and be
+                // lost with them: what it read proves nothing.
+                told.operations.extend(ran.filter(|it| sure || is_write(it)));
             }
             names.add(&mut builder, &told, at)?;
         }
@@ -135,6 +139,10 @@ fn ran<N: Remains>(
         }
     }
     all.into_iter().flatten()
+}
+
+fn is_write(operation: &Operation) -> bool {
+    matches!(operation, Operation::Write { .. })
 }
 
 /// How spaces are named in keys.
@@ -280,8 +288,8 @@ mod tests {
             self.recorder.executed_for(txn).collect()
         }
 
-        fn ran(&self, txn: muesli_core::TxnId) -> Vec<(Timestamp, Vec<Operation>)> {
-            self.recorder.ran_for(txn).collect()
+        fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
+            self.recorder.ran_for(txn).map(|(_, ran)| ran).collect()
         }
 
         fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

@@ -7,7 +7,7 @@
 
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
-use muesli_core::recorder::Operation;
+use muesli_core::recorder::{Operation, PartRan};
 use muesli_core::{Catalog, RepositoryId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
@@ -30,8 +30,8 @@ impl Remains for Left<'_> {
         self.0.recorder.executed_for(txn).collect()
     }
 
-    fn ran(&self, txn: muesli_core::TxnId) -> Vec<(Timestamp, Vec<Operation>)> {
-        self.0.recorder.ran_for(txn).collect()
+    fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
+        self.0.recorder.ran_for(txn).map(|(_, ran)| ran).collect()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

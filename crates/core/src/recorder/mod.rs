@@ -84,6 +84,9 @@ pub struct Recorder {
     ran: BTreeMap<(TxnId, u16), Ran>,
 }
 
+/// What a part of a one-round transaction did, and where the transaction lies.
+pub type PartRan = (Timestamp, Vec<Operation>);
+
 /// What a participant did for a part of a one-round transaction, and where the transaction lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ran {
@@ -181,11 +184,11 @@ impl Recorder {
         self.ran.insert((txn, part), Ran { at, operations });
     }
 
-    /// What the parts of `txn` did, as the participants of this node saw it: each with the place
-    /// of the transaction as they know it.
-    pub fn ran_for(&self, txn: TxnId) -> impl Iterator<Item = (Timestamp, Vec<Operation>)> + '_ {
+    /// What the parts of `txn` did, by their numbers, as the participants of this node saw it: each
+    /// with the place of the transaction as they know it.
+    pub fn ran_for(&self, txn: TxnId) -> impl Iterator<Item = (u16, PartRan)> + '_ {
         let parts = self.ran.range((txn, 0)..=(txn, u16::MAX));
-        parts.map(|(_, ran)| (ran.at, Decoder(&ran.operations).collect()))
+        parts.map(|((_, part), ran)| (*part, (ran.at, Decoder(&ran.operations).collect())))
     }
 
     /// The timestamp at which some participant of this node applied `txn`.

@@ -73,17 +73,13 @@ pub(super) struct Again {
 impl Again {
     /// As [`Pending::record_running`].
     pub fn record_running(&self) -> Option<TxnRecord> {
-        record_running(&self.request, Some(&self.purpose), Status::Running)
+        record_running(&self.request, Some(&self.purpose))
     }
 }
 
-fn record_running(
-    request: &Request,
-    purpose: Option<&Purpose>,
-    status: Status,
-) -> Option<TxnRecord> {
+fn record_running(request: &Request, purpose: Option<&Purpose>) -> Option<TxnRecord> {
     match purpose {
-        Some(Purpose::Invoke(it)) => Some(it.record(request, None, status, None)),
+        Some(Purpose::Invoke(it)) => Some(it.record(request, None, Status::Unknown, None)),
         Some(Purpose::Read(_) | Purpose::Commit(..)) | None => None,
     }
 }
@@ -108,11 +104,9 @@ impl Pending {
         }
     }
 
-    /// A one-round transaction under way, as histories have it.
+    /// A one-round transaction under way, as histories have it: it may take effect.
     pub fn record_running(&self) -> Option<TxnRecord> {
-        // It was sent: its participants may do it without anybody waiting.
-        let status = if self.request.is_update() { Status::Unknown } else { Status::Running };
-        record_running(&self.request, self.purpose.as_ref(), status)
+        record_running(&self.request, self.purpose.as_ref())
     }
 
     /// What the answers come to so far, if that is enough.

@@ -209,9 +209,12 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         active.place = Some(place);
-        if active.prepared.is_some() {
+        let before = self.queue.first().is_some_and(|first| *first < (place, txn));
+        if active.prepared.is_some() && !before {
             self.perform_prepared(txn, cx);
         } else {
+            self.undo(txn);
+            let active = self.active.get_mut(&txn).expect("an active transaction");
             self.queue.remove(&(active.bound, txn));
             active.bound = place;
             self.queue.insert((place, txn));

@@ -9,7 +9,9 @@
 //! node that were not stable and are lost with it; nobody who is left has seen them, so they prove
 //! nothing of those writes.
 
-use muesli_core::recorder::{Operation, Status, TxnRecord};
+use std::collections::BTreeMap;
+
+use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
 use muesli_core::{Effects, OpResult, Protocol, Recorder, Timestamp, TxnId};
 
 use crate::clock::LocalClock;
@@ -122,9 +124,11 @@ impl Journal {
         self.segments.iter().flat_map(move |segment| segment.recorder.executed_for(txn))
     }
 
-    /// What participants of this host ran of the parts of `txn`, over all their lives.
-    pub(super) fn ran(&self, txn: TxnId) -> impl Iterator<Item = (Timestamp, Vec<Operation>)> + '_ {
-        self.segments.iter().flat_map(move |segment| segment.recorder.ran_for(txn))
+    /// What participants of this host ran of the parts of `txn`. One that was run again was lost
+    /// in a crash before, and nobody had been told of it.
+    pub(super) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
+        let all = self.segments.iter().flat_map(|segment| segment.recorder.ran_for(txn));
+        all.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
     /// The timestamp at which some participant of this host applied `txn`.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
-use muesli_core::recorder::Operation;
+use muesli_core::recorder::{Operation, PartRan};
 use muesli_core::{Catalog, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
 use serde_json::{Map, Value as Json};
 
@@ -84,8 +84,8 @@ impl Remains for HostHistory {
         self.journal.executed(txn).collect()
     }
 
-    fn ran(&self, txn: TxnId) -> Vec<(Timestamp, Vec<Operation>)> {
-        self.journal.ran(txn).collect()
+    fn ran(&self, txn: TxnId) -> Vec<PartRan> {
+        self.journal.ran(txn)
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

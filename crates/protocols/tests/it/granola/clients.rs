@@ -116,6 +116,18 @@ impl Drop for Waits {
     }
 }
 
+/// A client with an interactive transaction.
+struct Leaves {
+    database: u64,
+    txn: Txn,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        client::with(self.database, |engine| engine.rollback(self.txn));
+    }
+}
+
 impl Client {
     async fn once(&mut self) -> Result<Timestamp, Failure> {
         let Mix { single, independent, coordinated, look, interactive, .. } = self.mix;
@@ -181,11 +193,9 @@ impl Client {
         let options = self.options();
         let begin = client::with(database, |engine| engine.begin(options));
         let txn = begin.ok_or(Failure::Closed)??;
-        let done = self.operations(txn).await;
-        if done.is_err() {
-            client::with(database, |engine| engine.rollback(txn));
-            return done.map(|()| Timestamp::ZERO);
-        }
+        // Harmless once it has ended; a client that vanishes leaves it running otherwise.
+        let _leaves = Leaves { database, txn };
+        self.operations(txn).await?;
         let take = |result| match result {
             OpResult::Committed(committed) => Some(committed),
             _ => None,

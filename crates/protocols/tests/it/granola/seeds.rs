@@ -18,6 +18,10 @@ pub fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let outcome = shape.run(seed, false);
         if let Some(problem) = outcome.problem {
+            if std::env::var("GRANOLA_TRACE").is_ok() {
+                let trace = shape.run(seed, true).trace.unwrap_or_default();
+                std::fs::write("/tmp/granola-trace.txt", trace).unwrap();
+            }
             panic!("{shape:?}\n{problem}");
         }
         done += outcome.tally.done.get();

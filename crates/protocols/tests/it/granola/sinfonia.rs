@@ -20,7 +20,7 @@ fn all_classes() {
 #[test]
 fn all_classes_under_every_kind_of_fault() {
     try_seeds(&shape("all"), seeds(20));
-    try_seeds(&Shape { replicas: 2, ..shape("all") }, seeds(5));
+    try_seeds(&Shape { replicas: 2, ..shape("all") }, seeds(15));
 }
 
 #[test]
