@@ -43,7 +43,11 @@ fn halves() -> SpaceOptions {
 }
 
 fn open() -> (Db, Space) {
-    let protocol = "granola".to_owned();
+    open_under("granola")
+}
+
+fn open_under(protocol: &str) -> (Db, Space) {
+    let protocol = protocol.to_owned();
     let options = Options { repositories: 2, loops: 2, protocol, ..Options::default() };
     let mut options = options.space("s", halves()).procedure::<Misbehaves>();
     options.limits.procedure_steps = 10_000;
@@ -81,6 +85,31 @@ fn fragments_take_effect_together_from_threads_and_from_tasks() {
         assert_eq!(value(&db, space, key).and_then(|it| number(&it.0)), Some(1_010));
     }
     db.close();
+}
+
+#[test]
+fn money_is_moved_between_repositories_or_not_at_all() {
+    for protocol in ["granola", "granola-locking", "sinfonia"] {
+        let (db, space) = open_under(protocol);
+        let at = |key: &str, amount| (space.place(key), Amount::of(space, key, amount));
+        let (place, amount) = at("a", 100);
+        db.call("deposit", 1).at(place, &amount).wait().unwrap();
+        let transfer = |db: &Db, much| {
+            let ((from, out), (to, into)) = (at("a", much), at("z", much));
+            db.call("withdraw", 1).at(from, &out).then("deposit", 1).at(to, &into).wait()
+        };
+        let clients: Vec<_> = (0..4).map(|_| db.session()).collect();
+        let moved: usize = std::thread::scope(|scope| {
+            let run = |db: Db| (0..30).filter(|_| transfer(&db, 1).is_ok()).count();
+            let all: Vec<_> = clients.into_iter().map(|db| scope.spawn(move || run(db))).collect();
+            all.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        assert_eq!(moved, 100, "{protocol}");
+        assert_eq!(transfer(&db, 1), Err(Error::Refused("there is not enough".to_owned())));
+        let left = ["a", "z"].map(|key| value(&db, space, key).and_then(|it| number(&it.0)));
+        assert_eq!(left, [Some(0), Some(100)], "{protocol}");
+        db.close();
+    }
 }
 
 #[test]

@@ -15,38 +15,46 @@ use super::workloads::{CLIENTS, assert_checks, assert_serializable, drawn, workl
 
 const CASES: &[(&str, &str)] = &[
     ("counter-procedures", "distributed=50 conflicts=30 reads=20"),
-    ("counter-procedures", "distributed=60 participants=3 work=10 keys=3"),
-    ("append-procedures", "keys=5 length=20 coordinated=0"),
+    ("counter-procedures", "distributed=60 participants=3 work=10 keys=3 coordinated=50 full=90"),
+    ("append-procedures", "keys=5 length=20"),
     ("tpcc-procedures", "keys=100 warehouses=4 districts=3 remote-items=20 remote-payments=40"),
     ("tpcc-procedures", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=any"),
 ];
 
+const PROTOCOLS: [&str; 3] = ["granola", "granola-locking", "sinfonia"];
+
+fn in_a_process(case: &(&str, &str), protocol: &str) {
+    let (workload, told) = (workload(case), format!("{protocol}, {case:?}"));
+    let protocol = protocol.to_owned();
+    let options =
+        Options { repositories: 4, loops: 2, history: true, protocol, ..Options::default() };
+    let length = Length::Transactions(600);
+    let plan = Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5 };
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, &told);
+    assert_eq!(outcome.tally.ended(), 600, "{told}");
+    assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+    let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
+    assert_serializable(&recorded.unwrap(), &told);
+    if let Some(lists) = workload.history() {
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+    }
+}
+
 #[test]
 fn every_workload_is_right_in_a_process() {
-    for case in CASES {
-        let (workload, told) = (workload(case), format!("{case:?}"));
-        let protocol = "granola".to_owned();
-        let options =
-            Options { repositories: 4, loops: 2, history: true, protocol, ..Options::default() };
-        let length = Length::Transactions(600);
-        let plan = Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5 };
-        let tallies = Arc::new(Tallies::new(CLIENTS));
-        let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
-        assert_checks(&outcome.checks, &told);
-        assert_eq!(outcome.tally.ended(), 600, "{told}");
-        assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
-        let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
-        assert_serializable(&recorded.unwrap(), &told);
-        if let Some(lists) = workload.history() {
-            assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+    for protocol in PROTOCOLS {
+        for case in CASES {
+            in_a_process(case, protocol);
         }
     }
 }
 
-fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
-    let protocol = "granola".to_owned();
-    let plan = Simulated { protocol, replicas: 1, ..drawn(seed, kinds) };
-    let (workload, told) = (workload(case), format!("{case:?}, seed {seed}, {}", plan.plan));
+fn simulated(case: &(&str, &str), protocol: &str, seed: u64, kinds: &str) -> SimulatedOutcome {
+    let plan = Simulated { protocol: protocol.to_owned(), replicas: 1, ..drawn(seed, kinds) };
+    let (workload, told) =
+        (workload(case), format!("{protocol}, {case:?}, seed {seed}, {}", plan.plan));
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = run(&workload, &plan, &tallies).unwrap();
     assert_checks(&outcome.checks, &told);
@@ -59,8 +67,11 @@ fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
 }
 
 #[test]
-fn every_workload_is_right_in_the_simulator_where_clocks_are_wrong() {
-    for (case, seed) in CASES.iter().zip(1..) {
-        simulated(case, seed, "skew");
+fn every_workload_is_right_in_the_simulator_under_faults() {
+    for (place, protocol) in PROTOCOLS.iter().enumerate() {
+        for (seed, case) in (place as u64 * 10..).zip(CASES) {
+            simulated(case, protocol, seed, "none");
+            simulated(case, protocol, seed, "all");
+        }
     }
 }
