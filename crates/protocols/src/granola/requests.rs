@@ -247,6 +247,12 @@ impl Participant {
         let txn = request.txn;
         let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
         let known = waits || self.memory.get(txn).is_some();
+        if self.memory.age(txn) == Age::Settled && request.read_only && !known {
+            // A copy of a reader's request that was long under way, where a crash had it forgotten:
+            // nobody waits for it any more.
+            let message = Message::Vote { txn, repository: self.id, ballot: Ballot::Conflict };
+            return cx.send_to_repository(repository, message);
+        }
         if !known {
             // Its request may never have come here, or this life does not know of it.
             self.on_request(request, cx);

@@ -131,9 +131,10 @@ impl Journal {
         all.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// The timestamp at which some participant of this host applied `txn`.
+    /// The timestamp at which some participant of this host applied `txn`: the last time, as with
+    /// what was [run](Self::ran).
     pub(super) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
-        self.segments.iter().find_map(|segment| segment.recorder.applied_at(txn))
+        self.segments.iter().rev().find_map(|segment| segment.recorder.applied_at(txn))
     }
 }
 
