@@ -7,7 +7,7 @@ use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
 
 use super::memory::{Age, Over};
-use super::message::{Agreement, Ballot, End, Message, Record, Refusal, Request, Task};
+use super::message::{Agreement, Ballot, End, Message, Noted, Record, Refusal, Request, Task};
 use super::participant::{Active, Context, Participant};
 
 impl Participant {
@@ -22,8 +22,8 @@ impl Participant {
             return; // It is under way.
         }
         if let Some(over) = self.memory.get(txn) {
-            let end = over.end.clone();
-            return self.tell_end(&request, end, cx);
+            let (end, noted) = (over.end.clone(), over.noted.clone());
+            return self.tell_end(&request, end, noted, cx);
         }
         match self.memory.age(txn) {
             Age::Current => self.take_up(request, cx),
@@ -143,7 +143,7 @@ impl Participant {
         let end = end_by(&ballot).expect("a vote against it");
         let alone = request.agreement == Agreement::Alone;
         if alone && !request.is_update() {
-            return self.tell_end(request, end, cx); // Done again or not, it changes nothing.
+            return self.tell_end(request, end, Noted::default(), cx); // Done again or not, it changes nothing.
         }
         if self.rules.stable_conflicts {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
@@ -151,14 +151,21 @@ impl Participant {
         if !alone {
             self.send_vote(request, ballot.clone(), cx);
         }
-        self.memory.remember(txn, Over { ballot: Some(ballot), end: end.clone() });
-        self.tell_end(request, end, cx);
+        let (ballot, noted) = (Some(ballot), Noted::default());
+        self.memory.remember(txn, Over { ballot, end: end.clone(), noted });
+        self.tell_end(request, end, Noted::default(), cx);
     }
 
     /// Tells the coordinator how a transaction ended here; once more, if it asks once more.
-    pub(super) fn tell_end(&mut self, request: &Request, end: End, cx: &mut Context<'_>) {
+    pub(super) fn tell_end(
+        &mut self,
+        request: &Request,
+        end: End,
+        noted: Noted,
+        cx: &mut Context<'_>,
+    ) {
         let (txn, repository) = (request.txn, self.id);
-        cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end });
+        cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end, noted });
         if request.agreement != Agreement::Alone {
             self.acknowledge(txn, cx);
         }
@@ -227,9 +234,9 @@ impl Participant {
         if active.request.is_update() {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
-        let ballot = Some(Ballot::Commit(active.proposed));
-        self.memory.remember(txn, Over { ballot, end: end.clone() });
-        self.tell_end(&active.request, end, cx);
+        let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
+        self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
+        self.tell_end(&active.request, end, noted, cx);
         self.go_on(cx);
     }
 

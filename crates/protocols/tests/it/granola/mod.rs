@@ -2,5 +2,6 @@
 
 mod clients;
 mod procedures;
+mod sabotage;
 mod seeds;
 mod worlds;
