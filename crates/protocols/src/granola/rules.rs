@@ -20,8 +20,6 @@ pub struct Rules {
     pub always_locks: bool,
     /// How locking mode is left.
     pub way_back: WayBack,
-    /// A vote is taken for a bound of all that its voter has not voted on yet (7.4).
-    pub implicit_votes: bool,
     /// Transactions are done in the order of their timestamps.
     pub in_order: bool,
     /// The final timestamp is the highest proposal of all.
@@ -36,10 +34,6 @@ pub struct Rules {
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
     pub stable_conflicts: bool,
-    /// Locks taken for an order that is not known cover all that can be touched in any.
-    pub supersets: bool,
-    /// Votes bound others only where none before them is missing.
-    pub bounds_in_order: bool,
     /// Entering locking mode takes locks for what was voted on.
     pub locks_queued: bool,
 }
@@ -49,7 +43,6 @@ impl Default for Rules {
         Rules {
             always_locks: false,
             way_back: WayBack::default(),
-            implicit_votes: true,
             in_order: true,
             highest_is_final: true,
             carries_floor: true,
@@ -57,8 +50,6 @@ impl Default for Rules {
             reads_raise: true,
             ceiling: true,
             stable_conflicts: true,
-            supersets: true,
-            bounds_in_order: true,
             locks_queued: true,
         }
     }

@@ -4,4 +4,5 @@ mod clients;
 mod procedures;
 mod sabotage;
 mod seeds;
+mod steps;
 mod worlds;

@@ -59,13 +59,6 @@ fn reads_raise_the_last_timestamp_too() {
 }
 
 #[test]
-fn a_new_life_lies_above_all_that_was_done() {
-    let shape = Shape { faults: "crash,disk,slow", ..Shape::new(FEW_KEYS) };
-    let shape = Shape { faults: "crash,disk,link", ..shape };
-    assert_caught("ceiling", &shape, |rules| rules.ceiling = false, 400);
-}
-
-#[test]
 fn votes_against_are_stable() {
     let mix = Mix { keys: 4, coordinated: 6, ..ALL };
     let shape = Shape { faults: "crash,disk", ..Shape::new(mix) };

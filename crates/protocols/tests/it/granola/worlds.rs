@@ -26,7 +26,10 @@ pub const CLIENTS: u32 = 6;
 pub struct Shape {
     pub rules: Rules,
     pub mix: Mix,
+    /// Kinds of faults, which the seed draws.
     pub faults: &'static str,
+    /// What goes wrong instead.
+    pub plan: Option<&'static str>,
     pub replicas: usize,
     pub length: Span,
     pub clients: u32,
@@ -43,7 +46,7 @@ pub struct Outcome {
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
-        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS }
+        Shape { rules, mix, faults: "none", plan: None, replicas, length, clients: CLIENTS }
     }
 
     fn catalog(&self) -> Catalog {
@@ -53,6 +56,9 @@ impl Shape {
     }
 
     fn plan(&self, seed: u64) -> Plan {
+        if let Some(plan) = self.plan {
+            return plan.parse().expect("a plan");
+        }
         let kinds: FaultKinds = self.faults.parse().expect("kinds of faults");
         // Here every repository is on one disk alone.
         let kinds = kinds.without(FaultKind::Loss);
@@ -69,6 +75,7 @@ impl Shape {
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
         (setup.history, setup.trace_text, setup.rules) = (true, trace, self.rules);
+        setup.checkpoint_every = (seed % 3 == 0).then(|| Span::from_millis(5));
         setup.settings.keep_tombstones = true;
         setup.settings.procedures = all();
         setup.settings.retry_after = Nanos::from_millis(4);
