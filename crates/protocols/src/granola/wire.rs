@@ -182,3 +182,7 @@ fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

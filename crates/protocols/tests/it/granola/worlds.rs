@@ -28,8 +28,6 @@ pub struct Shape {
     pub mix: Mix,
     /// Kinds of faults, which the seed draws.
     pub faults: &'static str,
-    /// What goes wrong instead.
-    pub plan: Option<&'static str>,
     pub replicas: usize,
     pub length: Span,
     pub clients: u32,
@@ -40,13 +38,12 @@ pub struct Outcome {
     pub tally: Rc<Tally>,
     /// What does not hold.
     pub problem: Option<String>,
-    pub trace: Option<String>,
 }
 
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
-        Shape { rules, mix, faults: "none", plan: None, replicas, length, clients: CLIENTS }
+        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS }
     }
 
     fn catalog(&self) -> Catalog {
@@ -56,9 +53,6 @@ impl Shape {
     }
 
     fn plan(&self, seed: u64) -> Plan {
-        if let Some(plan) = self.plan {
-            return plan.parse().expect("a plan");
-        }
         let kinds: FaultKinds = self.faults.parse().expect("kinds of faults");
         // Here every repository is on one disk alone.
         let kinds = kinds.without(FaultKind::Loss);
@@ -68,13 +62,13 @@ impl Shape {
         shape.draw(Seed::new(seed))
     }
 
-    fn setup(&self, seed: u64, trace: bool) -> Setup<Granola> {
+    fn setup(&self, seed: u64) -> Setup<Granola> {
         let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
         let latency = Latency::Exponential { least, mean_tail };
         let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
-        (setup.history, setup.trace_text, setup.rules) = (true, trace, self.rules);
+        (setup.history, setup.rules) = (true, self.rules);
         setup.checkpoint_every = (seed % 3 == 0).then(|| Span::from_millis(5));
         setup.settings.keep_tombstones = true;
         setup.settings.procedures = all();
@@ -82,8 +76,8 @@ impl Shape {
         setup
     }
 
-    pub fn run(&self, seed: u64, trace: bool) -> Outcome {
-        let setup = self.setup(seed, trace);
+    pub fn run(&self, seed: u64) -> Outcome {
+        let setup = self.setup(seed);
         let catalog = Rc::new((*setup.catalog).clone());
         let plan = setup.plan.clone();
         let mut world = World::new(setup).expect("a setup");
@@ -111,6 +105,6 @@ impl Shape {
             Err(error) => problem = problem.or(Some(error.to_string())),
         }
         let problem = problem.map(|text| format!("seed {seed}, plan {plan}: {text}"));
-        Outcome { tally, problem, trace: run.trace_text }
+        Outcome { tally, problem }
     }
 }
