@@ -124,21 +124,27 @@ fn executed<N: Remains>(
     all.into_iter().flatten()
 }
 
-/// What the parts of a one-round transaction did that lies at `at`. A run that was lost in a crash
-/// before anybody heard of it lies elsewhere. As above, all that count must agree.
+/// What the parts of a one-round transaction did that lies at `at`: what its client was told of,
+/// if it was; else what participants ran there, who must agree as above. A run that was lost in a
+/// crash before anybody heard of it may lie elsewhere.
 fn ran<N: Remains>(
     nodes: &[N],
     txn: muesli_core::TxnId,
     at: Timestamp,
 ) -> impl Iterator<Item = Operation> + use<N> {
-    let mut all: Vec<Vec<Operation>> = Vec::new();
-    let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|(place, _)| *place == at);
-    for (_, operations) in runs {
-        if !all.contains(&operations) {
-            all.push(operations);
+    let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|ran| ran.at == at);
+    let runs: Vec<_> = runs.collect();
+    let told: BTreeSet<u16> = runs.iter().filter(|ran| ran.told).map(|ran| ran.part).collect();
+    let mut all: Vec<(u16, Vec<Operation>)> = Vec::new();
+    for PartRan { part, operations, .. } in
+        runs.into_iter().filter(|ran| ran.told || !told.contains(&ran.part))
+    {
+        if !all.contains(&(part, operations.clone())) {
+            all.push((part, operations));
         }
     }
-    all.into_iter().flatten()
+    all.sort_by_key(|(part, _)| *part);
+    all.into_iter().flat_map(|(_, operations)| operations)
 }
 
 fn is_write(operation: &Operation) -> bool {
@@ -289,7 +295,7 @@ mod tests {
         }
 
         fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
-            self.recorder.ran_for(txn).map(|(_, ran)| ran).collect()
+            self.recorder.ran_for(txn).collect()
         }
 
         fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
@@ -359,15 +365,18 @@ mod tests {
         let ran = |left: &mut Left, part, at, keys: &[&str]| {
             let all: Vec<_> = keys.iter().map(|key| write(key, Some(1))).collect();
             let operations = Operations::from(&all[..]);
-            left.recorder.ran((id(1, 1), part), at, &operations, 0..operations.mark());
+            left.recorder.ran(id(1, 1), part, at, operations);
         };
         ran(&mut first, 0, Timestamp(7), &["a"]);
         ran(&mut second, 0, Timestamp(7), &["a"]);
         ran(&mut second, 1, Timestamp(5), &["lost"]);
         ran(&mut second, 1, Timestamp(7), &["b"]);
         ran(&mut second, 2, Timestamp(5), &["lost"]);
+        ran(&mut second, 3, Timestamp(7), &["not told"]);
+        let told = Operations::from(&[write("c", Some(1))][..]);
+        first.recorder.told(id(1, 1), 3, Timestamp(7), told);
         let text = text(&[first, second]);
-        assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1]]"#), "{text}");
+        assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1],["w","s/c",7,1]]"#), "{text}");
     }
 
     #[test]

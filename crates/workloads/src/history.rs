@@ -31,7 +31,7 @@ impl Remains for Left<'_> {
     }
 
     fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
-        self.0.recorder.ran_for(txn).map(|(_, ran)| ran).collect()
+        self.0.recorder.ran_for(txn).collect()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

@@ -129,13 +129,11 @@ impl Coordinator {
         at: Option<Timestamp>,
         cx: &mut Context<'_>,
     ) {
-        if cx.effects.recorder.is_some() {
+        if let Some(recorder) = &mut cx.effects.recorder {
             let id = id.unwrap_or_else(|| self.next_txn_id());
             let slot = &self.slots[txn.slot as usize];
             let end = (status != Status::Unknown).then_some(cx.effects.now);
-            let record = slot.record(id, end, status, at);
-            let recorder = cx.effects.recorder.as_mut().expect("just seen");
-            recorder.transaction(&record, &slot.sets.operations);
+            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
         let slot = &mut self.slots[txn.slot as usize];
         slot.running = false;
@@ -303,7 +301,10 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         cx: &mut Context<'_>,
     ) {
         match message {
-            Message::Reply { txn, repository, end } => self.on_reply(txn, repository, end, cx),
+            Message::Reply { txn, repository, end, noted } => {
+                self.note_told(txn, &end, &noted, cx);
+                self.on_reply(txn, repository, end, cx);
+            }
             Message::Acknowledge { repository, txns } => {
                 for txn in txns {
                     self.on_acknowledge(txn, repository);

@@ -241,7 +241,7 @@ impl Participant {
         };
         let Deferred { request, .. } = self.deferred.remove(place);
         self.early.remove(&txn);
-        self.refuse(&request, Ballot::Conflict, cx);
+        self.refuse(&request, ballot.clone(), cx);
         true
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::{NodeId, TxnId};
 
-use super::message::{Ballot, End};
+use super::message::{Ballot, End, Noted};
 
 /// A transaction that is over here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(super) struct Over {
     pub ballot: Option<Ballot>,
     /// How it ended.
     pub end: End,
+    /// For a history, in the life in which it ended.
+    pub noted: Noted,
 }
 
 /// Whether a transaction can be a new one.
@@ -116,7 +118,9 @@ impl Memory {
 
     /// Takes over what another one [carried](Self::carried).
     pub fn recall(&mut self, (over, settled): Carried) {
-        let over = over.into_iter().map(|(txn, ballot, end)| (txn, Over { ballot, end }));
+        let over = over
+            .into_iter()
+            .map(|(txn, ballot, end)| (txn, Over { ballot, end, noted: Noted::default() }));
         self.over.extend(over);
         self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }
@@ -131,7 +135,7 @@ mod tests {
     }
 
     fn over(ballot: Ballot) -> Over {
-        Over { ballot: Some(ballot), end: End::Conflict }
+        Over { ballot: Some(ballot), end: End::Conflict, noted: Noted::default() }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
+use muesli_core::recorder::Operations;
 use muesli_core::{Abort, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 use smallvec::SmallVec;
 
@@ -64,6 +65,8 @@ pub enum Message {
         repository: RepositoryId,
         /// The end.
         end: End,
+        /// For a history.
+        noted: Noted,
     },
     /// Participant to coordinator: the ends of these are stable here.
     Acknowledge {
@@ -203,6 +206,11 @@ pub enum End {
         refusal: Refusal,
     },
 }
+
+/// What procedures did, by the numbers of their parts, as the client is told of it: histories are
+/// judged by that. Only drivers that record histories have it, and they do not turn it into bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Noted(pub Option<Arc<Vec<(u16, Operations)>>>);
 
 /// What a part gave.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -205,15 +205,15 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn begin_checkpoint(&self) -> Option<Cursor> {
-        None
+        Some(self.checkpoint_of_now())
     }
 
-    fn checkpoint_piece(&self, _cursor: &mut Cursor, _bytes: usize, _out: &mut Vec<u8>) -> bool {
-        false
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
     }
 
-    fn restore(&mut self, _piece: &[u8], _cx: &mut Context<'_>) -> Result<(), WireError> {
-        Err(WireError::no_variant("piece of a checkpoint", 0, 0))
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
     }
 
     fn in_doubt(&self) -> usize {

@@ -12,7 +12,7 @@ use muesli_core::{
 use super::calls::Invocation;
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
-use super::message::{Agreement, Answer, End, Few, Message, Refusal, Repositories, Request};
+use super::message::{Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request};
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
 const UNANSWERED_MAX: usize = 10_000;
@@ -224,6 +224,26 @@ impl Coordinator {
             }
             (verdict, Purpose::Invoke(invocation)) => {
                 self.on_invoke_end(invocation, &request, verdict, cx);
+            }
+        }
+    }
+
+    /// For histories: what the client will be told of. Where a participant answers twice, the first
+    /// answer is the one that counts.
+    pub(super) fn note_told(&self, txn: TxnId, end: &End, noted: &Noted, cx: &mut Context<'_>) {
+        let (Some(recorder), Some(all)) = (&mut cx.effects.recorder, &noted.0) else { return };
+        let End::Done { at, .. } = end else { return };
+        let waits = self
+            .pending
+            .get(txn.sequence)
+            .is_some_and(|pending| pending.request.txn == txn && pending.purpose.is_some());
+        if waits
+            && recorder
+                .ran_for(txn)
+                .all(|ran| !ran.told || all.iter().all(|(part, _)| *part != ran.part))
+        {
+            for (part, operations) in all.iter() {
+                recorder.told(txn, *part, *at, operations.clone());
             }
         }
     }

@@ -21,13 +21,14 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::{Timestamp, TxnId};
 
 use super::memory::Over;
-use super::message::{Ballot, Record, Write};
+use super::message::{Ballot, Noted, Record, Write};
 use super::participant::{Context, Participant};
 use super::requests::end_by;
 use super::turns::install;
 
 impl Participant {
     pub(super) fn replay_record(&mut self, record: Record, cx: &mut Context<'_>) {
+        let noted = Noted::default();
         match record {
             Record::Voted { request, at } => {
                 self.memory.hear(request.txn, request.settled_below);
@@ -37,7 +38,7 @@ impl Participant {
             }
             Record::Against { txn, ballot } => {
                 if let Some(end) = end_by(&ballot) {
-                    self.memory.remember(txn, Over { ballot: Some(ballot), end });
+                    self.memory.remember(txn, Over { ballot: Some(ballot), end, noted });
                 }
             }
             Record::Done { txn, at, writes, end } => {
@@ -47,11 +48,11 @@ impl Participant {
                 if let Some(recorder) = &mut cx.effects.recorder {
                     recorder.applied(txn, at);
                 }
-                self.memory.remember(txn, Over { ballot, end });
+                self.memory.remember(txn, Over { ballot, end, noted });
             }
             Record::Dropped { txn, end } => {
                 let ballot = self.take_out(txn).map(Ballot::Commit);
-                self.memory.remember(txn, Over { ballot, end });
+                self.memory.remember(txn, Over { ballot, end, noted });
             }
             Record::Ceiling { at } => self.clock.restart_above(at),
         }

@@ -7,7 +7,7 @@ use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
 
 use super::memory::{Age, Over};
-use super::message::{Agreement, Ballot, End, Message, Record, Refusal, Request, Task};
+use super::message::{Agreement, Ballot, End, Message, Noted, Record, Refusal, Request, Task};
 use super::participant::{Active, Context, Participant};
 
 impl Participant {
@@ -22,8 +22,8 @@ impl Participant {
             return self.vote_again(txn, cx); // It is under way.
         }
         if let Some(over) = self.memory.get(txn) {
-            let end = over.end.clone();
-            return self.tell_end(&request, end, cx);
+            let (end, noted) = (over.end.clone(), over.noted.clone());
+            return self.tell_end(&request, end, noted, cx);
         }
         match self.memory.age(txn) {
             Age::Current => self.take_up(request, cx),
@@ -34,8 +34,10 @@ impl Participant {
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
         let early = self.early.remove(&request.txn).unwrap_or_default();
-        if early.iter().any(|(_, ballot)| !matches!(ballot, Ballot::Commit(_))) {
-            return self.refuse(&request, Ballot::Conflict, cx); // It is dead already.
+        let against = early.iter().find(|(_, ballot)| !matches!(ballot, Ballot::Commit(_)));
+        if let Some((_, ballot)) = against {
+            // It is dead already, of what the other one says: a conflict would be tried again.
+            return self.refuse(&request, ballot.clone(), cx);
         }
         if let Some(refusal) = self.lacks(&request, cx) {
             let at = self.clock.done;
@@ -146,7 +148,7 @@ impl Participant {
         let end = end_by(&ballot).expect("a vote against it");
         let alone = request.agreement == Agreement::Alone;
         if alone && !request.is_update() {
-            return self.tell_end(request, end, cx); // Done again or not, it changes nothing.
+            return self.tell_end(request, end, Noted::default(), cx); // Done again or not, it changes nothing.
         }
         if self.rules.stable_conflicts {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
@@ -154,14 +156,21 @@ impl Participant {
         if !alone {
             self.send_vote(request, ballot.clone(), cx);
         }
-        self.memory.remember(txn, Over { ballot: Some(ballot), end: end.clone() });
-        self.tell_end(request, end, cx);
+        let (ballot, noted) = (Some(ballot), Noted::default());
+        self.memory.remember(txn, Over { ballot, end: end.clone(), noted });
+        self.tell_end(request, end, Noted::default(), cx);
     }
 
     /// Tells the coordinator how a transaction ended here; once more, if it asks once more.
-    pub(super) fn tell_end(&mut self, request: &Request, end: End, cx: &mut Context<'_>) {
+    pub(super) fn tell_end(
+        &mut self,
+        request: &Request,
+        end: End,
+        noted: Noted,
+        cx: &mut Context<'_>,
+    ) {
         let (txn, repository) = (request.txn, self.id);
-        cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end });
+        cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end, noted });
         if request.agreement != Agreement::Alone {
             self.acknowledge(txn, cx);
         }
@@ -230,9 +239,9 @@ impl Participant {
         if self.is_logged(&active.request) {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
-        let ballot = Some(Ballot::Commit(active.proposed));
-        self.memory.remember(txn, Over { ballot, end: end.clone() });
-        self.tell_end(&active.request, end, cx);
+        let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
+        self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
+        self.tell_end(&active.request, end, noted, cx);
         self.go_on(cx);
     }
 

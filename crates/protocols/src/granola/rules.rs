@@ -22,8 +22,6 @@ pub struct Rules {
     pub master: bool,
     /// How locking mode is left.
     pub way_back: WayBack,
-    /// A vote is taken for a bound of all that its voter has not voted on yet (7.4).
-    pub implicit_votes: bool,
     /// Transactions are done in the order of their timestamps.
     pub in_order: bool,
     /// The final timestamp is the highest proposal of all.
@@ -38,10 +36,6 @@ pub struct Rules {
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
     pub stable_conflicts: bool,
-    /// Locks taken for an order that is not known cover all that can be touched in any.
-    pub supersets: bool,
-    /// Votes bound others only where none before them is missing.
-    pub bounds_in_order: bool,
     /// A master decides once it has all votes.
     pub master_waits: bool,
     /// What a reader was promised is stable where a master decides.
@@ -56,7 +50,6 @@ impl Default for Rules {
             always_locks: false,
             master: false,
             way_back: WayBack::default(),
-            implicit_votes: true,
             in_order: true,
             highest_is_final: true,
             carries_floor: true,
@@ -64,8 +57,6 @@ impl Default for Rules {
             reads_raise: true,
             ceiling: true,
             stable_conflicts: true,
-            supersets: true,
-            bounds_in_order: true,
             master_waits: true,
             reads_logged: true,
             locks_queued: true,
@@ -81,6 +72,6 @@ impl Rules {
 
     /// Sinfonia's minitransactions, with procedures.
     pub fn sinfonia() -> Rules {
-        Rules { always_locks: true, master: true, implicit_votes: false, ..Rules::default() }
+        Rules { always_locks: true, master: true, ..Rules::default() }
     }
 }

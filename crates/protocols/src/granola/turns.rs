@@ -1,12 +1,16 @@
 //! Transactions whose turn has come are done: run, installed, logged, answered.
 
+use std::sync::Arc;
+
 use muesli_core::parts::claims::Claim;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{SmallBytes, Timestamp, TxnId};
 
 use super::memory::Over;
-use super::message::{Agreement, Answer, Ballot, End, Few, Record, Refusal, Request, Task, Write};
+use super::message::{
+    Agreement, Answer, Ballot, End, Few, Noted, Record, Refusal, Request, Task, Write,
+};
 use super::participant::{Context, Participant};
 use super::tasks::Notes;
 
@@ -73,10 +77,10 @@ impl Participant {
         if request.is_update() || self.rules.reads_raise {
             if self.rules.raises_last { self.clock.raise(at) } else { self.clock.done = at }
         }
-        let txn = request.txn;
+        let (txn, mut noted) = (request.txn, Noted::default());
         let end = match ran {
             Ok(answers) => {
-                self.record(request, at, sets, notes, cx);
+                noted = record(request, at, sets, notes, cx);
                 End::Done { at, answers }
             }
             Err(refusal) => {
@@ -92,29 +96,9 @@ impl Participant {
         }
         if request.is_update() || !alone {
             let ballot = (!alone).then_some(Ballot::Commit(at));
-            self.memory.remember(txn, Over { ballot, end: end.clone() });
+            self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
         }
-        self.tell_end(request, end, cx);
-    }
-
-    /// For histories: where the transaction lies, and what its procedures did.
-    fn record(
-        &self,
-        request: &Request,
-        at: Timestamp,
-        sets: &TransactionSets,
-        notes: &Notes,
-        cx: &mut Context<'_>,
-    ) {
-        let Some(recorder) = &mut cx.effects.recorder else { return };
-        if request.is_update() {
-            recorder.applied(request.txn, at);
-        }
-        for (part, marks) in notes {
-            if let Task::Call { .. } = request.parts[usize::from(*part)].task {
-                recorder.ran((request.txn, *part), at, &sets.operations, marks.clone());
-            }
-        }
+        self.tell_end(request, end, noted, cx);
     }
 
     /// Makes the writes of the sets the newest versions, and hands them out to be logged.
@@ -137,6 +121,29 @@ impl Participant {
         logged
     }
 }
+/// For histories: where the transaction lies, and what its procedures did.
+fn record(
+    request: &Request,
+    at: Timestamp,
+    sets: &TransactionSets,
+    notes: &Notes,
+    cx: &mut Context<'_>,
+) -> Noted {
+    let Some(recorder) = &mut cx.effects.recorder else { return Noted::default() };
+    if request.is_update() {
+        recorder.applied(request.txn, at);
+    }
+    let mut noted = Vec::new();
+    for (part, marks) in notes {
+        if let Task::Call { .. } = request.parts[usize::from(*part)].task {
+            let operations = sets.operations.between(marks.clone());
+            recorder.ran(request.txn, *part, at, operations.clone());
+            noted.push((*part, operations));
+        }
+    }
+    Noted(Some(Arc::new(noted)))
+}
+
 /// At most so many deleted keys are removed with each that is deleted.
 const COLLECT_BUDGET: usize = 4;
 

@@ -12,7 +12,7 @@ use muesli_core::{
 };
 
 use super::message::{
-    Agreement, Answer, Ballot, End, Few, Found, Install, Message, Part, Record, Refusal,
+    Agreement, Answer, Ballot, End, Few, Found, Install, Message, Noted, Part, Record, Refusal,
     Repositories, Request, Seen, Task, Write,
 };
 
@@ -71,6 +71,17 @@ macro_rules! wire_enum {
     };
 }
 
+/// Nothing: see there.
+impl Wire for Noted {
+    const LEAST_BYTES: usize = 0;
+
+    fn encode(&self, _out: &mut Vec<u8>) {}
+
+    fn decode(_input: &mut Reader<'_>) -> Result<Noted, WireError> {
+        Ok(Noted::default())
+    }
+}
+
 wire_enum!(Agreement, "agreement" {
     0 => Agreement::Alone,
     1 => Agreement::Independent,
@@ -117,7 +128,7 @@ wire_enum!(Message, "message" {
         repository: RepositoryId,
         ballot: Ballot
     },
-    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End },
+    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End, noted: Noted },
     4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
     5 => Message::Decide { txn: TxnId, ballot: Ballot },
 });
@@ -173,3 +184,7 @@ fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -128,7 +128,10 @@ impl Journal {
     /// in a crash before, and nobody had been told of it.
     pub(super) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
         let all = self.segments.iter().flat_map(|segment| segment.recorder.ran_for(txn));
-        all.collect::<BTreeMap<_, _>>().into_values().collect()
+        all.map(|ran| ((ran.told, ran.part), ran))
+            .collect::<BTreeMap<_, _>>()
+            .into_values()
+            .collect()
     }
 
     /// The timestamp at which some participant of this host applied `txn`: the last time, as with

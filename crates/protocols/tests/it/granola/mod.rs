@@ -2,6 +2,8 @@
 
 mod clients;
 mod procedures;
+mod sabotage;
 mod seeds;
 mod sinfonia;
+mod steps;
 mod worlds;

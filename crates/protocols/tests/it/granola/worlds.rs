@@ -26,6 +26,7 @@ pub const CLIENTS: u32 = 6;
 pub struct Shape {
     pub rules: Rules,
     pub mix: Mix,
+    /// Kinds of faults, which the seed draws.
     pub faults: &'static str,
     pub replicas: usize,
     pub length: Span,
@@ -37,6 +38,7 @@ pub struct Outcome {
     pub tally: Rc<Tally>,
     /// What does not hold.
     pub problem: Option<String>,
+    /// What happened, line by line, if it was asked for.
     pub trace: Option<String>,
 }
 
@@ -62,21 +64,30 @@ impl Shape {
         shape.draw(Seed::new(seed))
     }
 
-    fn setup(&self, seed: u64, trace: bool) -> Setup<Granola> {
+    fn setup(&self, seed: u64) -> Setup<Granola> {
         let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
         let latency = Latency::Exponential { least, mean_tail };
         let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
-        (setup.history, setup.trace_text, setup.rules) = (true, trace, self.rules);
+        (setup.history, setup.rules) = (true, self.rules);
+        setup.checkpoint_every = (seed % 3 == 0).then(|| Span::from_millis(5));
         setup.settings.keep_tombstones = true;
         setup.settings.procedures = all();
         setup.settings.retry_after = Nanos::from_millis(4);
         setup
     }
 
-    pub fn run(&self, seed: u64, trace: bool) -> Outcome {
-        let setup = self.setup(seed, trace);
+    pub fn run(&self, seed: u64) -> Outcome {
+        self.run_in(self.setup(seed), seed)
+    }
+
+    /// As [`run`](Self::run), with a trace.
+    pub fn traced(&self, seed: u64) -> Outcome {
+        self.run_in(Setup { trace_text: true, ..self.setup(seed) }, seed)
+    }
+
+    fn run_in(&self, setup: Setup<Granola>, seed: u64) -> Outcome {
         let catalog = Rc::new((*setup.catalog).clone());
         let plan = setup.plan.clone();
         let mut world = World::new(setup).expect("a setup");
