@@ -10,7 +10,7 @@
 //! | `add` | [`Amount`] | the new number | never: it wraps |
 //! | `deposit` | [`Amount`] | the new number | where it would not fit into 64 bits |
 //! | `withdraw` | [`Amount`] | the new number | where it would fall below zero |
-//! | `add-within` | [`Bounded`]: a bounded counter | the new number | where it would leave its bounds |
+//! | `add-within` | [`Bounded`]: a bounded counter | the new number | where it would leave them |
 //! | `append` | [`Appended`] | the new length | never |
 //!
 //! All are version 1, and touch the keys that they are given and no others. Numbers are stored as

@@ -1,7 +1,7 @@
 //! Locking mode: coordinated transactions, and all others beside them (sections 4.3.5 and 4.3.6).
 //!
-//! A coordinated transaction is *prepared* when it comes: run, its writes put aside, and all that it
-//! touched claimed until its fate is known. While one is prepared, the repository is in locking
+//! A coordinated transaction is *prepared* when it comes: run, its writes put aside, and all that
+//! it touched claimed until its fate is known. While one is prepared, the repository is in locking
 //! mode. There independent transactions are prepared as well, and single-repository ones are done
 //! at once, or not at all. Nothing waits for its turn: whatever is under way at one time touches
 //! different keys, so the order in which it is done does not matter. The timestamps still say in

@@ -18,11 +18,10 @@
 //!
 //! # Rooms
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
-//! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it one
-//! that decides, for Sinfonia. [`participant`] keeps
-//! a repository, with [`requests`] (proposals and votes), [`turns`] and [`tasks`] (what is done when
-//! its turn has come), [`locking`], `memory`, [`replay`] and
-//! [`checkpoint`].
+//! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
+//! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
+//! and votes), [`turns`] and [`tasks`] (what is done when its turn has come), [`locking`],
+//! `memory`, [`replay`] and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};

@@ -148,7 +148,8 @@ impl Participant {
         let end = end_by(&ballot).expect("a vote against it");
         let alone = request.agreement == Agreement::Alone;
         if alone && !request.is_update() {
-            return self.tell_end(request, end, Noted::default(), cx); // Done again or not, it changes nothing.
+            // Done again or not, it changes nothing.
+            return self.tell_end(request, end, Noted::default(), cx);
         }
         if self.rules.stable_conflicts {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });

@@ -1,8 +1,8 @@
 //! The procedures of the counter service.
 //!
 //! Each adds to one counter or looks at some. The two that add differ in what is declared of them,
-//! and so in the class of the transaction: `Add` never refuses; `AddBelow` refuses where the counter
-//! would pass a bound, which only the repository that has it knows.
+//! and so in the class of the transaction: `Add` never refuses; `AddBelow` refuses where the
+//! counter would pass a bound, which only the repository that has it knows.
 //!
 //! All do as much besides as the call asks for: so long a loop of arithmetic, which stands for the
 //! work of an application (Granola thesis, section 6.5.1).
