@@ -164,7 +164,8 @@ proptest! {
         }
         let rows = execution.scan(&scan(lo, hi, reverse, limit)).unwrap();
         let inside = model.iter().filter(|(number, _)| (lo..hi).contains(number));
-        let mut wanted: Vec<_> = inside.map(|(number, value)| (key(*number), key(*value))).collect();
+        let row = |(number, value): (&u8, &u8)| (key(*number), key(*value));
+        let mut wanted: Vec<_> = inside.map(row).collect();
         if reverse {
             wanted.reverse();
         }

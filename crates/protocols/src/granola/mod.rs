@@ -19,13 +19,14 @@
 //! # Rooms
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way). [`participant`] keeps
-//! a repository, with [`requests`] (proposals and votes), [`turns`] and [`tasks`] (what is done when
-//! its turn has come), [`locking`], `memory`, [`replay`] and
-//! [`checkpoint`].
+//! a repository, with [`requests`] (proposals and votes), [`turns`] and [`tasks`] (what is done
+//! when its turn has come), [`locking`], [`blocked`] (a participant stays away), `memory`,
+//! [`replay`] and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
+pub mod blocked;
 pub mod calls;
 pub mod checkpoint;
 mod clock;

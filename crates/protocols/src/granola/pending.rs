@@ -160,8 +160,8 @@ fn half_done(done: RepositoryId, by: RepositoryId, refusal: &Refusal) -> String 
         Refusal::Aborted(reason) => reason.to_string(),
     };
     format!(
-        "repository {} refused an independent transaction that took effect at repository {}: {why}; \
-         a procedure that may refuse by data of its own repository needs class `Coordinated`",
+        "repository {} refused an independent transaction that took effect at repository {}: \
+         {why}; a procedure that may refuse by data of its own repository needs class `Coordinated`",
         by.0, done.0
     )
 }

@@ -34,6 +34,8 @@ pub struct Rules {
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
     pub stable_conflicts: bool,
+    /// Claims for an order that is not known cover all that can be touched in any.
+    pub supersets: bool,
     /// Entering locking mode takes locks for what was voted on.
     pub locks_queued: bool,
 }
@@ -50,6 +52,7 @@ impl Default for Rules {
             reads_raise: true,
             ceiling: true,
             stable_conflicts: true,
+            supersets: true,
             locks_queued: true,
         }
     }

@@ -143,8 +143,8 @@ impl Participant {
         Ok(Answer::Installed)
     }
 
-    /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was there
-    /// then; and as many keys are, so that none was deleted and its tombstone removed since.
+    /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was
+    /// there then; and as many keys are, so that none was deleted and its tombstone removed since.
     fn is_unchanged(&self, partition: u16, seen: &Seen, cx: &Context<'_>) -> bool {
         let Some(store) = self.spaces.get(seen.range.space) else { return seen.live == 0 };
         let all = store.range(&seen.range.lo, seen.range.hi.as_ref());

@@ -5,6 +5,7 @@
 mod deposed;
 mod groups;
 mod lost;
+mod one_group;
 mod recovery;
 mod sabotage;
 mod workloads;
