@@ -69,7 +69,7 @@ impl Shape {
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
         (setup.history, setup.rules) = (true, self.rules);
-        setup.checkpoint_every = (seed % 3 == 0).then(|| Span::from_millis(5));
+        setup.checkpoint_every = seed.is_multiple_of(3).then(|| Span::from_millis(5));
         setup.settings.keep_tombstones = true;
         setup.settings.procedures = all();
         setup.settings.retry_after = Nanos::from_millis(4);
