@@ -36,6 +36,20 @@ pub enum Abort {
     Rollback,
 }
 
+impl Abort {
+    /// All reasons, in their order.
+    pub const ALL: [Abort; 8] = [
+        Abort::StaleRead,
+        Abort::Phantom,
+        Abort::Locked,
+        Abort::SnapshotTooOld,
+        Abort::Abandoned,
+        Abort::Overloaded,
+        Abort::Strayed,
+        Abort::Rollback,
+    ];
+}
+
 /// The end of a transaction as its participants agree on it; `P` says where a committed one lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Decision<P = Timestamp> {
@@ -138,4 +152,16 @@ pub struct Committed {
     /// Its place in the serial order: the commit timestamp of an update, the snapshot of a
     /// read-only transaction.
     pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_listed_by_their_numbers() {
+        for (number, reason) in Abort::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, number, "{reason:?}");
+        }
+    }
 }

@@ -7,19 +7,19 @@
 //! transfer, over the whole cluster and its client; `us` is processor time. The rate is there to
 //! see how busy it was: the allocator that counts is slower than the one of the program.
 
+mod bank;
+
 use std::alloc::System;
-use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bank::{AllOf, Running, amount, key, value};
 use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
-use muesli::{Connect, Db, Error, Index, SmallBytes, Space, SpaceOptions, Traffic, Tx};
+use muesli::{Connect, Db, Error, Index, Space, SpaceOptions, Traffic, Tx};
 use muesli_cluster::{Durability, Failed, Server, ServerOptions, Stop, visit};
 use muesli_core::NodeId;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -38,20 +38,6 @@ const SHAPES: [(&str, u32, u16, bool); 4] = [
     ("groups of 3, memory", 3, 3, false),
     ("groups of 3, synced logs", 3, 3, true),
 ];
-
-fn key(number: u64) -> SmallBytes {
-    let mut bytes = *b"account/00000000";
-    bytes[8..].copy_from_slice(&number.to_be_bytes());
-    SmallBytes::new(&bytes)
-}
-
-fn amount(value: &SmallBytes) -> i64 {
-    i64::from_le_bytes(value.as_slice().try_into().expect("eight bytes"))
-}
-
-fn value(amount: i64) -> SmallBytes {
-    SmallBytes::new(&amount.to_le_bytes())
-}
 
 /// Servers on threads of this process.
 struct Servers {
@@ -139,20 +125,6 @@ async fn client(db: Db, accounts: Space, number: u64, deadline: Instant, done: A
         let body = |tx| transfer(tx, accounts, from, to);
         db.transact_here(body).await.expect("conflicts are retried");
         done.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
-
-/// Waits for all.
-struct AllOf(Vec<Running>);
-
-impl Future for AllOf {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.retain_mut(|running| running.as_mut().poll(cx).is_pending());
-        if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

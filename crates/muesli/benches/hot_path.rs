@@ -4,26 +4,15 @@
 //! `cargo bench -p muesli --bench hot_path` prints the table; `-- MODE COUNT` runs one row alone,
 //! for a profiler that counts instructions.
 
+mod bank;
+
+use bank::{amount, key, value};
 use cpu_time::ThreadTime;
 use muesli::{Db, Error, Index, Options, SmallBytes, Space, SpaceOptions};
 
 const ACCOUNTS: u64 = 10_000;
 const BATCH: u64 = 200_000;
 const ROUNDS: usize = 15;
-
-fn key(account: u64) -> SmallBytes {
-    let mut bytes = *b"account/00000000";
-    bytes[8..].copy_from_slice(&account.to_be_bytes());
-    SmallBytes::new(&bytes)
-}
-
-fn amount(value: &SmallBytes) -> i64 {
-    i64::from_le_bytes(value.as_slice().try_into().expect("eight bytes"))
-}
-
-fn value(amount: i64) -> SmallBytes {
-    SmallBytes::new(&amount.to_le_bytes())
-}
 
 /// Two different accounts and an amount, drawn outside of what is measured.
 struct Draws {

@@ -7,32 +7,19 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-use std::future::Future;
-use std::pin::Pin;
+mod bank;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+use bank::{AllOf, Running, amount, key, value};
 use muesli::{Db, Error, Index, Options, Rule, SmallBytes, Space, SpaceOptions, Tx};
 
 const ACCOUNTS: u64 = 10_000;
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(400);
-
-fn key(account: u64) -> SmallBytes {
-    let mut bytes = *b"account/00000000";
-    bytes[8..].copy_from_slice(&account.to_be_bytes());
-    SmallBytes::new(&bytes)
-}
-
-fn amount(value: &SmallBytes) -> i64 {
-    i64::from_le_bytes(value.as_slice().try_into().expect("eight bytes"))
-}
-
-fn value(amount: i64) -> SmallBytes {
-    SmallBytes::new(&amount.to_le_bytes())
-}
 
 fn open(loops: usize) -> (Db, Space) {
     let splits = (1..loops as u64).map(|at| key(at * ACCOUNTS / loops as u64)).collect();
@@ -121,20 +108,6 @@ fn on_loops(loops: usize, clients: usize, crossing: u64) -> (Vec<f64>, f64) {
     let conflicts: u64 = db.conflicts().iter().map(|(_, count)| count).sum();
     db.close();
     (rates, 100.0 * conflicts as f64 / all as f64)
-}
-
-type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
-
-/// Waits for all.
-struct AllOf(Vec<Running>);
-
-impl Future for AllOf {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.retain_mut(|running| running.as_mut().poll(cx).is_pending());
-        if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-    }
 }
 
 /// Transfers a second from one other thread that keeps so many in flight.

@@ -3,22 +3,15 @@
 //!
 //! Each index is measured in a process of its own: what another database left behind would count.
 
+mod bank;
+
 use std::time::Duration;
 
-use muesli::{Db, Index, Options, SmallBytes, SpaceOptions, Tx};
+use bank::{key, value};
+use muesli::{Db, Index, Options, SpaceOptions, Tx};
 
 const KEYS: u64 = 1_000_000;
 const KEY_AND_VALUE_BYTES: f64 = 24.0;
-
-fn key(number: u64) -> SmallBytes {
-    let mut bytes = *b"account/00000000";
-    bytes[8..].copy_from_slice(&number.to_be_bytes());
-    SmallBytes::new(&bytes)
-}
-
-fn value(number: i64) -> SmallBytes {
-    SmallBytes::new(&number.to_le_bytes())
-}
 
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -16,14 +16,14 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-use std::future::Future;
+mod bank;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use bank::{AllOf, Running, amount, key};
 use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
@@ -37,16 +37,6 @@ const STARTS: usize = 5;
 const MIB: u64 = 1 << 20;
 /// A log grows by so much between two checkpoints by default.
 const CHECKPOINT_BYTES: u64 = 256 * MIB;
-
-fn key(number: u64) -> SmallBytes {
-    let mut bytes = *b"account/00000000";
-    bytes[8..].copy_from_slice(&number.to_be_bytes());
-    SmallBytes::new(&bytes)
-}
-
-fn amount(value: &SmallBytes) -> i64 {
-    i64::from_le_bytes(value.as_slice()[..8].try_into().expect("eight bytes"))
-}
 
 /// A value that says an amount, and is as long as another one.
 fn like(value: &SmallBytes, amount: i64) -> SmallBytes {
@@ -157,20 +147,6 @@ async fn client(db: Db, accounts: Space, number: u64, keys: u64, transfers: u64)
         let to = (from + 1 + below(keys - 1)) % keys;
         let body = |tx| transfer(tx, accounts, from, to);
         db.transact_here(body).await.expect("conflicts are retried");
-    }
-}
-
-type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
-
-/// Waits for all.
-struct AllOf(Vec<Running>);
-
-impl Future for AllOf {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.retain_mut(|running| running.as_mut().poll(cx).is_pending());
-        if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

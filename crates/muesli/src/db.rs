@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     pub retry: Retry,
     sessions: AtomicU64,
     turn: AtomicUsize,
-    conflicts: [AtomicU64; REASONS.len()],
+    conflicts: [AtomicU64; Abort::ALL.len()],
     pub away: Option<Box<dyn Away>>,
 }
 
@@ -381,7 +381,7 @@ impl Db {
     /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.
     pub fn conflicts(&self) -> Vec<(Abort, u64)> {
         let counts = self.inner.conflicts.iter().map(|count| count.load(Ordering::Relaxed));
-        REASONS.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+        Abort::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
     /// The same calls for threads that are no executor.
@@ -434,22 +434,8 @@ impl Future for Yield {
     }
 }
 
-/// The reasons of conflicts.
-const REASONS: [Abort; 8] = [
-    Abort::StaleRead,
-    Abort::Phantom,
-    Abort::Locked,
-    Abort::SnapshotTooOld,
-    Abort::Abandoned,
-    Abort::Overloaded,
-    Abort::Rollback,
-    Abort::Strayed,
-];
-
 impl Inner {
     fn count_conflict(&self, reason: Abort) {
-        let place = REASONS.iter().position(|known| *known == reason);
-        let place = place.expect("every reason is listed");
-        self.conflicts[place].fetch_add(1, Ordering::Relaxed);
+        self.conflicts[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 }

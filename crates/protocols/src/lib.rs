@@ -66,6 +66,7 @@ protocols! {
     "bumper" => bumper::Bumper, bumper::Rules::default();
     "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
     "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
+    "bumper-reconciled" => bumper::Bumper, bumper::Rules::reconciled();
     "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
     "gmu" => gmu::Gmu, gmu::Rules::default();
     "gmu-printed" => gmu::Gmu, gmu::Rules::printed();

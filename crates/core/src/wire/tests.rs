@@ -33,19 +33,9 @@ fn range() -> impl Strategy<Value = KeyRange> {
 }
 
 fn decision() -> impl Strategy<Value = Decision> {
-    let reasons = [
-        Abort::StaleRead,
-        Abort::Phantom,
-        Abort::Locked,
-        Abort::SnapshotTooOld,
-        Abort::Abandoned,
-        Abort::Overloaded,
-        Abort::Rollback,
-        Abort::Strayed,
-    ];
     prop_oneof![
         any::<u64>().prop_map(|at| Decision::Commit(Timestamp(at))),
-        prop::sample::select(reasons.to_vec()).prop_map(Decision::Abort),
+        prop::sample::select(&Abort::ALL[..]).prop_map(Decision::Abort),
     ]
 }
 

@@ -30,7 +30,7 @@ fn read(db: &Db, key: &'static str) -> Option<SmallBytes> {
 
 #[test]
 fn are_done_in_order_and_users_have_their_own() {
-    for protocol in ["bumper", "bumper-da", "score", "gmu"] {
+    for protocol in ["bumper", "bumper-da", "bumper-reconciled", "score", "gmu"] {
         let db = open(protocol);
         let space = db.space("s").unwrap();
         let body = move |tx: muesli::Tx| async move {

@@ -50,7 +50,9 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
-use crate::two_phase::{self, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant};
+use crate::two_phase::{
+    self, DelayedInThePast, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant,
+};
 
 mod keeper;
 mod place;
@@ -101,6 +103,19 @@ impl Variant for TimeWarp {
 
     fn delays_actions(rules: &Rules) -> bool {
         rules.delay
+    }
+
+    fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
+        match (rules.delayed_in_the_past, rules.alone_in_the_past, rules.below_proposals) {
+            (false, ..) => DelayedInThePast::Never,
+            (true, true, true) => DelayedInThePast::Safely,
+            (true, false, _) => DelayedInThePast::BesideOthers,
+            (true, true, false) => DelayedInThePast::AboveProposals,
+        }
+    }
+
+    fn lies_in_the_past(place: &Place) -> bool {
+        place.version != place.turn
     }
 
     fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
@@ -179,7 +194,8 @@ impl Scalar for TimeWarp {
 
     fn yes(turn: Timestamp, standing: &Standing) -> Claim {
         let missed = standing.missed.unwrap_or(Timestamp::MAX);
-        Claim { turn, missed, floor: standing.floor }
+        let ceiling = if standing.below_proposal { turn } else { Timestamp::MAX };
+        Claim { turn, missed, floor: standing.floor, ceiling }
     }
 
     fn decide(votes: &Votes<RepositoryId, Claim>) -> Decision<Place> {

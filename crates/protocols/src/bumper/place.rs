@@ -18,9 +18,12 @@ pub struct Claim {
     pub missed: Timestamp,
     /// Where it may not lie, nor before: something that it writes was written or read there.
     pub floor: Timestamp,
+    /// Where it may not lie in the past, nor after: others may run delayed actions there on what it
+    /// changes by one; [`Timestamp::MAX`] if none.
+    pub ceiling: Timestamp,
 }
 
-wire_struct!(Claim { turn: Timestamp, missed: Timestamp, floor: Timestamp });
+wire_struct!(Claim { turn: Timestamp, missed: Timestamp, floor: Timestamp, ceiling: Timestamp });
 
 /// Where a committed update lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,16 +43,17 @@ impl Claim {
             turn: self.turn.max(other.turn),
             missed: self.missed.min(other.missed),
             floor: self.floor.max(other.floor),
+            ceiling: self.ceiling.min(other.ceiling),
         }
     }
 
     /// The end of an update with this claim at all of its repositories together: it commits now if
     /// it missed nothing, and in the past if nobody has been there.
     pub fn decision(self) -> Decision<Place> {
-        let Claim { turn, missed, floor } = self;
+        let Claim { turn, missed, floor, ceiling } = self;
         if missed == Timestamp::MAX {
             Decision::Commit(Place { turn, version: turn })
-        } else if missed > floor {
+        } else if missed > floor && missed < ceiling {
             Decision::Commit(Place { turn, version: missed })
         } else {
             Decision::Abort(Abort::StaleRead)
@@ -59,7 +63,8 @@ impl Claim {
 
 impl From<Timestamp> for Claim {
     fn from(turn: Timestamp) -> Claim {
-        Claim { turn, missed: Timestamp::MAX, floor: Timestamp::ZERO }
+        let (missed, ceiling) = (Timestamp::MAX, Timestamp::MAX);
+        Claim { turn, missed, floor: Timestamp::ZERO, ceiling }
     }
 }
 
@@ -90,6 +95,9 @@ impl fmt::Display for Claim {
         if self.floor > Timestamp::ZERO {
             write!(f, " above {}", self.floor)?;
         }
+        if self.ceiling < Timestamp::MAX {
+            write!(f, " below {}", self.ceiling)?;
+        }
         Ok(())
     }
 }
@@ -110,7 +118,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn claim(turn: u64, missed: u64, floor: u64) -> Claim {
-        Claim { turn: Timestamp(turn), missed: Timestamp(missed), floor: Timestamp(floor) }
+        let ceiling = Timestamp::MAX;
+        Claim { turn: Timestamp(turn), missed: Timestamp(missed), floor: Timestamp(floor), ceiling }
     }
 
     #[test]
@@ -121,6 +130,9 @@ mod tests {
         assert_eq!(claim(9, u64::MAX, 8).decision(), commit(9, 9));
         assert_eq!(claim(9, 5, 4).decision(), commit(9, 5));
         assert_eq!(claim(9, 5, 5).decision(), Decision::Abort(Abort::StaleRead));
+        let below = |ceiling| Claim { ceiling: Timestamp(ceiling), ..claim(9, 5, 4) };
+        assert_eq!(below(6).decision(), commit(9, 5));
+        assert_eq!(below(6).and(below(5)).decision(), Decision::Abort(Abort::StaleRead));
         assert_eq!(claim(7, 5, 2).and(claim(9, 6, 5)).decision(), claim(9, 5, 5).decision());
     }
 

@@ -3,7 +3,7 @@
 use crate::two_phase;
 
 /// Switches. The default is both mechanisms, corrected; what the paper prints is
-/// [`Rules::printed`]. Those after the first two are true in the protocol as it should be, but for
+/// [`Rules::printed`]. Those after the first three are true in the protocol as it should be, but for
 /// `by_flags`, and each breaks it alone when it is turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -13,6 +13,13 @@ pub struct Rules {
     pub time_warp: bool,
     /// Actions that need not be done before the commit are delayed until then.
     pub delay: bool,
+    /// A transaction with delayed actions may lie in the past, where nobody else has any on their
+    /// keys. Off, as in the paper: it aborts if it missed something.
+    pub delayed_in_the_past: bool,
+    /// The first condition of that.
+    pub alone_in_the_past: bool,
+    /// The second one: it lies below what it proposed where it has them.
+    pub below_proposals: bool,
     /// Reads leave stamps.
     pub read_stamps: bool,
     /// An update that must lie in the past aborts where somebody has read there what it writes.
@@ -41,6 +48,9 @@ impl Default for Rules {
             family: two_phase::Rules::default(),
             time_warp: true,
             delay: true,
+            delayed_in_the_past: false,
+            alone_in_the_past: true,
+            below_proposals: true,
             read_stamps: true,
             triad_rule: true,
             before_the_earliest: true,
@@ -62,6 +72,11 @@ impl Rules {
     /// Delayed actions alone.
     pub fn delaying() -> Rules {
         Rules { time_warp: false, ..Rules::default() }
+    }
+
+    /// Both, for one transaction too.
+    pub fn reconciled() -> Rules {
+        Rules { delayed_in_the_past: true, ..Rules::default() }
     }
 
     /// As the paper prints it. It is not serializable.

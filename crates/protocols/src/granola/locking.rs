@@ -52,7 +52,11 @@ pub(super) struct Deferred {
 
 impl Participant {
     /// Runs a transaction and puts aside what came of it.
-    fn try_run(&self, request: &Request, cx: &mut Context<'_>) -> (Box<Prepared>, Claim) {
+    pub(super) fn try_run(
+        &self,
+        request: &Request,
+        cx: &mut Context<'_>,
+    ) -> (Box<Prepared>, Claim) {
         let mut prepared = Box::<Prepared>::default();
         let ran = self.run_parts(request, &mut prepared.sets, &mut prepared.notes, cx);
         prepared.ran = Some(ran);
@@ -97,8 +101,9 @@ impl Participant {
         self.send_vote(&request, Ballot::Commit(at), cx);
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
-        let (place, prepared, asked) = (None, Some(prepared), cx.now());
-        let active = Active { request, proposed: at, bound: at, votes, place, prepared, asked };
+        let (place, prepared) = (None, Some(prepared));
+        let (since, asked, bound, proposed) = (cx.now(), cx.now(), at, at);
+        let active = Active { request, proposed, bound, votes, place, prepared, since, asked };
         self.active.insert(txn, active);
         self.set_sweep_timer(cx);
         for (repository, ballot) in early {
@@ -171,9 +176,7 @@ impl Participant {
         if self.locking {
             self.leave_locking();
         }
-        if !self.locking {
-            self.perform_ready(cx);
-        }
+        self.perform_ready(cx);
         // Each may be over at once, and whoever calls this then has gone on with the others.
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
             let Deferred { request, .. } = self.deferred.remove(0);
@@ -188,7 +191,8 @@ impl Participant {
     /// Goes back to timestamp mode if nothing keeps the repository from it.
     fn leave_locking(&mut self) {
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
-        if self.rules.always_locks || self.active.values().any(coordinated) {
+        let stays = self.rules.always_locks || self.is_blocked();
+        if stays || self.active.values().any(coordinated) {
             return;
         }
         match self.rules.way_back {

@@ -21,11 +21,12 @@
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
 //! and votes), [`turns`] and [`tasks`] (what is done when its turn has come), [`locking`],
-//! `memory`, [`replay`] and [`checkpoint`].
+//! [`blocked`] (a participant stays away), `memory`, [`replay`] and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
+pub mod blocked;
 pub mod calls;
 pub mod checkpoint;
 mod clock;

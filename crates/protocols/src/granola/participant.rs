@@ -42,7 +42,9 @@ pub(super) struct Active {
     pub place: Option<Timestamp>,
     /// In locking mode: what came of it. What has nothing here stands in the queue.
     pub prepared: Option<Box<Prepared>>,
-    /// When it came, or when it was last asked for votes.
+    /// When it came.
+    pub since: Nanos,
+    /// When it came, or when votes on it were last asked for.
     pub asked: Nanos,
 }
 
@@ -68,6 +70,8 @@ pub struct Participant {
     /// Coordinated transactions that wait for locking mode, in the order they came.
     pub(super) deferred: Vec<Deferred>,
     pub(super) lock_timer_set: bool,
+    /// What waited for too long as the repository went into locking mode because of it.
+    pub(super) blocked: BTreeSet<TxnId>,
     /// The sets of the execution under way; empty between two.
     pub(super) sets: TransactionSets,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
@@ -140,6 +144,7 @@ impl Participant {
             }
         }
         self.ask_for_votes(cx);
+        self.look_for_blocked(cx);
         if self.active.values().any(|active| active.request.agreement != Agreement::Alone) {
             self.set_sweep_timer(cx);
         }
@@ -162,6 +167,7 @@ impl muesli_core::Participant<Granola> for Participant {
             claims: Claims::default(),
             deferred: Vec::new(),
             lock_timer_set: false,
+            blocked: BTreeSet::new(),
             sets: TransactionSets::default(),
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
@@ -171,8 +177,12 @@ impl muesli_core::Participant<Granola> for Participant {
     fn start(&mut self, cx: &mut Context<'_>) {
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
         if self.rules.always_locks || self.active.values().any(coordinated) {
-            // All that was voted on when the log broke off was prepared at one time.
-            self.locking = self.enter_locking(cx);
+            // What was voted on when the log broke off was prepared at one time, or claimed by
+            // force.
+            if !self.enter_locking(cx) {
+                self.force_locking(cx);
+            }
+            self.blocked = self.active.keys().copied().collect();
         }
         if !self.active.is_empty() {
             self.set_sweep_timer(cx);

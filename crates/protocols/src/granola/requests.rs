@@ -126,9 +126,9 @@ impl Participant {
         let place = votes.is_complete().then_some(at);
         let txn = request.txn;
         self.queue.insert((at, txn));
-        let asked = cx.now();
-        let active =
-            Active { request, proposed: at, bound: at, votes, place, prepared: None, asked };
+        let (since, asked) = (cx.now(), cx.now());
+        let (bound, proposed, prepared) = (at, at, None);
+        let active = Active { request, proposed, bound, votes, place, prepared, since, asked };
         self.active.insert(txn, active);
     }
 
@@ -219,7 +219,9 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         active.place = Some(place);
-        let before = self.queue.first().is_some_and(|first| *first < (place, txn));
+        // In locking mode nothing that is queued touches what this one has claimed.
+        let first = self.queue.first().filter(|_| !self.locking);
+        let before = first.is_some_and(|first| *first < (place, txn));
         if active.prepared.is_some() && !before {
             self.perform_prepared(txn, cx);
         } else {
@@ -237,13 +239,19 @@ impl Participant {
         let active = self.active.remove(&txn).expect("an active transaction");
         self.queue.remove(&(active.bound, txn));
         self.claims.release(txn);
+        self.end_dropped(&active, end, cx);
+        self.go_on(cx);
+    }
+
+    /// Tells of a transaction that was voted on and is not done.
+    pub(super) fn end_dropped(&mut self, active: &Active, end: End, cx: &mut Context<'_>) {
+        let txn = active.request.txn;
         if self.is_logged(&active.request) {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
         let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
         self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
         self.tell_end(&active.request, end, noted, cx);
-        self.go_on(cx);
     }
 
     /// A participant misses votes, ours among them.

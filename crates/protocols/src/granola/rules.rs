@@ -40,6 +40,8 @@ pub struct Rules {
     pub master_waits: bool,
     /// What a reader was promised is stable where a master decides.
     pub reads_logged: bool,
+    /// Claims for an order that is not known cover all that can be touched in any.
+    pub supersets: bool,
     /// Entering locking mode takes locks for what was voted on.
     pub locks_queued: bool,
 }
@@ -59,6 +61,7 @@ impl Default for Rules {
             stable_conflicts: true,
             master_waits: true,
             reads_logged: true,
+            supersets: true,
             locks_queued: true,
         }
     }

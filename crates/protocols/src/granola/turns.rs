@@ -18,11 +18,13 @@ impl Participant {
     /// Does what is first in the queue for as long as its place is known.
     pub(super) fn perform_ready(&mut self, cx: &mut Context<'_>) {
         while let Some((place, txn)) = self.next_ready() {
-            if !self.claims.is_empty() && self.undo_who_is_in_the_way(txn, cx) {
+            let left = !self.locking && !self.claims.is_empty();
+            if left && self.undo_who_is_in_the_way(txn, cx) {
                 continue;
             }
             self.queue.remove(&(place, txn));
             let active = self.active.remove(&txn).expect("what is queued is active");
+            self.claims.release(txn);
             self.perform(&active.request, place, cx);
         }
     }

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::parts::transaction::{TransactionSets, check_size};
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
-use muesli_core::recorder::{Status, TxnRecord};
+use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Action, Address, Committed, Failure, Here, Later, LogPosition, Nanos, NodeId, OpId,
-    OpResult, Outcome, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
-    TxnOptions,
+    Abort, Action, Address, Committed, Failure, Here, Later, Nanos, NodeId, OpId, OpResult,
+    Outcome, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::commit::Committing;
 use super::failed::Failed;
-use super::message::{Found, Message};
+use super::message::Message;
 use super::requests::{Operation, Request};
+use super::slot::Slot;
 use super::time::Snapshot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -66,72 +65,6 @@ pub struct Coordinator<V: Variant> {
     pub(super) ended_since_told: u32,
     pub(super) begun_since_gossip: bool,
     pub(super) idle_factor: u64,
-}
-
-/// A transaction's place; reused, with its memory, by the next one.
-#[derive(Clone, Debug)]
-pub(super) struct Slot<V: Variant> {
-    generation: u32,
-    pub running: bool,
-    /// Its commit is under way: no further operations.
-    pub committing: Option<u64>,
-    pub options: TxnOptions,
-    /// The least snapshot it may get.
-    pub base: V::Snapshot,
-    /// Known from the first read on.
-    pub snapshot: Option<V::Snapshot>,
-    /// See [`Alone::since`](super::one_step::Alone::since).
-    pub undisturbed_since: Option<u64>,
-    /// A request is under way elsewhere that may change the snapshot; others wait for it.
-    pub fixing: Option<u64>,
-    /// Requests that wait for the snapshot, in order.
-    pub held: Vec<u64>,
-    /// What must be stable before the client may hear of what it read here.
-    pub gate: LogPosition,
-    begun: Nanos,
-    pub sets: TransactionSets,
-    /// Actions to be done at the commit, in order.
-    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
-    /// What was read, where reads are made at no snapshot: it is what is read again.
-    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
-}
-
-impl<V: Variant> Slot<V> {
-    fn empty() -> Slot<V> {
-        Slot {
-            generation: 0,
-            running: false,
-            committing: None,
-            options: TxnOptions::default(),
-            base: V::Snapshot::default(),
-            snapshot: None,
-            undisturbed_since: None,
-            fixing: None,
-            held: Vec::new(),
-            gate: LogPosition(0),
-            begun: Nanos(0),
-            sets: TransactionSets::default(),
-            delayed: Vec::new(),
-            seen: BTreeMap::new(),
-        }
-    }
-
-    /// What it reads at, or at least will.
-    #[inline]
-    pub fn reads_at(&self) -> &V::Snapshot {
-        self.snapshot.as_ref().unwrap_or(&self.base)
-    }
-
-    fn record(
-        &self,
-        id: TxnId,
-        end: Option<Nanos>,
-        status: Status,
-        at: Option<Timestamp>,
-    ) -> TxnRecord {
-        let TxnOptions { session, read_only, .. } = self.options;
-        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
-    }
 }
 
 impl<V: Variant> Coordinator<V> {
@@ -202,14 +135,7 @@ impl<V: Variant> Coordinator<V> {
             let end = (status != Status::Unknown).then_some(cx.effects.now);
             recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
-        let slot = &mut self.slots[txn.slot as usize];
-        slot.running = false;
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.sets.clear();
-        slot.delayed.clear();
-        if !V::SNAPSHOTS {
-            slot.seen.clear();
-        }
+        self.slots[txn.slot as usize].vacate();
         self.free.push(txn.slot);
     }
 
@@ -327,16 +253,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             base.join(&self.seen);
         }
         let slot = &mut self.slots[place as usize];
-        slot.running = true;
-        slot.committing = None;
-        slot.options = options;
-        slot.base = base;
-        slot.snapshot = None;
-        slot.undisturbed_since = None;
-        slot.fixing = None;
-        slot.held.clear();
-        slot.gate = LogPosition(0);
-        slot.begun = cx.effects.now;
+        slot.occupy(options, base, cx.effects.now);
         self.begun_since_gossip = true;
         Ok(Txn { slot: place, generation: slot.generation })
     }
@@ -393,17 +310,11 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         if !slot.delayed.is_empty() && slot.is_delayed(space, &key) {
             return Err(self.stray(txn, cx));
         }
-        if cx.effects.recorder.is_some() {
-            check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
-            let mark = slot.sets.operations.mark();
-            slot.sets.operations.write(space, &key, value.as_ref());
-            let written = slot.sets.write(space, key, value, &cx.settings.limits);
-            if written.is_err() {
-                slot.sets.operations.rewind(mark);
-            }
-            return written;
+        let limits = &cx.settings.limits;
+        match cx.effects.recorder {
+            Some(_) => slot.write_recorded(space, key, value, limits),
+            None => slot.sets.write(space, key, value, limits),
         }
-        slot.sets.write(space, key, value, &cx.settings.limits)
     }
 
     fn later(

@@ -20,6 +20,13 @@
 //! its actions done at once, as reads and writes. A key that it has used before is no reason to
 //! start again: there its action is done at once.
 //!
+//! # Beyond the paper
+//! A transaction whose keys have no other delayed actions under way when it votes may lie in the
+//! past all the same ([`DelayedInThePast`]), below what it proposes: its actions are then run as it
+//! is decided, on what was there when it voted. Whoever delays an action on such a key later has a
+//! later proposal: it lies above, is not applied before this one is decided, and runs on what it
+//! left. Its locks stay until its turn.
+//!
 //! Deviation: an action has one key and cannot reach for others; there is nothing to find out about
 //! at the commit. Who must lie in the past and has delayed actions is aborted, as in the paper, but
 //! delays them again when it runs again: it then reads what it missed.
@@ -30,13 +37,14 @@ use muesli_core::parts::transaction::check_size;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, Failure, Later, SmallBytes, SpaceId, Timestamp, Txn};
 
-use super::coordinator::{self, Coordinator, Slot};
+use super::coordinator::{self, Coordinator};
 use super::message::Prepare;
 use super::participant::{Context, Participant};
 use super::prepare::NO_HANDLE;
+use super::slot::Slot;
 use super::table::{DelayedWrite, Prepared};
 use super::waits::Way;
-use super::{Standing, Variant};
+use super::{DelayedInThePast, Standing, Time, Variant};
 
 impl<V: Variant> Slot<V> {
     /// Whether the transaction has a delayed action on a key.
@@ -125,14 +133,26 @@ impl<V: Variant> Participant<V> {
         if uses_what_it_delays(prepare) || !prepare.delayed.iter().all(known) {
             return Err(Abort::Strayed); // Done at once, actions are done where they are known.
         }
-        standing.floor = Timestamp::MAX;
         for (space, key, _) in &prepare.delayed {
             self.meet_ranges(prepare, (*space, key), way);
             let versions = self.space(*space, cx);
             let found = versions.find(key);
+            let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             if let Some(handle) = found.filter(|&handle| !is_open(versions.lock(handle))) {
                 self.meet(prepare, (*space, handle), way);
             }
+            let is_alone = found.is_none_or(|it| self.delayers(*space, it).next().is_none());
+            match V::delayed_in_the_past(&self.protocol_rules) {
+                DelayedInThePast::Safely | DelayedInThePast::AboveProposals if !is_alone => {
+                    standing.floor = Timestamp::MAX;
+                }
+                DelayedInThePast::Never => standing.floor = Timestamp::MAX,
+                DelayedInThePast::AboveProposals => {}
+                DelayedInThePast::Safely | DelayedInThePast::BesideOthers => {
+                    standing.below_proposal = true;
+                }
+            }
+            V::note_write(&self.keeper, (*space, key), head, prepare.reader, standing);
         }
         Ok(())
     }
@@ -165,6 +185,20 @@ impl<V: Variant> Participant<V> {
         delayed
     }
 
+    /// A transaction was decided to lie in the past: its actions are run now, on what was there
+    /// when it voted, before those of anybody who voted after it. Its locks stay until its turn.
+    pub(super) fn run_delayed_in_the_past(
+        &mut self,
+        owner: Owner,
+        place: &V::Place,
+        cx: &mut Context<'_, V>,
+    ) {
+        if V::lies_in_the_past(place) {
+            let prepared = self.table.get(owner).clone();
+            self.run_delayed(&prepared, V::Time::version_of(place), cx);
+        }
+    }
+
     /// The turn of a transaction has come: its actions are run, those on one key one after the
     /// other, on the newest versions.
     pub(super) fn run_delayed(
@@ -192,7 +226,8 @@ impl<V: Variant> Participant<V> {
         for (space, handle, new) in left {
             self.space(space, cx);
             let versions = self.versions(space).expect("made above");
-            // A checkpoint may have it already; what was found then is not there any more.
+            // A checkpoint may have it already, and so has whoever lies in the past; what was found
+            // then is not there any more.
             if versions.newest(handle).at >= at {
                 continue;
             }

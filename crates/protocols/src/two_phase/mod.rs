@@ -44,6 +44,7 @@ pub mod requests;
 mod rules;
 pub mod scalar;
 pub mod scans;
+mod slot;
 mod table;
 pub mod time;
 mod variant;
@@ -56,7 +57,7 @@ pub use participant::Participant;
 pub use rules::Rules;
 pub use scalar::{Scalar, ScalarTime};
 pub use time::{Snapshot, Time};
-pub use variant::{Key, Standing, Variant, Word};
+pub use variant::{DelayedInThePast, Key, Standing, Variant, Word};
 
 /// The protocol of a variant.
 #[derive(Clone, Copy)]

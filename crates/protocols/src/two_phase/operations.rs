@@ -6,10 +6,11 @@ use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId,
 
 use smallvec::smallvec;
 
-use super::coordinator::{Context, Coordinator, Slot};
+use super::coordinator::{Context, Coordinator};
 use super::message::{Found, Mostly};
 use super::reads::{NotServed, Reading};
 use super::requests::Kind;
+use super::slot::Slot;
 use super::time::Snapshot;
 use super::{TwoPhase, Variant};
 

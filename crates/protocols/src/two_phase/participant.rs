@@ -197,6 +197,9 @@ impl<V: Variant> Participant<V> {
             Decision::Commit(place) => {
                 self.time.decided(txn, &prepared.yes, &place, owner);
                 prepared.decided = Some(place.clone());
+                if !prepared.delayed.is_empty() {
+                    self.run_delayed_in_the_past(owner, &place, cx);
+                }
                 if self.orders_waits() {
                     self.free_what_it_read(owner, &place, cx);
                 }

@@ -268,7 +268,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
     #[inline(always)]
     fn yes_alone(&mut self, standing: &Standing<Timestamp>, _logging: bool) -> Option<V::Yes> {
         self.clock.serve(standing.snapshot);
-        let at = match self.clock.room_below(self.queue.first()) {
+        let room = self.clock.room_below(self.queue.first());
+        // Somebody queued may have been decided, and have left its stamp on what is written.
+        let at = match room.filter(|at| *at > standing.floor) {
             Some(at) => at,
             None if self.rules.waits_by_proposal => self.clock.step_past(),
             None => return None,

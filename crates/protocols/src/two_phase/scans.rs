@@ -8,9 +8,10 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
-use super::coordinator::{Context, Coordinator, Slot};
+use super::coordinator::{Context, Coordinator};
 use super::message::{Found, ScanReply};
 use super::requests::{Asked, Kind};
+use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 

@@ -86,6 +86,18 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
+    /// How delayed actions keep their transaction out of the past.
+    #[inline]
+    fn delayed_in_the_past(_rules: &Self::Rules) -> DelayedInThePast {
+        DelayedInThePast::Never
+    }
+
+    /// Whether a committed transaction lies before its turn.
+    #[inline]
+    fn lies_in_the_past(_place: &Self::Place) -> bool {
+        false
+    }
+
     /// Whether a vote waits in one direction of an order only, so that no circle of waits can form.
     #[inline]
     fn orders_waits(_rules: &Self::Rules) -> bool {
@@ -174,6 +186,20 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     fn collect(_keeper: &mut Self::Keeper, _low: &Self::Snapshot) {}
 }
 
+/// Whether a transaction with delayed actions may lie in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayedInThePast {
+    /// Never.
+    Never,
+    /// Where nobody else had delayed actions on their keys when it voted, and below what it
+    /// proposed there.
+    Safely,
+    /// Whoever else had: to see that this is noticed.
+    BesideOthers,
+    /// Above what it proposed there too: to see that this is noticed.
+    AboveProposals,
+}
+
 /// A key, with its space.
 pub type Key<'a> = (SpaceId, &'a SmallBytes);
 
@@ -188,12 +214,14 @@ pub struct Standing<S = Timestamp> {
     pub missed: Option<Timestamp>,
     /// It must not lie at or below this: there are versions that it replaces, or whoever read them.
     pub floor: Timestamp,
+    /// In the past it must lie below what it proposes here.
+    pub below_proposal: bool,
 }
 
 impl<S> Standing<S> {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
     pub fn new(snapshot: S, strict: bool) -> Standing<S> {
-        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO }
+        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO, below_proposal: false }
     }
 }

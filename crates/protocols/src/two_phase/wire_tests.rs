@@ -38,16 +38,7 @@ fn txn() -> impl Strategy<Value = TxnId> {
 }
 
 fn reason() -> impl Strategy<Value = Abort> {
-    prop::sample::select(vec![
-        Abort::StaleRead,
-        Abort::Phantom,
-        Abort::Locked,
-        Abort::SnapshotTooOld,
-        Abort::Abandoned,
-        Abort::Overloaded,
-        Abort::Rollback,
-        Abort::Strayed,
-    ])
+    prop::sample::select(&Abort::ALL[..])
 }
 
 fn decision() -> impl Strategy<Value = Decision> {

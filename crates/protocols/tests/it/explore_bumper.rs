@@ -31,6 +31,10 @@ const READ_A_INSERT_B_AT_1: Program = (1, &[Get("a"), Put("b1")]);
 const ADD_AB_AT_0: Program = (0, &[Later("a"), Later("b")]);
 const ADD_B_AT_1: Program = (1, &[Later("b")]);
 const ADD_AB_AT_2: Program = (2, &[Get("c"), Later("a"), Later("b"), Put("c")]);
+const READ_A_ADD_B_AT_1: Program = (1, &[Get("a"), Later("b")]);
+const ADD_C_AT_0: Program = (0, &[Later("c")]);
+const ADD_B_AT_2: Program = (2, &[Later("b")]);
+const READ_B_ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
 
 const LIMIT: usize = 300_000;
@@ -188,4 +192,53 @@ fn delayed_actions() {
 #[test]
 fn a_delayed_lock_is_no_shared_one() {
     breaks(|rules| rules.family.delayed_excludes = false, &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]));
+}
+
+fn reconciled(programs: &[Program]) -> BumperScope {
+    Scope { rules: Rules::reconciled(), ..Scope::of(programs) }
+}
+
+/// Who may go into the past with its delayed action, and one who has one on the same key.
+fn past_and_delayer() -> BumperScope {
+    reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, ADD_B_AT_2])
+}
+
+/// The same, where the clock of who is missed is ahead of the clock of the delayed actions.
+fn past_above_proposals() -> BumperScope {
+    let before = vec![ADD_C_AT_0, ADD_C_AT_0];
+    Scope { before, ..reconciled(&[READ_A_ADD_B_AT_1, WRITE_AC_AT_0, ADD_B_AT_2]) }
+}
+
+#[test]
+fn delayed_actions_in_the_past() {
+    let fault = |fault| BumperScope {
+        fault: Some(fault),
+        ..reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0])
+    };
+    let scopes = [
+        reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, READ_AB_AT_2]),
+        reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, SCAN_AB_AT_2]),
+        reconciled(&[READ_A_ADD_B_AT_1, READ_B_ADD_A_AT_1]),
+        past_and_delayer(),
+        past_above_proposals(),
+        reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, CHANGE_BC_AT_1]),
+        BumperScope { replicas: 2, ..reconciled(&[READ_A_ADD_B_AT_1, READ_B_ADD_A_AT_1]) },
+        fault(Fault::Crash(0)),
+        fault(Fault::Crash(1)),
+        fault(Fault::Lose),
+        fault(Fault::Repeat),
+    ];
+    let ends = hold_whatever("delayed_in_the_past", &scopes);
+    let all = |ends: &BTreeMap<String, usize>| ends.keys().any(|end| !end.contains("aborted"));
+    assert!(ends.iter().all(all), "both mechanisms at once: nobody aborts in some run of each");
+}
+
+#[test]
+fn who_delays_cannot_lie_above_its_proposal() {
+    breaks(|rules| rules.below_proposals = false, &past_above_proposals());
+}
+
+#[test]
+fn two_delayers_of_a_key_cannot_both_have_the_past() {
+    breaks(|rules| rules.alone_in_the_past = false, &past_and_delayer());
 }

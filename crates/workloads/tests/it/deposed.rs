@@ -8,19 +8,15 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Space, Tx};
+use muesli_core::Nanos;
 use muesli_core::client;
-use muesli_core::{Catalog, Nanos, NodeId};
-use muesli_group::{Grouped, Rules, layout};
-use muesli_protocols::score::Score;
-use muesli_sim::latency::Latency;
-use muesli_sim::random::Seed;
+use muesli_group::Rules;
 use muesli_sim::time::Span;
-use muesli_sim::topology::{LaneClass, Topology};
-use muesli_sim::world::{ClientBody, Setup, World};
+use muesli_sim::world::ClientBody;
+
+use crate::one_group::{OneGroup, one_group};
 
 const NODES: u32 = 3;
 /// A read may miss what was acknowledged so shortly before it began: the writer's last message may
@@ -68,24 +64,10 @@ async fn value(tx: &Tx, space: Space) -> Result<u64, Error> {
 /// those of the others write.
 fn run(seed: u64, confirms_answers: bool) -> Rc<Seen> {
     let cut_off = seed as u32 % NODES;
-    let homes = layout::homes(1, 3, NODES).expect("three nodes");
-    let nodes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
-    let catalog = Catalog::new(&homes, 1, &nodes).expect("a catalog");
-    let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).expect("a space"));
-    let latency =
-        Latency::Exponential { least: Span::from_micros(40), mean_tail: Span::from_micros(20) };
-    let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
     let plan = format!("horizon 300ms; 50ms+150ms partition n{cut_off}");
-    let plan = plan.parse().expect("a plan");
-    let mut setup =
-        Setup::<Grouped<Score>>::new(Seed::new(seed), Arc::clone(&catalog), topology, plan);
-    setup.rules = Rules { confirms_answers, ..Rules::default() };
-    setup.settings.logging = true;
-    let mut world = World::new(setup).expect("a setup");
+    let rules = Rules { confirms_answers, ..Rules::default() };
+    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, seed, &plan, rules);
     let database = world.database();
-    let retry = Retry { attempts: 1000, pause_max: Duration::from_millis(5), ..Retry::default() };
-    let db = Db::for_driver(database, catalog, retry);
-    let space = db.space("s").expect("it was set up");
     let seen = Rc::new(Seen { database, ..Seen::default() });
     for node in nodes {
         let (db, seen) = (db.session(), Rc::clone(&seen));

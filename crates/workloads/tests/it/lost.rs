@@ -3,18 +3,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
-use muesli_core::{Catalog, NodeId, Post};
-use muesli_group::{Grouped, Rules, layout};
-use muesli_protocols::score::Score;
-use muesli_sim::latency::Latency;
-use muesli_sim::random::Seed;
-use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
-use muesli_sim::world::{ClientBody, ClientStart, Setup, World};
+use muesli::{Db, Error, Space, Tx};
+use muesli_core::{NodeId, Post};
+use muesli_group::Rules;
+use muesli_sim::time::VirtualTime;
+use muesli_sim::world::{ClientBody, ClientStart};
+
+use crate::one_group::{OneGroup, one_group};
 
 /// Members live on the first three, the client on the last.
 const NODES: u32 = 4;
@@ -57,23 +53,8 @@ async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
 /// What was seen, what was acknowledged before the disks were lost, and which part the members
 /// that lost them take in the end.
 fn run(seed: u64, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) {
-    let homes = layout::homes(1, 3, NODES - 1).expect("three nodes");
-    let nodes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
-    let catalog = Catalog::new(&homes, 1, &nodes).expect("a catalog");
-    let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).expect("a space"));
-    let latency =
-        Latency::Exponential { least: Span::from_micros(40), mean_tail: Span::from_micros(20) };
-    let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
-    let plan = PLAN.parse().expect("a plan");
-    let mut setup =
-        Setup::<Grouped<Score>>::new(Seed::new(seed), Arc::clone(&catalog), topology, plan);
-    setup.rules = Rules { accepts_loss, ..Rules::default() };
-    setup.settings.logging = true;
-    setup.replicated = true;
-    let mut world = World::new(setup).expect("a setup");
-    let retry = Retry { attempts: 1000, pause_max: Duration::from_millis(5), ..Retry::default() };
-    let db = Db::for_driver(world.database(), catalog, retry);
-    let space = db.space("s").expect("it was set up");
+    let rules = Rules { accepts_loss, ..Rules::default() };
+    let OneGroup { mut world, db, space, .. } = one_group(NODES, NODES - 1, seed, PLAN, rules);
     let seen = Rc::new(Seen::default());
     let told = Rc::clone(&seen);
     let body: ClientBody =

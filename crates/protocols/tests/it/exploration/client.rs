@@ -10,7 +10,7 @@ use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 use super::Program;
 
-const SPACE: SpaceId = SpaceId(0);
+pub(super) const SPACE: SpaceId = SpaceId(0);
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,19 @@ impl Client {
 
     pub fn has_committed(&self) -> bool {
         self.outcome == Some(Outcome::Committed)
+    }
+
+    /// Its node crashed before it knew its end.
+    pub fn is_lost(&self) -> bool {
+        self.outcome == Some(Outcome::Lost)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn program(&self) -> &'static [Do] {
+        self.program
     }
 
     pub fn waits_for(&self, op: OpId) -> bool {

@@ -9,6 +9,7 @@
 //! passes and all timers fire.
 
 mod client;
+mod delayed;
 mod life;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -161,8 +162,10 @@ pub fn explore<V: Variant>(scope: &Scope<V>, limit: usize) -> Found {
             let outcome = world.outcome();
             *found.outcomes.entry(outcome).or_default() += 1;
             let verdict = world.evidence.judge::<V>(scope.level);
-            if !verdict.holds() {
-                found.violation = Some(format!("{:?}\n{verdict}", world.path));
+            let delayed = world.judge_delayed().err();
+            let broken = (!verdict.holds()).then(|| verdict.to_string()).or(delayed);
+            if let Some(broken) = broken {
+                found.violation = Some(format!("{:?}\n{broken}", world.path));
                 return found;
             }
         }

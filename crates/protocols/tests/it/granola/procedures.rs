@@ -76,7 +76,7 @@ fn the_keys(
 pub fn all() -> Procedures {
     let never = |procedure: Procedure| procedure.refuses(Refuses::Never);
     Procedures::default()
-        .with("bump", 1, never(Procedure::new(bump)))
+        .with("bump", 1, never(Procedure::new(bump)).touches(the_keys))
         .with("look", 1, never(Procedure::new(look)).read_only())
         .with("perhaps", 1, Procedure::new(perhaps))
         .with("chase", 1, never(Procedure::new(chase)).touches(the_keys))

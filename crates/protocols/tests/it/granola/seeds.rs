@@ -60,3 +60,11 @@ fn all_classes_under_every_kind_of_fault() {
 fn timestamp_mode_under_every_kind_of_fault() {
     try_seeds(&Shape { faults: "all", ..Shape::new(TIMESTAMPS) }, 0..20);
 }
+
+#[test]
+fn participants_that_stay_away() {
+    let faults = "pause,link,crash";
+    try_seeds(&Shape { faults, clients: 9, ..Shape::new(ALL) }, 0..20);
+    let few_keys = Mix { keys: 4, ..TIMESTAMPS };
+    try_seeds(&Shape { faults, clients: 9, ..Shape::new(few_keys) }, 0..20);
+}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Context, Effect, Effects, NodeId, Participant as _, RepositoryId, Role,
-    Settings, SmallBytes, SpaceOptions, Timestamp, TxnId,
+    Address, Catalog, Context, Effect, Effects, Nanos, NodeId, Participant as _, ProcedureId,
+    RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timestamp, TxnId,
 };
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
@@ -20,6 +20,7 @@ struct Stage {
     rules: Rules,
     participant: Participant,
     log: Vec<Record>,
+    now: Nanos,
 }
 
 impl Stage {
@@ -29,7 +30,7 @@ impl Stage {
         let catalog = catalog.with_space(SPACE, SpaceOptions::default()).unwrap();
         let settings = Settings { logging: true, procedures: all(), ..Settings::default() };
         let participant = Participant::new(RepositoryId(0), &settings, &rules);
-        Stage { catalog, settings, rules, participant, log: Vec::new() }
+        Stage { catalog, settings, rules, participant, log: Vec::new(), now: Nanos(0) }
     }
 
     /// Does something with the participant, and gives what it said.
@@ -37,7 +38,7 @@ impl Stage {
         &mut self,
         run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
     ) -> Vec<Message> {
-        let mut effects = Effects::default();
+        let mut effects = Effects { now: self.now, ..Effects::default() };
         let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
         let (catalog, settings) = (&self.catalog, &self.settings);
         run(&mut self.participant, &mut Context { me, catalog, settings, effects: &mut effects });
@@ -72,6 +73,17 @@ impl Stage {
         let space = self.catalog.space_named(SPACE).unwrap();
         let mut keys = (0..).map(key);
         keys.find(|key| self.catalog.partition(space, key) == partition).unwrap()
+    }
+
+    /// A call of a procedure with keys of repository 0, and a write at the other one if that takes
+    /// part.
+    fn call(&self, sequence: u64, name: &str, keys: &[u8], alone: bool) -> Message {
+        let agreement = if alone { Agreement::Alone } else { Agreement::Independent };
+        let partitions: &[u16] = if alone { &[0] } else { &[0, 1] };
+        let mut request = self.request(sequence, agreement, partitions);
+        let procedure = ProcedureId { name: name.into(), version: 1 };
+        request.parts[0].task = Task::Call { procedure, arguments: SmallBytes::new(keys) };
+        Message::Request(Arc::new(request))
     }
 
     fn request(&self, sequence: u64, agreement: Agreement, partitions: &[u16]) -> Request {
@@ -203,4 +215,43 @@ fn a_deferred_transaction_does_not_keep_others_from_their_votes() {
         matches!(record, Record::Against { txn: of, ballot: Ballot::Conflict } if *of == txn(3))
     });
     assert!(voted != refused, "it was voted on once: {said:?}");
+}
+
+/// Two transactions wait for a repository that stays away. What the first one will touch depends on
+/// whether the second one goes before it. Gives what becomes of one that touches the same.
+fn beside_what_is_blocked(rules: Rules) -> (Stage, Vec<Message>) {
+    let mut stage = Stage::new(rules);
+    let space = stage.catalog.space_named(SPACE).unwrap();
+    let here = |number: &u8| stage.catalog.partition(space, &key(*number)) == 0;
+    let keys: Vec<u8> = (0..100).filter(here).take(3).collect();
+    // The first key is odd, so that `chase` would leave the second one alone.
+    assert!(done_at(&stage.receive(stage.call(1, "bump", &keys[..1], true))).is_some());
+    stage.receive(stage.call(2, "bump", &keys[..1], false));
+    stage.receive(stage.call(3, "chase", &keys[..2], false));
+    assert_eq!(done_at(&stage.receive(stage.call(4, "bump", &keys[2..], true))), None, "it waits");
+    stage.now = stage.settings.in_doubt_after;
+    let said = stage.step(|participant, cx| participant.timer(1, cx));
+    let conflict = |message: &Message| matches!(message, Message::Reply { end: End::Conflict, .. });
+    assert!(said.iter().any(conflict), "what waited for its turn alone is to try again: {said:?}");
+    let other = stage.receive(stage.call(5, "bump", &keys[2..], true));
+    assert!(done_at(&other).is_some(), "what touches nothing of it goes on: {other:?}");
+    let same = stage.receive(stage.call(6, "bump", &keys[1..2], true));
+    (stage, same)
+}
+
+#[test]
+fn what_waits_for_who_stays_away_claims_all_that_it_may_touch() {
+    let (mut stage, same) = beside_what_is_blocked(Rules::default());
+    assert_eq!(done_at(&same), None, "{same:?}");
+    // Its votes come: both are done, in the order of their places, and the mode is left.
+    let place = |sequence| Ballot::Commit(Timestamp::new(sequence, RepositoryId(1)));
+    assert_eq!(done_at(&stage.receive(vote(3, place(1)))), None, "behind the other one");
+    let said = stage.receive(vote(2, place(1)));
+    let done = |message: &&Message| matches!(message, Message::Reply { end: End::Done { .. }, .. });
+    assert_eq!(said.iter().filter(done).count(), 2, "{said:?}");
+    let Message::Request(again) = stage.call(7, "bump", &[], true) else { unreachable!() };
+    assert!(done_at(&stage.receive(Message::Request(again))).is_some());
+    // Locks of what it touches as things are would have let a later one go before it.
+    let (_, same) = beside_what_is_blocked(Rules { supersets: false, ..Rules::default() });
+    assert!(done_at(&same).is_some(), "{same:?}");
 }

@@ -71,10 +71,12 @@ impl Shape {
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
         (setup.history, setup.rules) = (true, self.rules);
-        setup.checkpoint_every = (seed % 3 == 0).then(|| Span::from_millis(5));
+        setup.checkpoint_every = seed.is_multiple_of(3).then(|| Span::from_millis(5));
         setup.settings.keep_tombstones = true;
         setup.settings.procedures = all();
         setup.settings.retry_after = Nanos::from_millis(4);
+        // Some take the first vote that is late for a participant that stays away.
+        setup.settings.in_doubt_after = Nanos::from_millis([1, 5, 100][seed as usize % 3]);
         setup
     }
 

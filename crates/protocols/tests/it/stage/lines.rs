@@ -154,11 +154,9 @@ pub fn result(result: &OpResult) -> String {
             joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
         }
         OpResult::Committed(committed) => format!("committed at {}", committed.at),
-        OpResult::Invoked(invoked) => format!(
-            "committed at {}{}",
-            invoked.at,
-            invoked.results.iter().map(|it| format!(" {}", text(it))).collect::<String>()
-        ),
+        OpResult::Invoked(invoked) => {
+            format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
+        }
         OpResult::Awake => "awake".to_owned(),
         OpResult::Failed(failure) => failure.to_string(),
     }

@@ -86,6 +86,7 @@ fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
         "bumper" => stage::<TimeWarp>(args, bumper::Rules::default(), bumper_switch),
         "bumper-da" => stage::<TimeWarp>(args, bumper::Rules::delaying(), bumper_switch),
         "bumper-tw" => stage::<TimeWarp>(args, bumper::Rules::time_warping(), bumper_switch),
+        "bumper-reconciled" => stage::<TimeWarp>(args, bumper::Rules::reconciled(), bumper_switch),
         "bumper-printed" => stage::<TimeWarp>(args, bumper::Rules::printed(), bumper_switch),
         other => Err(format!("no protocol `{other}`").into()),
     }
@@ -141,6 +142,8 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
 
 fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
     *match name {
+        "alone_in_the_past" => &mut rules.alone_in_the_past,
+        "below_proposals" => &mut rules.below_proposals,
         "read_stamps" => &mut rules.read_stamps,
         "triad_rule" => &mut rules.triad_rule,
         "before_the_earliest" => &mut rules.before_the_earliest,

@@ -1,0 +1,124 @@
+//! The place of a transaction at its coordinator.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::recorder::{Status, TxnRecord};
+use muesli_core::{
+    Action, Failure, Limits, LogPosition, Nanos, SmallBytes, SpaceId, Timestamp, TxnId, TxnOptions,
+};
+
+use super::Variant;
+use super::message::Found;
+
+/// A transaction's place; reused, with its memory, by the next one.
+#[derive(Clone, Debug)]
+pub(super) struct Slot<V: Variant> {
+    pub generation: u32,
+    pub running: bool,
+    /// Its commit is under way: no further operations.
+    pub committing: Option<u64>,
+    pub options: TxnOptions,
+    /// The least snapshot it may get.
+    pub base: V::Snapshot,
+    /// Known from the first read on.
+    pub snapshot: Option<V::Snapshot>,
+    /// See [`Alone::since`](super::one_step::Alone::since).
+    pub undisturbed_since: Option<u64>,
+    /// A request is under way elsewhere that may change the snapshot; others wait for it.
+    pub fixing: Option<u64>,
+    /// Requests that wait for the snapshot, in order.
+    pub held: Vec<u64>,
+    /// What must be stable before the client may hear of what it read here.
+    pub gate: LogPosition,
+    pub begun: Nanos,
+    pub sets: TransactionSets,
+    /// Actions to be done at the commit, in order.
+    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
+    /// What was read, where reads are made at no snapshot: it is what is read again.
+    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+}
+
+impl<V: Variant> Slot<V> {
+    pub fn empty() -> Slot<V> {
+        Slot {
+            generation: 0,
+            running: false,
+            committing: None,
+            options: TxnOptions::default(),
+            base: V::Snapshot::default(),
+            snapshot: None,
+            undisturbed_since: None,
+            fixing: None,
+            held: Vec::new(),
+            gate: LogPosition(0),
+            begun: Nanos(0),
+            sets: TransactionSets::default(),
+            delayed: Vec::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// A transaction begins in it.
+    #[inline]
+    pub fn occupy(&mut self, options: TxnOptions, base: V::Snapshot, now: Nanos) {
+        self.running = true;
+        self.committing = None;
+        self.options = options;
+        self.base = base;
+        self.snapshot = None;
+        self.undisturbed_since = None;
+        self.fixing = None;
+        self.held.clear();
+        self.gate = LogPosition(0);
+        self.begun = now;
+    }
+
+    /// Its transaction has ended.
+    #[inline]
+    pub fn vacate(&mut self) {
+        self.running = false;
+        self.generation = self.generation.wrapping_add(1);
+        self.sets.clear();
+        self.delayed.clear();
+        if !V::SNAPSHOTS {
+            self.seen.clear();
+        }
+    }
+
+    /// What it reads at, or at least will.
+    #[inline]
+    pub fn reads_at(&self) -> &V::Snapshot {
+        self.snapshot.as_ref().unwrap_or(&self.base)
+    }
+
+    /// What the history says of it.
+    pub fn record(
+        &self,
+        id: TxnId,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let TxnOptions { session, read_only, .. } = self.options;
+        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
+    }
+
+    /// A write that is also for the history.
+    pub fn write_recorded(
+        &mut self,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        limits: &Limits,
+    ) -> Result<(), Failure> {
+        check_size("a key", key.len(), limits.key_bytes)?;
+        let mark = self.sets.operations.mark();
+        self.sets.operations.write(space, &key, value.as_ref());
+        let written = self.sets.write(space, key, value, limits);
+        if written.is_err() {
+            self.sets.operations.rewind(mark);
+        }
+        written
+    }
+}

@@ -1,0 +1,58 @@
+//! Whether delayed actions were done once, and everywhere: what no reader need have noticed.
+
+use muesli_protocols::two_phase::Variant;
+
+use super::World;
+use super::client::{Client, Do, SPACE};
+
+impl<V: Variant> World<V> {
+    /// At the end: every repository with a key that was only appended to has the name of each
+    /// transaction that committed exactly as often as that appended it, and of no other.
+    pub(super) fn judge_delayed(&self) -> Result<(), String> {
+        for client in &self.clients {
+            for key in client.delays().filter(|key| !self.is_put(key)) {
+                let each = usize::from(client.has_committed());
+                for (repository, value) in self.values(key) {
+                    let times = value.matches(client.name()).count();
+                    if times != each && !client.is_lost() {
+                        let name = client.name();
+                        return Err(format!(
+                            "{repository}: {key} has {name} {times} times: {value}"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_put(&self, key: &str) -> bool {
+        self.clients.iter().any(|client| client.does(&|it| matches!(it, Do::Put(at) if *at == key)))
+    }
+
+    /// A key's value at each repository that has it.
+    fn values(&self, key: &str) -> Vec<(String, String)> {
+        let participants = self.hosts.iter().flat_map(|host| host.node.participants());
+        let holders = participants.filter_map(|(id, participant)| {
+            let versions = participant.versions(SPACE)?;
+            let newest = versions.newest(versions.find(&key.into())?);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let value = newest.value.map_or_else(String::new, |value| text(value.as_slice()));
+            Some((format!("r{}", id.0), value))
+        });
+        holders.collect()
+    }
+}
+
+impl Client {
+    fn delays(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.program().iter().filter_map(|operation| match operation {
+            Do::Later(key) => Some(*key),
+            _ => None,
+        })
+    }
+
+    fn does(&self, wanted: &dyn Fn(&Do) -> bool) -> bool {
+        self.program().iter().any(wanted)
+    }
+}
