@@ -2,10 +2,10 @@
 //!
 //! First the head, of the moment that the checkpoint stands for: the timestamps, what was voted on
 //! and is not over, and what is remembered. Then the newest versions of all keys, slot by slot,
-//! each as it is when its turn comes. Records after that moment are replayed on top. They say what was
-//! written, so that a version which a piece has already, or a later one, is left as it is: writes
-//! of one key come in the order of their timestamps. Nothing is run again before the replay is
-//! over.
+//! each as it is when its turn comes. Records after that moment are replayed on top. They say what
+//! was written, so that a version which a piece has already, or a later one, is left as it is:
+//! writes of one key come in the order of their timestamps. Nothing is run again before the replay
+//! is over.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

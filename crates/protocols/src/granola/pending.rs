@@ -167,7 +167,8 @@ fn half_done(done: RepositoryId, by: RepositoryId, refusal: &Refusal) -> String 
     };
     format!(
         "repository {} refused an independent transaction that took effect at repository {}: \
-         {why}; a procedure that may refuse by data of its own repository needs class `Coordinated`",
+         {why}; a procedure that may refuse by data of its own repository needs class \
+         `Coordinated`",
         by.0, done.0
     )
 }
