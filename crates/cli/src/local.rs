@@ -5,6 +5,7 @@
 //! that has it was started with that node's file: numbers are given again by the system.
 
 mod addresses;
+mod temporary;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use muesli_cluster::visit::{self, Visited};
 use rustix::process::{Pid, Signal, kill_process};
 
 use addresses::free_addresses;
+pub use temporary::Temporary;
 
 /// How long a node may take to come up, or to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -387,39 +389,5 @@ fn wait_until_over(process: Pid) -> anyhow::Result<()> {
             bail!("process {number} has not ended within {} s", PATIENCE.as_secs());
         }
         std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// A cluster that is stopped when this is dropped.
-pub struct Temporary {
-    pub cluster: LocalCluster,
-    _dir: tempfile::TempDir,
-}
-
-impl Temporary {
-    /// Starts a cluster in a folder of its own.
-    ///
-    /// # Errors
-    /// It does not come up.
-    pub fn up(plan: &Plan) -> anyhow::Result<Temporary> {
-        let dir = tempfile::Builder::new().prefix("muesli-").tempdir()?;
-        let cluster = match LocalCluster::up(dir.path(), plan) {
-            Ok(cluster) => cluster,
-            Err(error) => {
-                if let Ok(cluster) = LocalCluster::open(dir.path()) {
-                    let _ = cluster.down(); // What came up in part; the first error is told.
-                }
-                return Err(error);
-            }
-        };
-        Ok(Temporary { cluster, _dir: dir })
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Err(error) = self.cluster.down() {
-            eprintln!("muesli: {error:#}");
-        }
     }
 }

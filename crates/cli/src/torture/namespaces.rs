@@ -259,14 +259,14 @@ impl Network for Namespaces {
             }
         }
         // Afterwards, or they would be made again at once. Every pair comes both ways round.
-        let broken = all.iter().filter(|_| how == Break::Cut);
-        broken.map(|one| run(&self.names.break_line(one.from, one.to)).map(drop)).collect()
+        let mut broken = all.iter().filter(|_| how == Break::Cut);
+        broken.try_for_each(|one| run(&self.names.break_line(one.from, one.to)).map(drop))
     }
 
     fn heal(&self) -> anyhow::Result<()> {
         let all = std::mem::take(&mut *self.lost());
-        let lines = all.into_iter().filter_map(|one| self.names.rule_line("del", one));
-        lines.map(|line| run(&line).map(drop)).collect()
+        let mut lines = all.into_iter().filter_map(|one| self.names.rule_line("del", one));
+        lines.try_for_each(|line| run(&line).map(drop))
     }
 }
 

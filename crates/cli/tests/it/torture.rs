@@ -24,8 +24,7 @@ fn nothing_is_lost_in_a_few_seconds_of_faults() {
     assert!(said.starts_with("partitions are made with a proxy\n"), "{said}");
 }
 
-/// With seed 25 the clients are cut off from a node, and a node from all, one way each, and
-/// links break.
+/// With seed 25 a node is killed, links break, and one carries nothing one way.
 #[test]
 fn nothing_is_lost_in_a_few_seconds_of_partitions_over_namespaces() {
     let faults = ["--minutes", "0.1", "--seed", "25", "--faults", "partition,kill", "--network"];
