@@ -271,8 +271,11 @@ impl LocalCluster {
         let number: i32 = text.trim().parse().ok()?;
         let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
         let config = self.config(node);
-        let mine = command.split(|byte| *byte == 0);
-        let mine = mine.into_iter().any(|part| part == config.as_os_str().as_encoded_bytes());
+        let mut parts = command.split(|byte| *byte == 0);
+        // While `ip` becomes the node there is a moment without any arguments: it is not the node
+        // before that is over, or it would seem to have ended.
+        let is_program = parts.next().is_some_and(|program| program != b"ip");
+        let mine = is_program && parts.any(|part| part == config.as_os_str().as_encoded_bytes());
         if mine { Pid::from_raw(number) } else { None }
     }
 
