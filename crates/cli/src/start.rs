@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muesli_cluster::{Durability, Process, ServerOptions};
+use muesli_workloads::registry;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -61,7 +62,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         Durability::Log(dir) => format!("data are in {}", dir.display()),
     };
     let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
-    let server = Process::open(&ServerOptions { notice, ..config.server }, config.loops)?;
+    let mut options = ServerOptions { notice, ..config.server };
+    options.settings.procedures = registry::procedures();
+    let server = Process::open(&options, config.loops)?;
     let stop = server.stop();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {

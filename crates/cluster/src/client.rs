@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use muesli_core::{Catalog, Effects, Limits, Nanos, Node, NodeId, Protocol, Recorder, Settings};
-use muesli_core::{SpaceOptions, Traffic, catalog::CatalogError};
+use muesli_core::{
+    Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Settings,
+    SpaceOptions, Traffic, catalog::CatalogError,
+};
 use muesli_group::Grouped;
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
@@ -46,6 +48,8 @@ pub struct ClientOptions {
     pub database: u64,
     /// Size limits, checked here before anything is sent.
     pub limits: Limits,
+    /// The procedures that it calls: what is declared of them chooses the class of a call.
+    pub procedures: Procedures,
     /// Whether what transactions do is recorded.
     pub history: bool,
     /// How long to look for the servers.
@@ -66,6 +70,7 @@ impl Default for ClientOptions {
             protocol: "score".to_owned(),
             database: 0,
             limits: Limits::default(),
+            procedures: Procedures::default(),
             history: false,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
@@ -315,6 +320,7 @@ fn station<P: Protocol>(
 ) -> Station<P> {
     let settings = Settings {
         limits: options.limits,
+        procedures: options.procedures.clone(),
         hash_seed: fastrand::u64(..),
         give_up_after: Nanos(options.give_up_after.as_nanos() as u64),
         ..Settings::default()

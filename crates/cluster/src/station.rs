@@ -6,8 +6,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol, SmallBytes,
-    SpaceId, Step, Txn, TxnId, TxnOptions,
+    Call, Committed, Effects, Failure, Invoked, Nanos, Node, OpId, OpResult, Outcome, Protocol,
+    SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use crate::machine::Machine;
@@ -88,6 +88,11 @@ impl<P: Protocol> Engine for Station<P> {
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         self.step(|node, effects| node.peek(txn, space, keys, effects, out))
+    }
+
+    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
+        self.begins.set(self.begins.get() + 1);
+        self.timed_step(|node, effects| node.invoke(options, call, effects))
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {

@@ -148,14 +148,6 @@ macro_rules! give_operations_to_the_node {
         fn scan(&self, txn: $crate::Txn, scan: $crate::Scan) -> $crate::Step<Vec<$crate::Row>> {
             self.$step(|node, effects| node.scan(txn, scan, effects))
         }
-
-        fn invoke(
-            &self,
-            options: $crate::TxnOptions,
-            call: $crate::Call,
-        ) -> $crate::Step<$crate::Invoked> {
-            self.$step(|node, effects| node.invoke(options, call, effects))
-        }
     };
 }
 

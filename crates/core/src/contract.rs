@@ -242,7 +242,8 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     ) -> Step<Invoked> {
         let _ = (options, call, here, cx);
         Step::Done(Err(Failure::Procedure(format!(
-            "protocol `{}` runs no procedures; allowed are `granola`, `granola-locking`, `sinfonia`",
+            "protocol `{}` runs no procedures; \
+             allowed are `granola`, `granola-locking`, `sinfonia`",
             P::NAME
         ))))
     }

@@ -63,11 +63,18 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Largest sum of keys and values written by one transaction, in bytes. Default 64 MiB.
     pub transaction_bytes: usize,
+    /// Most steps of a procedure: keys looked at, keys written, rows of scans. Default 1,000,000.
+    pub procedure_steps: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { key_bytes: 64 << 10, value_bytes: 16 << 20, transaction_bytes: 64 << 20 }
+        Limits {
+            key_bytes: 64 << 10,
+            value_bytes: 16 << 20,
+            transaction_bytes: 64 << 20,
+            procedure_steps: 1_000_000,
+        }
     }
 }
 

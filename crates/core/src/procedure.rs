@@ -222,6 +222,13 @@ impl Procedures {
         self
     }
 
+    /// These and others; of those that both have, the others'.
+    #[must_use]
+    pub fn and(mut self, others: &Procedures) -> Procedures {
+        self.by_id.extend(others.by_id.iter().map(|(id, procedure)| (id.clone(), *procedure)));
+        self
+    }
+
     /// The procedure of that name and version.
     pub fn get(&self, id: &ProcedureId) -> Option<&Procedure> {
         self.by_id.get(id)

@@ -4,8 +4,8 @@
 //! so that epochs follow each other whoever asks for a move. Whoever made a change tells one node;
 //! the others hear of it from each other.
 //!
-//! `MUESLI_SEEDS=0..2000 cargo test -p muesli-group --test moves everything_fails -- --nocapture` is
-//! the long search, and `MUESLI_SEEDS=7..8` repeats a seed.
+//! `MUESLI_SEEDS=0..2000 cargo test -p muesli-group --test moves everything_fails -- --nocapture`
+//! is the long search, and `MUESLI_SEEDS=7..8` repeats a seed.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -155,8 +155,8 @@ fn moved(catalog: &Catalog, member: RepositoryId, to: NodeId) -> Option<Catalog>
     is_free.then(|| catalog.moved(member, to))
 }
 
-/// Whether every member is at its home, up and taking part, and its node goes by this placement: one
-/// that does not may have the member still from an earlier stay.
+/// Whether every member is at its home, up and taking part, and its node goes by this placement:
+/// one that does not may have the member still from an earlier stay.
 fn all_take_part<P: Protocol>(world: &World<Grouped<P>>, catalog: &Catalog) -> bool {
     (0..catalog.repositories() as u16).map(RepositoryId).all(|member| {
         let takes_part = world.with_node(catalog.home(member), |node| {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use muesli_core::{Outcome, TxnId};
+use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 
 use crate::db::Db;
 use crate::error::Error;
 use crate::explicit::Transaction;
+use crate::procedures::StoredProcedure;
 use crate::transaction::Tx;
 
 /// A database handle whose calls block. Not for tasks on the database's own loops.
@@ -43,6 +44,26 @@ impl Blocking {
     /// As there.
     pub fn begin(&self) -> Result<Transaction, Error> {
         block_on(self.db.begin())
+    }
+
+    /// See [`Db::invoke`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn invoke(&self, class: Class, fragments: Vec<Fragment>) -> Result<Invoked, Error> {
+        block_on(self.db.invoke(class, fragments))
+    }
+
+    /// See [`Db::execute`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn execute<P: StoredProcedure>(
+        &self,
+        place: Place,
+        arguments: &P::Arguments,
+    ) -> Result<P::Answer, Error> {
+        block_on(self.db.execute::<P>(place, arguments))
     }
 
     /// See [`Db::outcome`].

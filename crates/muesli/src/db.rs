@@ -389,11 +389,11 @@ impl Db {
         crate::blocking::Blocking::new(self.clone())
     }
 
-    fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         client::with(self.inner.database, |_| ()).is_some()
     }
 
-    fn next_loop(&self) -> usize {
+    pub(crate) fn next_loop(&self) -> usize {
         match self.loops() {
             1 => 0,
             loops => self.inner.turn.fetch_add(1, Ordering::Relaxed) % loops,

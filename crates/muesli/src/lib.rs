@@ -28,6 +28,7 @@ pub mod key;
 mod oneshot;
 mod operation;
 mod options;
+pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
 mod space;
@@ -42,7 +43,9 @@ pub use explicit::Transaction;
 pub use key::Key;
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Doubt, Limits, Outcome, SmallBytes, Traffic, TxnId,
+    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
+    Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, SmallBytes, Stop,
+    Timestamp, Touched, Traffic, TxnId,
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};

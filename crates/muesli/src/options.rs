@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use muesli_core::{Actions, Limits, SpaceOptions};
+use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
+
+use crate::procedures::{self, StoredProcedure, builtin};
 
 /// How a database is opened. The default is one repository on one loop, under SCORe.
 #[derive(Clone, Debug)]
@@ -23,6 +25,9 @@ pub struct Options {
     pub retry: Retry,
     /// What [`Tx::later`](crate::Tx::later) can do; add your own with [`Actions::with`].
     pub actions: Actions,
+    /// What [`Db::call`](crate::Db::call) can run; add your own with
+    /// [`procedure`](Self::procedure).
+    pub procedures: Procedures,
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
     pub history: bool,
@@ -42,6 +47,7 @@ impl Default for Options {
             limits: Limits::default(),
             retry: Retry::default(),
             actions: Actions::default(),
+            procedures: builtin::all(),
             history: false,
             spin: Duration::from_micros(20),
         }
@@ -53,6 +59,11 @@ impl Options {
     pub fn space(mut self, name: &str, options: SpaceOptions) -> Options {
         self.spaces.push((name.to_owned(), options));
         self
+    }
+
+    /// Adds a procedure.
+    pub fn procedure<P: StoredProcedure>(self) -> Options {
+        Options { procedures: procedures::with::<P>(self.procedures), ..self }
     }
 }
 

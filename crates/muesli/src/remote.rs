@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
-use muesli_core::{Catalog, Limits, SpaceOptions, Traffic};
+use muesli_core::{Catalog, Limits, Procedures, SpaceOptions, Traffic};
 
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::options::Retry;
+use crate::procedures::{self, StoredProcedure, builtin};
 
 /// How a database on a cluster is connected to.
 #[derive(Clone, Debug)]
@@ -25,6 +26,9 @@ pub struct Connect {
     pub limits: Limits,
     /// How conflicts are retried.
     pub retry: Retry,
+    /// The procedures that this client calls, as the servers know them: what is declared of them
+    /// here chooses the class of a call. Add your own with [`procedure`](Self::procedure).
+    pub procedures: Procedures,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
     /// How long to look for the servers; those that have not answered by then are looked for
@@ -42,10 +46,18 @@ impl Default for Connect {
             protocol: "score".to_owned(),
             limits: Limits::default(),
             retry: Retry::default(),
+            procedures: builtin::all(),
             history: false,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
         }
+    }
+}
+
+impl Connect {
+    /// Adds a procedure.
+    pub fn procedure<P: StoredProcedure>(self) -> Connect {
+        Connect { procedures: procedures::with::<P>(self.procedures), ..self }
     }
 }
 
@@ -74,6 +86,7 @@ impl Db {
             protocol: connect.protocol,
             database,
             limits: connect.limits,
+            procedures: connect.procedures,
             history: connect.history,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,

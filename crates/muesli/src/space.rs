@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use muesli_core::{SmallBytes, SpaceId};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use muesli_core::{Place, SmallBytes, SpaceId};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::ser::{Serialize, Serializer};
 
 use crate::error::Error;
 use crate::key::Key;
@@ -22,9 +22,27 @@ impl Space {
         self.id
     }
 
+    /// Where a key lives, as a place for a fragment of a one-round transaction.
+    pub fn place(self, key: impl Into<SmallBytes>) -> Place {
+        Place::Key(self.id, key.into())
+    }
+
     /// The same space, with keys and values of these types.
     pub fn typed<K: Key, V: Serialize + DeserializeOwned>(self) -> TypedSpace<K, V> {
         TypedSpace { space: self, types: PhantomData }
+    }
+}
+
+/// By its number, which is the same at every node: so spaces are arguments of procedures.
+impl Serialize for Space {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.id.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Space {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Space, D::Error> {
+        u16::deserialize(deserializer).map(|number| Space { id: SpaceId(number) })
     }
 }
 
@@ -44,10 +62,28 @@ impl<K, V> Clone for TypedSpace<K, V> {
 
 impl<K, V> Copy for TypedSpace<K, V> {}
 
+/// As its [`Space`].
+impl<K, V> Serialize for TypedSpace<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.space.serialize(serializer)
+    }
+}
+
+impl<'de, K, V> Deserialize<'de> for TypedSpace<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TypedSpace<K, V>, D::Error> {
+        Space::deserialize(deserializer).map(|space| TypedSpace { space, types: PhantomData })
+    }
+}
+
 impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
     /// The space of raw bytes underneath.
     pub fn raw(&self) -> Space {
         self.space
+    }
+
+    /// Where a key lives, as a place for a fragment of a one-round transaction.
+    pub fn place(&self, key: &K) -> Place {
+        self.space.place(key.encoded())
     }
 
     /// Reads a key.

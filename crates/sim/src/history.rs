@@ -15,7 +15,7 @@ use muesli_check::{
     BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
     Version,
 };
-use muesli_core::recorder::{Operation, Status, TxnRecord};
+use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
 use serde_json::{Map, Value as Json};
 
@@ -59,6 +59,9 @@ pub trait Remains {
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// What the delayed actions of a transaction read and wrote, as participants there saw it.
     fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]>;
+    /// What the parts of a one-round transaction did, as participants there saw it, each with the
+    /// place of the transaction.
+    fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan>;
     /// The version chains of its repositories.
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
 }
@@ -81,8 +84,13 @@ pub fn by_versions<N: Remains>(
             let asked = matches!(told.status, Status::Unknown | Status::Running);
             let applied = || nodes.iter().find_map(|node| node.applied_at(told.record.id));
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
-            if at.is_some() && told.status != Status::Aborted {
+            if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
                 told.operations.extend(executed(nodes, told.record.id));
+                let sure = told.status == Status::Committed;
+                let ran = ran(nodes, told.record.id, at);
+                // What nobody was told of may have run over writes that were not stable, and be
+                // lost with them: what it read proves nothing.
+                told.operations.extend(ran.filter(|it| sure || is_write(it)));
             }
             names.add(&mut builder, &told, at)?;
         }
@@ -114,6 +122,33 @@ fn executed<N: Remains>(
         }
     }
     all.into_iter().flatten()
+}
+
+/// What the parts of a one-round transaction did that lies at `at`: what its client was told of,
+/// if it was; else what participants ran there, who must agree as above. A run that was lost in a
+/// crash before anybody heard of it may lie elsewhere.
+fn ran<N: Remains>(
+    nodes: &[N],
+    txn: muesli_core::TxnId,
+    at: Timestamp,
+) -> impl Iterator<Item = Operation> + use<N> {
+    let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|ran| ran.at == at);
+    let runs: Vec<_> = runs.collect();
+    let told: BTreeSet<u16> = runs.iter().filter(|ran| ran.told).map(|ran| ran.part).collect();
+    let mut all: Vec<(u16, Vec<Operation>)> = Vec::new();
+    for PartRan { part, operations, .. } in
+        runs.into_iter().filter(|ran| ran.told || !told.contains(&ran.part))
+    {
+        if !all.contains(&(part, operations.clone())) {
+            all.push((part, operations));
+        }
+    }
+    all.sort_by_key(|(part, _)| *part);
+    all.into_iter().flat_map(|(_, operations)| operations)
+}
+
+fn is_write(operation: &Operation) -> bool {
+    matches!(operation, Operation::Write { .. })
 }
 
 /// How spaces are named in keys.
@@ -259,6 +294,10 @@ mod tests {
             self.recorder.executed_for(txn).collect()
         }
 
+        fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
+            self.recorder.ran_for(txn).collect()
+        }
+
         fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
             &self.chains
         }
@@ -317,6 +356,27 @@ mod tests {
         assert!(text(&[unknown]).contains(r#"["w","s/a",null,1]"#));
         let unknown = left(Status::Unknown, vec![write("a", Some(1))]);
         assert!(text(&[unknown, participant]).contains(r#"["w","s/a",9,1]"#));
+    }
+
+    #[test]
+    fn what_participants_ran_counts_where_the_transaction_lies() {
+        let mut first = left(Status::Committed, Vec::new());
+        let mut second = Left::default();
+        let ran = |left: &mut Left, part, at, keys: &[&str]| {
+            let all: Vec<_> = keys.iter().map(|key| write(key, Some(1))).collect();
+            let operations = Operations::from(&all[..]);
+            left.recorder.ran(id(1, 1), part, at, operations);
+        };
+        ran(&mut first, 0, Timestamp(7), &["a"]);
+        ran(&mut second, 0, Timestamp(7), &["a"]);
+        ran(&mut second, 1, Timestamp(5), &["lost"]);
+        ran(&mut second, 1, Timestamp(7), &["b"]);
+        ran(&mut second, 2, Timestamp(5), &["lost"]);
+        ran(&mut second, 3, Timestamp(7), &["not told"]);
+        let told = Operations::from(&[write("c", Some(1))][..]);
+        first.recorder.told(id(1, 1), 3, Timestamp(7), told);
+        let text = text(&[first, second]);
+        assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1],["w","s/c",7,1]]"#), "{text}");
     }
 
     #[test]

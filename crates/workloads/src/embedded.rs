@@ -11,6 +11,7 @@ use muesli::{Db, Error, Options, Report};
 use muesli_core::{Catalog, Nanos, NodeId};
 
 use crate::chance::Chance;
+use crate::registry;
 use crate::tally::{Tallies, Tally};
 use crate::workload::{AnyWorkload, Check, Clock, Seat};
 
@@ -76,6 +77,7 @@ pub fn run(
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
     let mut options = plan.options.clone();
+    options.procedures = options.procedures.and(&registry::procedures());
     for (name, space) in workload.spaces(options.repositories) {
         options = options.space(name, space);
     }

@@ -7,7 +7,7 @@
 
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
-use muesli_core::recorder::Operation;
+use muesli_core::recorder::{Operation, PartRan};
 use muesli_core::{Catalog, RepositoryId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
@@ -28,6 +28,10 @@ impl Remains for Left<'_> {
 
     fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]> {
         self.0.recorder.executed_for(txn).collect()
+    }
+
+    fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
+        self.0.recorder.ran_for(txn).collect()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

@@ -1,8 +1,8 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
 //! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
-//! [`tpcc`], [`append`], [`sets`], [`counters`] and [`vacation`]. They are written once against
-//! [`muesli::Db`]; [`embedded`] and [`simulated`] run
+//! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`] and
+//! [`vacation`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
 //! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
 //! the checker judges. A [`trial`] does all of that with one seed.
 
@@ -10,6 +10,7 @@ pub mod append;
 pub mod bank;
 pub mod chance;
 pub mod connected;
+pub mod counter_service;
 pub mod counters;
 pub mod distribution;
 pub mod embedded;

@@ -4,6 +4,8 @@
 //! loader ends with a mark, and each client begins by reading it strictly: what its session reads
 //! afterwards is not older than the mark, and the mark not older than the data.
 
+use muesli::procedures::Bytes;
+use muesli::procedures::builtin::{PutMissing, Rows};
 use muesli::{Db, Error, SmallBytes, Space, Tx};
 
 /// So many keys are written in one transaction.
@@ -67,6 +69,24 @@ pub async fn write_missing(
         let batch: Vec<_> = rows.by_ref().take(BATCH).collect();
         // What is already there is left alone, so that repeating is harmless.
         insist(async || write_batch(db, space, &batch).await).await?;
+    }
+    Ok(())
+}
+
+/// The same by procedures, each batch at the repository of its first key, where all must live.
+///
+/// # Errors
+/// What the database says, unless trying again can help.
+pub async fn put_missing(
+    db: &Db,
+    space: Space,
+    rows: impl Iterator<Item = (SmallBytes, SmallBytes)>,
+) -> Result<(), Error> {
+    let mut rows = rows.map(|(key, value)| (Bytes(key), Some(Bytes(value)))).peekable();
+    while let Some((first, _)) = rows.peek() {
+        let place = space.place(first.0.clone());
+        let batch = Rows { space, rows: rows.by_ref().take(BATCH).collect() };
+        insist(async || db.execute::<PutMissing>(place.clone(), &batch).await).await?;
     }
     Ok(())
 }

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use muesli::Procedures;
+use muesli::procedures::builtin;
 use thiserror::Error;
 
+use crate::append::procedures::AppendProcedures;
 use crate::append::{self, Append};
 use crate::bank::{self, Bank};
+use crate::counter_service::{self, CounterService};
 use crate::counters::{self, Counters};
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Kind, Sets};
+use crate::tpcc::procedures::TpccProcedures;
 use crate::tpcc::{self, Tpcc};
 use crate::vacation::{self, Vacation};
 use crate::workload::AnyWorkload;
@@ -50,10 +55,22 @@ pub const WORKLOADS: &[Description] = &[
         build: |values, clients| Ok(Arc::new(Tpcc::new(values, clients)?)),
     },
     Description {
+        name: "tpcc-procedures",
+        about: "TPC-C as stored procedures, each transaction in one round.",
+        parameters: tpcc::procedures::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(TpccProcedures::new(values, clients)?)),
+    },
+    Description {
         name: "append",
         about: "Reads of and appends to lists, judged from the lists alone.",
         parameters: append::PARAMETERS,
         build: |values, clients| Ok(Arc::new(Append::new(values, clients))),
+    },
+    Description {
+        name: "append-procedures",
+        about: "The same in one-round transactions, of which some may be refused.",
+        parameters: append::procedures::ONE_ROUND_PARAMETERS,
+        build: |values, clients| Ok(Arc::new(AppendProcedures::new(values, clients))),
     },
     Description {
         name: "skiplist",
@@ -86,12 +103,25 @@ pub const WORKLOADS: &[Description] = &[
         build: |values, clients| Ok(Arc::new(Counters::new(values, clients))),
     },
     Description {
+        name: "counter-procedures",
+        about: "Counters at each repository, in one-round transactions: micro-benchmarks.",
+        parameters: counter_service::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(CounterService::new(values, clients))),
+    },
+    Description {
         name: "vacation",
         about: "Reservations of cars, flights and rooms, as in STAMP.",
         parameters: vacation::PARAMETERS,
         build: |values, clients| Ok(Arc::new(Vacation::new(values, clients))),
     },
 ];
+
+/// All procedures that workloads call, and those of the library that are always there.
+pub fn procedures() -> Procedures {
+    let counters = counter_service::procedures::procedures();
+    let all = builtin::all().and(&counters).and(&append::procedures::procedures());
+    all.and(&tpcc::procedures::procedures())
+}
 
 /// A workload that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -29,6 +29,7 @@ use thiserror::Error;
 use crate::chance::Chance;
 use crate::embedded::Length;
 use crate::machines::Machine;
+use crate::registry;
 use crate::tally::{Tallies, Tally};
 use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
 
@@ -262,6 +263,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.costs = machine.costs;
         machine.set_times(&mut setup.settings);
         setup.settings.logging = plan.logging;
+        setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;

@@ -105,8 +105,9 @@ impl Trial {
             problems: Vec::new(),
             trace: None,
         };
-        let lists = registry::find("append").expect("it is listed");
         let workload = self.workload.build(&self.parameters, self.clients)?;
+        let lists = if workload.is_one_round() { "append-procedures" } else { "append" };
+        let lists = registry::find(lists).expect("it is listed");
         trialled.trace = self.one_run(self.workload, workload, &simulated, &mut trialled)?;
         if self.workload.name != lists.name {
             simulated.trace = false;

@@ -119,6 +119,11 @@ pub trait Workload: Send + Sync + 'static {
     /// The spaces it needs, on so many repositories.
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)>;
 
+    /// Whether all that it does is in one round, by procedures.
+    fn is_one_round(&self) -> bool {
+        false
+    }
+
     /// Writes the data that are there before the first transaction. Harmless if it was done in
     /// part before.
     ///
@@ -153,6 +158,8 @@ pub trait Workload: Send + Sync + 'static {
 pub trait AnyWorkload: Send + Sync {
     /// See [`Workload::spaces`].
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)>;
+    /// See [`Workload::is_one_round`].
+    fn is_one_round(&self) -> bool;
     /// See [`Workload::load`].
     fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>>;
     /// One client, in a closed loop until its seat says stop.
@@ -166,14 +173,24 @@ pub trait AnyWorkload: Send + Sync {
 impl<W: Workload> AnyWorkload for W {
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let mut spaces = Workload::spaces(self, repositories);
-        spaces.push((loading::SPACE, SpaceOptions::default()));
+        if !Workload::is_one_round(self) {
+            spaces.push((loading::SPACE, SpaceOptions::default()));
+        }
         spaces
+    }
+
+    fn is_one_round(&self) -> bool {
+        Workload::is_one_round(self)
     }
 
     fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             Workload::load(self, db).await?;
-            loading::mark_loaded(db).await
+            match Workload::is_one_round(self) {
+                // Whatever it runs later runs after what it has loaded.
+                true => Ok(()),
+                false => loading::mark_loaded(db).await,
+            }
         })
     }
 
@@ -191,7 +208,9 @@ impl<W: Workload> AnyWorkload for W {
 }
 
 async fn closed_loop<W: Workload>(workload: &W, mut seat: Seat) -> Result<(), Error> {
-    loading::see_loaded(&seat.db).await?;
+    if !Workload::is_one_round(workload) {
+        loading::see_loaded(&seat.db).await?;
+    }
     let mut memory = workload.begin(&mut seat)?;
     let mut now = (seat.clock)();
     let mut ended_before = seat.tallies.of(seat.client).ended();
@@ -232,7 +251,7 @@ where
 pub fn ended<T>(answer: Result<T, Error>) -> Ended {
     match answer {
         Ok(_) => Ended::Committed,
-        Err(Error::Rollback(_)) => Ended::RolledBack,
+        Err(Error::Rollback(_) | Error::Refused(_)) => Ended::RolledBack,
         Err(Error::Unknown { .. }) => Ended::Unknown,
         Err(error) => Ended::Failed(error),
     }

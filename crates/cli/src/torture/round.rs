@@ -13,7 +13,7 @@ use muesli_check::History;
 use muesli_core::Catalog;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::{by_lists, by_versions};
-use muesli_workloads::registry::find;
+use muesli_workloads::registry::{self, find};
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
@@ -157,6 +157,7 @@ impl Round {
             addresses: addresses.to_vec(),
             protocol: self.protocol.clone(),
             history: workload.history().is_none(),
+            procedures: registry::procedures(),
             give_up_after: GIVE_UP_AFTER,
             ..Connect::default()
         })?)

@@ -1,6 +1,9 @@
 //! Parts shared by protocols; each knows none of them.
 //!
 //! * [`versions`]: the multi-version store of one space in one repository.
+//! * [`execution`]: procedures run against the newest versions, their writes kept aside.
+//! * [`spaces`]: the stores of a repository, by space.
+//! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
@@ -12,10 +15,13 @@
 //! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
+pub mod claims;
 pub mod clock;
 pub mod commit_log;
 pub mod commit_queue;
+pub mod execution;
 pub mod locks;
+pub mod spaces;
 pub mod stamps;
 pub mod transaction;
 pub mod vector_clock;

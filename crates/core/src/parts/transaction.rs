@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn limits_refuse_before_anything_is_buffered() {
-        let limits = Limits { key_bytes: 2, value_bytes: 3, transaction_bytes: 8 };
+        let limits =
+            Limits { key_bytes: 2, value_bytes: 3, transaction_bytes: 8, ..Limits::default() };
         let mut sets = TransactionSets::default();
         let mut write =
             |key: &str, value: &str| sets.write(SPACE, key.into(), Some(value.into()), &limits);

@@ -81,6 +81,21 @@ pub struct Recorder {
     count: usize,
     applied: BTreeMap<TxnId, Timestamp>,
     executed: BTreeSet<Executed>,
+    /// By transaction and part, those that clients were told of apart.
+    ran: BTreeMap<(TxnId, bool, u16), (Timestamp, Operations)>,
+}
+
+/// What a part of a one-round transaction did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartRan {
+    /// Its number.
+    pub part: u16,
+    /// Where the transaction lies, as far as who says so knows.
+    pub at: Timestamp,
+    /// Whether its client was told of this very run; else a participant says that it made it.
+    pub told: bool,
+    /// What it did, in order.
+    pub operations: Vec<Operation>,
 }
 
 /// A delayed action as a participant ran it. All that run it must have seen and done the same, and
@@ -157,6 +172,30 @@ impl Recorder {
     /// The same of all transactions.
     pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, [Operation; 2])> + '_ {
         self.executed.iter().map(|it| (it.txn, it.as_operations()))
+    }
+
+    /// A participant ran part number `part` of a one-round transaction that lies at `at`. Whoever
+    /// runs it again, after a crash in which its first run was lost, says so again: the last time
+    /// counts.
+    pub fn ran(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: Operations) {
+        self.ran.insert((txn, false, part), (at, operations));
+    }
+
+    /// The client of a one-round transaction is told what came of this run of a part: whatever
+    /// others ran, this is what must fit.
+    pub fn told(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: Operations) {
+        self.ran.insert((txn, true, part), (at, operations));
+    }
+
+    /// What the parts of `txn` did, as this node knows it.
+    pub fn ran_for(&self, txn: TxnId) -> impl Iterator<Item = PartRan> + '_ {
+        let parts = self.ran.range((txn, false, 0)..=(txn, true, u16::MAX));
+        parts.map(|(&(_, told, part), (at, operations))| PartRan {
+            part,
+            at: *at,
+            told,
+            operations: Decoder(&operations.bytes).collect(),
+        })
     }
 
     /// The timestamp at which some participant of this node applied `txn`.

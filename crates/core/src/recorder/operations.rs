@@ -40,6 +40,11 @@ impl Operations {
         self.bytes.len()
     }
 
+    /// A copy of those between two marks.
+    pub fn between(&self, marks: std::ops::Range<usize>) -> Operations {
+        Operations { bytes: self.bytes[marks].to_vec() }
+    }
+
     /// Forgets the operations from a mark on.
     pub fn rewind(&mut self, mark: usize) {
         self.bytes.truncate(mark);

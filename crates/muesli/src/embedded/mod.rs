@@ -98,6 +98,7 @@ fn start<P: Protocol>(
     let settings = Settings {
         limits: options.limits,
         actions: options.actions.clone(),
+        procedures: options.procedures.clone(),
         hash_seed: fastrand::u64(..),
         keep_tombstones: options.history,
         ..Settings::default()

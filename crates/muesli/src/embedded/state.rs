@@ -8,8 +8,8 @@ use std::task::{Poll, Waker};
 use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Committed, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, OpResult, Outcome, Protocol,
-    SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Call, Committed, Effect, Effects, Envelope, Failure, Invoked, Nanos, Node, OpId, OpResult,
+    Outcome, Protocol, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -213,6 +213,11 @@ impl<P: Protocol> Engine for State<P> {
     ) -> bool {
         let machine = &mut *self.machine.borrow_mut();
         machine.node.peek(txn, space, keys, &mut machine.effects, out)
+    }
+
+    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
+        self.begins.set(self.begins.get() + 1);
+        self.timed_step(|node, effects| node.invoke(options, call, effects))
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {

@@ -8,8 +8,8 @@ use muesli::{Connect, Db, Error, SpaceOptions};
 use muesli_cluster::{Failed, Server, ServerOptions, Stop};
 use muesli_core::NodeId;
 
-struct Servers {
-    addresses: Vec<String>,
+pub struct Servers {
+    pub addresses: Vec<String>,
     stops: Vec<Stop>,
     threads: Vec<JoinHandle<Result<(), Failed>>>,
 }
@@ -22,6 +22,11 @@ fn free_addresses(count: usize) -> Vec<String> {
 }
 
 fn start(count: u32, repositories: usize, replicas: usize) -> Servers {
+    start_with(count, |_| ServerOptions { repositories, replicas, ..ServerOptions::default() })
+}
+
+/// Servers that are told, each, what `options` says beside addresses.
+pub fn start_with(count: u32, like: impl Fn(NodeId) -> ServerOptions) -> Servers {
     let addresses = free_addresses(count as usize);
     let servers: Vec<_> = (0..count).map(NodeId).zip(addresses.iter().cloned()).collect();
     let (mut stops, mut threads) = (Vec::new(), Vec::new());
@@ -30,9 +35,7 @@ fn start(count: u32, repositories: usize, replicas: usize) -> Servers {
             node: *node,
             listen: listen.clone(),
             servers: servers.clone(),
-            repositories,
-            replicas,
-            ..ServerOptions::default()
+            ..like(*node)
         };
         let (sender, receiver) = std::sync::mpsc::channel();
         threads.push(std::thread::spawn(move || {
@@ -46,7 +49,7 @@ fn start(count: u32, repositories: usize, replicas: usize) -> Servers {
 }
 
 impl Servers {
-    fn stop(self) {
+    pub fn stop(self) {
         for stop in &self.stops {
             stop.stop();
         }

@@ -3,8 +3,8 @@
 use crate::two_phase;
 
 /// Switches. The default is both mechanisms, corrected; what the paper prints is
-/// [`Rules::printed`]. Those after the first three are true in the protocol as it should be, but for
-/// `by_flags`, and each breaks it alone when it is turned.
+/// [`Rules::printed`]. Those after the first three are true in the protocol as it should be, but
+/// for `by_flags`, and each breaks it alone when it is turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The family's switches.

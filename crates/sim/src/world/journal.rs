@@ -9,7 +9,9 @@
 //! node that were not stable and are lost with it; nobody who is left has seen them, so they prove
 //! nothing of those writes.
 
-use muesli_core::recorder::{Operation, Status, TxnRecord};
+use std::collections::BTreeMap;
+
+use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
 use muesli_core::{Effects, OpResult, Protocol, Recorder, Timestamp, TxnId};
 
 use crate::clock::LocalClock;
@@ -122,9 +124,20 @@ impl Journal {
         self.segments.iter().flat_map(move |segment| segment.recorder.executed_for(txn))
     }
 
-    /// The timestamp at which some participant of this host applied `txn`.
+    /// What participants of this host ran of the parts of `txn`. One that was run again was lost
+    /// in a crash before, and nobody had been told of it.
+    pub(super) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
+        let all = self.segments.iter().flat_map(|segment| segment.recorder.ran_for(txn));
+        all.map(|ran| ((ran.told, ran.part), ran))
+            .collect::<BTreeMap<_, _>>()
+            .into_values()
+            .collect()
+    }
+
+    /// The timestamp at which some participant of this host applied `txn`: the last time, as with
+    /// what was [run](Self::ran).
     pub(super) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
-        self.segments.iter().find_map(|segment| segment.recorder.applied_at(txn))
+        self.segments.iter().rev().find_map(|segment| segment.recorder.applied_at(txn))
     }
 }
 
@@ -164,8 +177,12 @@ impl Matching {
     /// The place of the transaction that an answer belongs to: both are in the order of ending,
     /// but a transaction that ended at once has no answer.
     fn place_of(&mut self, result: &OpResult) -> Option<usize> {
-        let OpResult::Committed(committed) = result else { return None };
-        let found = self.committed.find(|(_, at)| *at == Some(committed.at));
+        let told = match result {
+            OpResult::Committed(committed) => committed.at,
+            OpResult::Invoked(invoked) => invoked.at,
+            _ => return None,
+        };
+        let found = self.committed.find(|(_, at)| *at == Some(told));
         found.map(|(place, _)| place)
     }
 }

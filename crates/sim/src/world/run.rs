@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
-use muesli_core::recorder::Operation;
+use muesli_core::recorder::{Operation, PartRan};
 use muesli_core::{Catalog, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
 use serde_json::{Map, Value as Json};
 
@@ -82,6 +82,10 @@ impl Remains for HostHistory {
 
     fn executed(&self, txn: TxnId) -> Vec<[Operation; 2]> {
         self.journal.executed(txn).collect()
+    }
+
+    fn ran(&self, txn: TxnId) -> Vec<PartRan> {
+        self.journal.ran(txn)
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

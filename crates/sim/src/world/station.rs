@@ -5,7 +5,8 @@ use std::task::{Poll, Waker};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::{
-    Committed, Effects, Failure, Nanos, Node, OpId, OpResult, Protocol, Step, Txn, TxnOptions,
+    Call, Committed, Effects, Failure, Invoked, Nanos, Node, OpId, OpResult, Protocol, Step, Txn,
+    TxnOptions,
 };
 
 use super::host::Host;
@@ -63,6 +64,11 @@ impl<P: Protocol> Engine for Station<P> {
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
         self.tell_moment();
         self.operate(|node, effects| node.begin(options, effects))
+    }
+
+    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
+        self.tell_moment();
+        self.step(|node, effects| node.invoke(options, call, effects))
     }
 
     fn commit(&self, txn: Txn) -> Step<Committed> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use muesli::{Db, Error};
 use muesli_core::Nanos;
 
+use super::procedures::read_lists;
 use super::record::{ListHistory, ListOperation, ListStatus};
 use super::{Append, SPACE, read};
 use crate::tally::Ended;
@@ -14,8 +15,15 @@ use crate::workload::{Check, Complaints};
 /// So many lists are read in one transaction.
 const CHUNK: usize = 500;
 
-pub(super) async fn check(append: &Append, db: &Db) -> Result<Vec<Check>, Error> {
-    let lists = read_all(append, db).await?;
+/// How the lists are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    InTransactions,
+    InOneRound,
+}
+
+pub(super) async fn check(append: &Append, db: &Db, reads: Reads) -> Result<Vec<Check>, Error> {
+    let lists = read_all(append, db, reads).await?;
     let (lost, ghosts) = judge(&append.notebooks.history(), &lists);
     let counted = || {
         let elements: usize = lists.values().map(Vec::len).sum();
@@ -28,28 +36,41 @@ pub(super) async fn check(append: &Append, db: &Db) -> Result<Vec<Check>, Error>
 }
 
 /// Reads every list, as the last client of the history.
-async fn read_all(append: &Append, db: &Db) -> Result<BTreeMap<u64, Vec<u64>>, Error> {
-    let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
+async fn read_all(
+    append: &Append,
+    db: &Db,
+    reads: Reads,
+) -> Result<BTreeMap<u64, Vec<u64>>, Error> {
     let (notebooks, last) = (&append.notebooks, append.notebooks.last());
     let now = after(&notebooks.history());
     let keys: Vec<u64> = append.keys().collect();
     let mut lists = BTreeMap::new();
     for chunk in keys.chunks(CHUNK) {
-        let read_chunk = async |tx| {
-            notebooks.of(last).begin(now);
-            let mut found = Vec::with_capacity(chunk.len());
-            for &key in chunk {
-                let list = read(&tx, space, key).await?;
-                notebooks.of(last).note(ListOperation::Read { key, list: list.clone() });
-                found.push((key, list));
-            }
-            Ok(found)
+        notebooks.of(last).begin(now);
+        let found = match reads {
+            Reads::InTransactions => read_chunk(db, chunk).await?,
+            Reads::InOneRound => read_lists(db, chunk).await?,
         };
-        let found = strict.transact_here(read_chunk).await?;
+        for (key, list) in &found {
+            let (key, list) = (*key, list.clone());
+            notebooks.of(last).note(ListOperation::Read { key, list });
+        }
         notebooks.of(last).end(&Ended::Committed, now);
         lists.extend(found);
     }
     Ok(lists)
+}
+
+async fn read_chunk(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
+    let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
+    let read_all = async |tx| {
+        let mut found = Vec::with_capacity(keys.len());
+        for &key in keys {
+            found.push((key, read(&tx, space, key).await?));
+        }
+        Ok(found)
+    };
+    strict.transact_here(read_all).await
 }
 
 /// A time after everything in the history.

@@ -7,6 +7,7 @@
 //! reads every list.
 
 mod checks;
+pub mod procedures;
 mod record;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use crate::parameters::{Kind, Parameter, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Clock, Seat, Workload, ended, transact};
 
+use checks::Reads;
 use record::Notebooks;
 pub use record::{ListHistory, ListOperation, ListStatus, ListTransaction};
 
@@ -175,7 +177,7 @@ impl Workload for Append {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db).await
+        checks::check(self, db, Reads::InTransactions).await
     }
 
     fn history(&self) -> Option<ListHistory> {

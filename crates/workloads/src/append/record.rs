@@ -100,6 +100,11 @@ impl Notebook {
         }
     }
 
+    /// What was noted of the attempt so far, to be noted again with more between.
+    pub fn take_operations(&mut self) -> Vec<ListOperation> {
+        self.open.as_mut().map_or_else(Vec::new, |open| std::mem::take(&mut open.operations))
+    }
+
     /// The last attempt has ended.
     pub fn end(&mut self, ended: &Ended, now: Nanos) {
         let (status, end) = match ended {

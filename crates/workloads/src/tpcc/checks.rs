@@ -15,7 +15,7 @@ use crate::workload::Check;
 
 /// All that looks at the pieces of a survey.
 #[derive(Debug)]
-struct Audit<'a> {
+pub(super) struct Audit<'a> {
     scale: &'a Scale,
     books: &'a Books,
     conditions: Conditions,
@@ -39,17 +39,29 @@ impl Surveyor for Audit<'_> {
     }
 }
 
+impl<'a> Audit<'a> {
+    /// Nothing is looked at yet.
+    pub fn new(scale: &'a Scale, books: &'a Books) -> Audit<'a> {
+        Audit { scale, books, conditions: Conditions::default(), accounts: Accounts::default() }
+    }
+
+    /// Everything, once all was looked at.
+    pub fn checks(self) -> Vec<Check> {
+        let Audit { scale, books, conditions, accounts } = self;
+        let mut checks = conditions.checks();
+        checks.extend(accounts.checks(scale, books));
+        let whole = Check::none_wrong("snapshots are whole", &books.wrong_snapshots, String::new());
+        checks.push(whole);
+        let name = "orders of items that there are not roll back";
+        checks.push(Check::none_wrong(name, &books.wrong_commits, profiles(books)));
+        checks
+    }
+}
+
 pub(super) async fn check(tpcc: &Tpcc, db: &Db) -> Result<Vec<Check>, Error> {
     let (scale, books) = (&tpcc.scale, &Books::closed(&tpcc.ledgers));
-    let begin =
-        || Audit { scale, books, conditions: Conditions::default(), accounts: Accounts::default() };
-    let audit = survey(db, scale, begin).await?;
-    let mut checks = audit.conditions.checks();
-    checks.extend(audit.accounts.checks(scale, books));
-    checks.push(Check::none_wrong("snapshots are whole", &books.wrong_snapshots, String::new()));
-    let name = "orders of items that there are not roll back";
-    checks.push(Check::none_wrong(name, &books.wrong_commits, profiles(books)));
-    Ok(checks)
+    let audit = survey(db, scale, || Audit::new(scale, books)).await?;
+    Ok(audit.checks())
 }
 
 /// How often each profile ran.

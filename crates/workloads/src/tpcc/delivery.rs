@@ -3,6 +3,7 @@
 
 use futures_util::future::{try_join, try_join_all};
 use muesli::{Error, Key, Range, Tx};
+use serde::{Deserialize, Serialize};
 
 use super::Tpcc;
 use super::ids::DistrictId;
@@ -13,17 +14,23 @@ use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
 /// What is written to the orders.
-#[derive(Clone, Copy, Debug)]
-struct Input {
-    carrier: u8,
-    date: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Input {
+    pub carrier: u8,
+    pub date: u64,
+}
+
+impl Input {
+    pub(super) fn draw(seat: &mut Seat) -> Input {
+        let carrier = seat.chance.between(1, 10) as u8;
+        Input { carrier, date: (seat.clock)().0 / 1_000 }
+    }
 }
 
 impl Tpcc {
     pub(super) async fn delivery(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
-        let carrier = seat.chance.between(1, 10) as u8;
-        let input = Input { carrier, date: (seat.clock)().0 / 1_000 };
+        let input = Input::draw(seat);
         let client = seat.client;
         let (answer, attempts) = transact(&seat.db, |tx| async move {
             let districts = self.scale.districts_of(warehouse);

@@ -24,7 +24,7 @@ pub(super) struct CustomerId {
 }
 
 /// An order of a district, and its NEW-ORDER row.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct OrderId {
     pub district: DistrictId,
     /// From 1, without gaps.
@@ -59,7 +59,7 @@ pub(super) struct CustomerName {
 
 /// A row of the history, which has no key in the standard: the district that was paid, and who
 /// wrote the row.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct PaymentId {
     pub district: DistrictId,
     /// 0 for the loader, else one above the client's number.

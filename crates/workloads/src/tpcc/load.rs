@@ -9,10 +9,11 @@ use super::first;
 use super::ids::{
     CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId, StockId,
 };
+use super::procedures::Layout;
 use super::rows::Order;
 use super::scale::Scale;
 use super::tables::{Sums, Tables};
-use crate::loading::write_missing;
+use crate::loading::{put_missing, write_missing};
 
 /// So many pieces are written at a time.
 const SIDE_BY_SIDE: usize = 8;
@@ -36,9 +37,18 @@ enum Piece {
 /// What the database says.
 pub(super) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
     let tables = Tables::of(db)?;
-    let loader = Loader { db, scale, tables };
+    let loader = &Loader { db, scale, tables, copies: None };
     let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
-    let loader = &loader;
+    pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
+}
+
+/// The same by procedures, and copies at each warehouse of what it needs of the others.
+///
+/// # Errors
+/// What the database says.
+pub(super) async fn load_with_copies(db: &Db, scale: &Scale, layout: Layout) -> Result<(), Error> {
+    let loader = &Loader { db, scale, tables: layout.tables, copies: Some(layout) };
+    let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
     pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
 }
 
@@ -63,6 +73,8 @@ struct Loader<'a> {
     db: &'a Db,
     scale: &'a Scale,
     tables: Tables,
+    /// Where the copies are, if each warehouse has some; then everything is written by procedures.
+    copies: Option<Layout>,
 }
 
 /// A row as it is stored.
@@ -81,13 +93,7 @@ impl Loader<'_> {
         match piece {
             Piece::Warehouse(number) => self.warehouse(number).await,
             Piece::District(id) => self.district(id).await,
-            Piece::Stock(warehouse, from) => {
-                let row = |item| {
-                    let id = StockId { warehouse, item };
-                    stored(self.tables.stock, &id, &first::stock(id))
-                };
-                self.rows(self.tables.stock.raw(), self.run(from).map(row)).await
-            }
+            Piece::Stock(warehouse, from) => self.stock(warehouse, from).await,
             Piece::Items(warehouse, from) => {
                 let row = |item| {
                     stored(self.tables.items, &ItemId { warehouse, item }, &first::item(item))
@@ -102,7 +108,27 @@ impl Loader<'_> {
     }
 
     async fn rows(&self, space: Space, rows: impl Iterator<Item = Stored>) -> Result<(), Error> {
-        write_missing(self.db, space, rows).await
+        match self.copies {
+            None => write_missing(self.db, space, rows).await,
+            Some(_) => put_missing(self.db, space, rows).await,
+        }
+    }
+
+    async fn stock(&self, warehouse: u32, from: u32) -> Result<(), Error> {
+        let id = |item| StockId { warehouse, item };
+        let Some(layout) = self.copies else {
+            let row = |item| stored(self.tables.stock, &id(item), &first::stock(id(item)));
+            return self.rows(self.tables.stock.raw(), self.run(from).map(row)).await;
+        };
+        let stock = layout.stock();
+        let row = |item| stored(stock, &id(item), &first::stock(id(item)).count());
+        self.rows(stock.raw(), self.run(from).map(row)).await?;
+        for holder in self.scale.all_warehouses() {
+            let infos = layout.stock_infos;
+            let row = |item| stored(infos, &(holder, id(item)), &first::stock(id(item)).info());
+            self.rows(infos.raw(), self.run(from).map(row)).await?;
+        }
+        Ok(())
     }
 
     async fn warehouse(&self, number: u32) -> Result<(), Error> {
@@ -136,11 +162,29 @@ impl Loader<'_> {
             stored(tables.customer_names, &CustomerName { district, last, first, customer }, &())
         };
         self.rows(tables.customer_names.raw(), customers().map(name)).await?;
+        if let Some(layout) = self.copies {
+            self.name_copies(layout, district).await?;
+        }
         let payment = |id| {
             let (payment, sequence) = (first::payment(id), id.number.into());
             stored(tables.history, &PaymentId { district, writer: 0, sequence }, &payment)
         };
         self.rows(tables.history.raw(), customers().map(payment)).await
+    }
+
+    /// Every other warehouse finds the district's customers by their names, too.
+    async fn name_copies(&self, layout: Layout, district: DistrictId) -> Result<(), Error> {
+        let copies = layout.name_copies;
+        for holder in self.scale.all_warehouses().filter(|it| *it != district.warehouse) {
+            let name = |number| {
+                let row = first::customer(self.scale, district.customer(number));
+                let (last, first) = (row.last, row.first);
+                let name = CustomerName { district, last, first, customer: number };
+                stored(copies, &(holder, name), &())
+            };
+            self.rows(copies.raw(), (1..=self.scale.customers).map(name)).await?;
+        }
+        Ok(())
     }
 
     async fn orders(&self, district: DistrictId) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! TPC-C on the interactive API: a wholesale supplier, its nine tables, its five transactions, and
+//! TPC-C: a wholesale supplier, its nine tables, its five transactions, and
 //! the conditions that they keep.
 //!
 //! Warehouses have districts, districts have customers, and customers order items that warehouses
@@ -10,6 +10,8 @@
 //! Afterwards [`survey`] reads the whole database in one snapshot, and [`conditions`] and
 //! [`accounts`] say what does not hold: the standard's twelve consistency conditions, and what the
 //! clients' books ([`ledger`]) know of the committed transactions.
+//!
+//! What is here runs on the interactive API; [`procedures`] is the same in one round.
 //!
 //! Source: the TPC's benchmark C, standard specification, revision 5.11; clauses are cited.
 
@@ -26,6 +28,7 @@ mod mix;
 mod new_order;
 mod order_status;
 mod payment;
+pub mod procedures;
 mod rows;
 mod scale;
 mod stock_level;
@@ -47,8 +50,8 @@ use scale::Scale;
 use tables::Tables;
 pub use terminal::Terminal;
 
-/// What TPC-C takes.
-pub const PARAMETERS: &[Parameter] = &[
+/// What TPC-C takes, on either API.
+const PARAMETERS_OF_BOTH: [Parameter; 18] = [
     Parameter::new("warehouses", "2", Kind::Count(1, 100_000), "How many warehouses there are."),
     Parameter::new(
         "keys",
@@ -112,32 +115,11 @@ pub const PARAMETERS: &[Parameter] = &[
         "Share of customers that are looked for by their last name.",
     ),
     Parameter::new(
-        "delayed",
-        "true",
-        Kind::Flag,
-        "Whether Payment adds to W_YTD and D_YTD by delayed actions, which bumper and bumper-da do \
-         at the commit and other protocols at once.",
-    ),
-    Parameter::new(
         "home",
         "client",
         Kind::Choice(&["client", "node", "any"]),
         "A client's warehouse: by its number, one that its node holds, or any, drawn anew each \
          time.",
-    ),
-    Parameter::new(
-        "placement",
-        "warehouse",
-        Kind::Choice(&["warehouse", "hash", "district"]),
-        "Whether a repository holds whole warehouses, or all rows are dealt by hash, or those that \
-         are looked up are, while those that are scanned lie together by district.",
-    ),
-    Parameter::new(
-        "item-copies",
-        "false",
-        Kind::Flag,
-        "Whether each warehouse has a copy of the items, placed with it; else one copy is dealt by \
-         hash.",
     ),
     Parameter::new(
         "think",
@@ -146,6 +128,41 @@ pub const PARAMETERS: &[Parameter] = &[
         "Terminals wait so many times the standard's keying and think times.",
     ),
 ];
+
+/// What TPC-C takes.
+pub const PARAMETERS: &[Parameter] = &{
+    let more = [
+        Parameter::new(
+            "delayed",
+            "true",
+            Kind::Flag,
+            "Whether Payment adds to W_YTD and D_YTD by delayed actions, which bumper and bumper-da \
+             do at the commit and other protocols at once.",
+        ),
+        Parameter::new(
+            "placement",
+            "warehouse",
+            Kind::Choice(&["warehouse", "hash", "district"]),
+            "Whether a repository holds whole warehouses, or all rows are dealt by hash, or those \
+             that are looked up are, while those that are scanned lie together by district.",
+        ),
+        Parameter::new(
+            "item-copies",
+            "false",
+            Kind::Flag,
+            "Whether each warehouse has a copy of the items, placed with it; else one copy is dealt \
+             by hash.",
+        ),
+    ];
+    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 3];
+    let mut at = 0;
+    while at < all.len() {
+        let both = PARAMETERS_OF_BOTH.len();
+        all[at] = if at < both { PARAMETERS_OF_BOTH[at] } else { more[at - both] };
+        at += 1;
+    }
+    all
+};
 
 /// Which warehouse a client works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +178,14 @@ enum Placement {
     Warehouse,
     Hash,
     District,
+}
+
+/// What is a parameter on one API only.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    item_copies: bool,
+    delayed: bool,
+    placement: Placement,
 }
 
 /// TPC-C with its parameters.
@@ -185,24 +210,37 @@ impl Tpcc {
     /// # Errors
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Tpcc, ParameterError> {
-        Ok(Tpcc {
-            scale: Scale::new(values)?,
-            mix: Mix::new(values),
-            rollbacks: values.number("rollbacks"),
-            remote_items: values.number("remote-items"),
-            remote_payments: values.number("remote-payments"),
-            by_name: values.number("by-name"),
+        let settings = Settings {
+            item_copies: values.flag("item-copies"),
             delayed: values.flag("delayed"),
-            home: match values.word("home") {
-                "client" => Home::Client,
-                "node" => Home::Node,
-                _ => Home::Any,
-            },
             placement: match values.word("placement") {
                 "hash" => Placement::Hash,
                 "district" => Placement::District,
                 _ => Placement::Warehouse,
             },
+        };
+        Tpcc::with_settings(values, clients, settings)
+    }
+
+    fn with_settings(
+        values: &Values,
+        clients: u32,
+        settings: Settings,
+    ) -> Result<Tpcc, ParameterError> {
+        Ok(Tpcc {
+            scale: Scale::new(values, settings.item_copies)?,
+            mix: Mix::new(values),
+            rollbacks: values.number("rollbacks"),
+            remote_items: values.number("remote-items"),
+            remote_payments: values.number("remote-payments"),
+            by_name: values.number("by-name"),
+            delayed: settings.delayed,
+            home: match values.word("home") {
+                "client" => Home::Client,
+                "node" => Home::Node,
+                _ => Home::Any,
+            },
+            placement: settings.placement,
             think: values.number("think"),
             ledgers: Ledgers::new(clients, |_| Ledger::default()),
         })

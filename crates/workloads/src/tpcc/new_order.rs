@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::{try_join, try_join5};
 use muesli::{Error, Tx};
+use serde::{Deserialize, Serialize};
 
 use super::Tpcc;
 use super::draws;
@@ -16,25 +17,25 @@ use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
 /// A line as it was keyed in.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    item: u32,
-    supplier: u32,
-    quantity: u8,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Wanted {
+    pub item: u32,
+    pub supplier: u32,
+    pub quantity: u8,
 }
 
 /// An order as it was keyed in.
-#[derive(Debug)]
-struct Input {
-    customer: CustomerId,
-    lines: Vec<Wanted>,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Input {
+    pub customer: CustomerId,
+    pub lines: Vec<Wanted>,
     /// Whether the last line's item is none.
-    unused: bool,
-    entered: u64,
+    pub unused: bool,
+    pub entered: u64,
 }
 
 /// What is told when an item is not there.
-const UNUSED: &str = "item number is not valid";
+pub(super) const UNUSED: &str = "item number is not valid";
 
 impl Tpcc {
     pub(super) async fn new_order(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
@@ -54,7 +55,7 @@ impl Tpcc {
         (ended(answer), attempts)
     }
 
-    fn draw_order(&self, warehouse: u32, entered: u64, chance: &mut Chance) -> Input {
+    pub(super) fn draw_order(&self, warehouse: u32, entered: u64, chance: &mut Chance) -> Input {
         let district = self.draw_district(warehouse, chance);
         let customer = district.customer(draws::customer(self.scale.customers, chance));
         let line = |chance: &mut Chance| {
@@ -104,9 +105,7 @@ impl Tpcc {
         self.put_order(tx, terminal, input, number).await?;
         let (warehouse, row) =
             (there(warehouse, "a warehouse")?, there(district_row, "a district")?);
-        let discount = 10_000 - i64::from(there(customer, "a customer")?.discount);
-        let taxes = 10_000 + i64::from(warehouse.tax) + i64::from(row.tax);
-        Ok(sum * discount / 10_000 * taxes / 10_000)
+        Ok(total(sum, there(customer, "a customer")?.discount, [warehouse.tax, row.tax]))
     }
 
     async fn put_order(
@@ -118,14 +117,7 @@ impl Tpcc {
     ) -> Result<(), Error> {
         let (tables, customer) = (&terminal.tables, input.customer);
         let id = customer.district.order(number);
-        let order = Order {
-            customer: customer.number,
-            entered: input.entered,
-            carrier: None,
-            lines: input.lines.len() as u8,
-            all_local: input.lines.iter().all(|line| line.supplier == customer.district.warehouse),
-        };
-        tables.orders.put(tx, &id, &order).await?;
+        tables.orders.put(tx, &id, &input.order()).await?;
         tables.new_orders.put(tx, &id, &()).await?;
         tables.customer_orders.put(tx, &CustomerOrder { customer, order: number }, &()).await
     }
@@ -137,8 +129,30 @@ impl Tpcc {
     }
 }
 
+impl Input {
+    /// Its row.
+    pub(super) fn order(&self) -> Order {
+        let CustomerId { district, number: customer } = self.customer;
+        Order {
+            customer,
+            entered: self.entered,
+            carrier: None,
+            lines: self.lines.len() as u8,
+            all_local: self.lines.iter().all(|line| line.supplier == district.warehouse),
+        }
+    }
+}
+
+/// What the customer pays in cents for lines of this sum, with its discount and the taxes of
+/// warehouse and district.
+pub(super) fn total(sum: i64, discount: u16, taxes: [u16; 2]) -> i64 {
+    let discount = 10_000 - i64::from(discount);
+    let taxes = 10_000 + i64::from(taxes[0]) + i64::from(taxes[1]);
+    sum * discount / 10_000 * taxes / 10_000
+}
+
 impl Wanted {
-    fn stock(&self) -> StockId {
+    pub(super) fn stock(&self) -> StockId {
         StockId { warehouse: self.supplier, item: self.item }
     }
 

@@ -21,13 +21,20 @@ impl Tpcc {
             newest_order(&tx, terminal, district, who).await
         })
         .await;
-        if let Ok(Some((id, order, lines))) = &answer
-            && let Some(wrong) = torn(order, lines)
-        {
+        if let Ok(Some((id, order, lines))) = &answer {
+            let delivered = lines.iter().filter(|(_, line)| line.delivered.is_some()).count();
+            self.judge_order(seat, *id, order, [lines.len(), delivered]);
+        }
+        (ended(answer), attempts)
+    }
+
+    /// Complains of an order that has not the lines that it says, of which so many were found, and
+    /// so many of them delivered.
+    pub(super) fn judge_order(&self, seat: &Seat, id: OrderId, order: &Order, lines: [usize; 2]) {
+        if let Some(wrong) = torn(order, lines) {
             let complain = || format!("order {id:?} {wrong}");
             self.ledgers.of(seat.client).wrong_snapshots.add(complain);
         }
-        (ended(answer), attempts)
     }
 }
 
@@ -50,11 +57,10 @@ async fn newest_order(
 
 /// What is wrong with an order as a snapshot has it: other lines than it says, or some that are
 /// delivered though it is not.
-fn torn(order: &Order, lines: &[(LineId, OrderLine)]) -> Option<String> {
-    if lines.len() != usize::from(order.lines) {
-        return Some(format!("has {} lines, not {}", lines.len(), order.lines));
+fn torn(order: &Order, [lines, delivered]: [usize; 2]) -> Option<String> {
+    if lines != usize::from(order.lines) {
+        return Some(format!("has {lines} lines, not {}", order.lines));
     }
-    let delivered = lines.iter().filter(|(_, line)| line.delivered.is_some()).count();
-    let expected = if order.carrier.is_some() { lines.len() } else { 0 };
+    let expected = if order.carrier.is_some() { lines } else { 0 };
     (delivered != expected).then(|| format!("has {delivered} lines delivered, not {expected}"))
 }

@@ -5,6 +5,7 @@
 
 use futures_util::future::try_join3;
 use muesli::{Error, Tx};
+use serde::{Deserialize, Serialize};
 
 use super::Tpcc;
 use super::ids::{CustomerId, DistrictId, PaymentId};
@@ -16,16 +17,16 @@ use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
 /// A payment as it was keyed in.
-#[derive(Debug)]
-struct Input {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Input {
     /// The district that is paid.
-    district: DistrictId,
+    pub district: DistrictId,
     /// The customer's.
-    resident: DistrictId,
-    who: Who,
-    amount: i64,
-    id: PaymentId,
-    date: u64,
+    pub resident: DistrictId,
+    pub who: Who,
+    pub amount: i64,
+    pub id: PaymentId,
+    pub date: u64,
 }
 
 impl Tpcc {
@@ -40,7 +41,7 @@ impl Tpcc {
         (ended(answer), attempts)
     }
 
-    fn draw_payment(
+    pub(super) fn draw_payment(
         &self,
         warehouse: u32,
         (writer, sequence): (u32, u64),
@@ -88,7 +89,7 @@ impl Tpcc {
 
 impl Customer {
     /// The customer pays this amount to a district.
-    fn pay(&mut self, id: CustomerId, district: DistrictId, amount: i64) {
+    pub(super) fn pay(&mut self, id: CustomerId, district: DistrictId, amount: i64) {
         self.balance -= amount;
         self.ytd_payment += amount;
         self.payments += 1;

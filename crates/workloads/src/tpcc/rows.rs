@@ -2,7 +2,8 @@
 //!
 //! Money is in cents, taxes and discounts in ten-thousandths, so that sums are exact. What is in
 //! the key is not in the row. Three hot fields have spaces of their own, so that those who read
-//! the rest of the row do not meet those who change them: W_YTD, D_YTD and D_NEXT_O_ID.
+//! the rest of the row do not meet those who change them: W_YTD, D_YTD and D_NEXT_O_ID. What is
+//! looked at most comes first in a row, so that it can be read without the rest.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,17 +20,17 @@ pub(super) struct Address {
 /// A warehouse, but for W_YTD.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Warehouse {
+    pub tax: u16,
     pub name: String,
     pub address: Address,
-    pub tax: u16,
 }
 
 /// A district, but for D_YTD and D_NEXT_O_ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct District {
+    pub tax: u16,
     pub name: String,
     pub address: Address,
-    pub tax: u16,
 }
 
 /// C_CREDIT: `GC` or `BC`.
@@ -41,6 +42,13 @@ pub(super) enum Credit {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Customer {
+    pub discount: u16,
+    pub balance: i64,
+    pub ytd_payment: i64,
+    pub payments: u32,
+    pub deliveries: u32,
+    /// GC or BC, the last of the fields that are looked at most.
+    pub credit: Credit,
     pub first: String,
     pub middle: String,
     pub last: String,
@@ -48,13 +56,7 @@ pub(super) struct Customer {
     pub phone: String,
     /// C_SINCE, in microseconds of the run's clock; rows that are there at first have 0.
     pub since: u64,
-    pub credit: Credit,
     pub credit_limit: i64,
-    pub discount: u16,
-    pub balance: i64,
-    pub ytd_payment: i64,
-    pub payments: u32,
-    pub deliveries: u32,
     /// C_DATA, 500 characters at most.
     pub data: String,
 }
@@ -105,13 +107,55 @@ pub(super) struct Stock {
 /// Characters of S_DIST_xx.
 pub(super) const DISTRICT_INFO: usize = 24;
 
+/// S_DIST_xx of a district, from all of them.
+pub(super) fn district_info(all: &str, district: u8) -> &str {
+    let from = (usize::from(district) - 1) * DISTRICT_INFO;
+    all.get(from..from + DISTRICT_INFO).unwrap_or_default()
+}
+
 impl Stock {
     /// S_DIST_xx of a district.
     pub fn district_info(&self, district: u8) -> String {
-        let from = (usize::from(district) - 1) * DISTRICT_INFO;
-        self.district_infos.get(from..from + DISTRICT_INFO).unwrap_or_default().to_owned()
+        district_info(&self.district_infos, district).to_owned()
     }
 
+    /// A row of its two parts.
+    pub fn of(count: StockCount, info: StockInfo) -> Stock {
+        let StockCount { quantity, ytd, orders, remote } = count;
+        let StockInfo { district_infos, data } = info;
+        Stock { quantity, ytd, orders, remote, district_infos, data }
+    }
+
+    /// What changes of it.
+    pub fn count(&self) -> StockCount {
+        let Stock { quantity, ytd, orders, remote, .. } = *self;
+        StockCount { quantity, ytd, orders, remote }
+    }
+
+    /// What does not change of it.
+    pub fn info(self) -> StockInfo {
+        StockInfo { district_infos: self.district_infos, data: self.data }
+    }
+
+    /// So many are ordered.
+    pub fn take(&mut self, quantity: u8, remote: bool) {
+        let mut count = self.count();
+        count.take(quantity, remote);
+        let StockCount { quantity, ytd, orders, remote } = count;
+        (self.quantity, self.ytd, self.orders, self.remote) = (quantity, ytd, orders, remote);
+    }
+}
+
+/// What changes of a row of stock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StockCount {
+    pub quantity: u8,
+    pub ytd: u64,
+    pub orders: u32,
+    pub remote: u32,
+}
+
+impl StockCount {
     /// So many are ordered; those that would run short are filled up by 91.
     pub fn take(&mut self, quantity: u8, remote: bool) {
         self.quantity = match self.quantity.checked_sub(quantity) {
@@ -124,11 +168,18 @@ impl Stock {
     }
 }
 
+/// What does not change of a row of stock, of which others can have copies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StockInfo {
+    pub district_infos: String,
+    pub data: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
+    pub price: i64,
     pub image: u32,
     pub name: String,
-    pub price: i64,
     pub data: String,
 }
 

@@ -29,7 +29,7 @@ impl Scale {
     ///
     /// # Errors
     /// Sizes that do not go together.
-    pub fn new(values: &Values) -> Result<Scale, ParameterError> {
+    pub fn new(values: &Values, item_copies: bool) -> Result<Scale, ParameterError> {
         let count = |name| values.count(name) as u32;
         let items = count("keys");
         let or = |given: u32, otherwise: u32| if given == 0 { otherwise } else { given };
@@ -43,7 +43,7 @@ impl Scale {
             items,
             orders,
             pending,
-            item_copies: values.flag("item-copies"),
+            item_copies,
         })
     }
 

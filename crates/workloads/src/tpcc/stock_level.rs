@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use muesli::{Error, Tx};
+use serde::{Deserialize, Serialize};
 
 use super::Tpcc;
 use super::ids::{DistrictId, LineId, StockId};
@@ -12,15 +13,19 @@ use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
 /// So many orders are looked at.
-const ORDERS: u32 = 20;
+pub(super) const ORDERS: u32 = 20;
 
 /// What one snapshot has.
-struct Level {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Level {
     /// D_NEXT_O_ID.
-    next: u32,
-    lines: Vec<LineId>,
+    pub next: u32,
+    /// How many of the newest orders have lines.
+    pub orders: u32,
+    /// How many lines those have.
+    pub lines: u32,
     /// Items of which there is less than the threshold.
-    short: usize,
+    pub short: u32,
 }
 
 impl Tpcc {
@@ -32,13 +37,18 @@ impl Tpcc {
             level(&tx, terminal, district, threshold).await
         })
         .await;
-        if let Ok(level) = &answer
-            && let Some(wrong) = level.torn()
-        {
+        if let Ok(level) = &answer {
+            self.judge_level(seat, district, *level);
+        }
+        (ended(answer), attempts)
+    }
+
+    /// Complains of a level that no snapshot can have.
+    pub(super) fn judge_level(&self, seat: &Seat, district: DistrictId, level: Level) {
+        if let Some(wrong) = level.torn() {
             let complain = || format!("district {district:?} {wrong}");
             self.ledgers.of(seat.client).wrong_snapshots.add(complain);
         }
-        (ended(answer), attempts)
     }
 }
 
@@ -59,20 +69,20 @@ async fn level(
     let rows = tables.stock.get_many(tx, &stocks).await?;
     let mut short = 0;
     for row in rows {
-        short += usize::from(there(row, "stock")?.quantity < threshold);
+        short += u32::from(there(row, "stock")?.quantity < threshold);
     }
-    Ok(Level { next, lines: lines.into_iter().map(|(id, _)| id).collect(), short })
+    let orders: BTreeSet<u32> = lines.iter().map(|(line, _)| line.order.number).collect();
+    Ok(Level { next, orders: orders.len() as u32, lines: lines.len() as u32, short })
 }
 
 impl Level {
     /// What is wrong with it: orders without lines, or more short items than there are lines.
     fn torn(&self) -> Option<String> {
-        let orders: BTreeSet<u32> = self.lines.iter().map(|line| line.order.number).collect();
-        let expected = ORDERS.min(self.next - 1) as usize;
-        if orders.len() != expected {
-            return Some(format!("has lines of {} newest orders, not {expected}", orders.len()));
+        let Level { orders, lines, short, .. } = *self;
+        let expected = ORDERS.min(self.next - 1);
+        if orders != expected {
+            return Some(format!("has lines of {orders} newest orders, not {expected}"));
         }
-        let lines = self.lines.len();
-        (self.short > lines).then(|| format!("has {} of {lines} items short", self.short))
+        (short > lines).then(|| format!("has {short} of {lines} items short"))
     }
 }

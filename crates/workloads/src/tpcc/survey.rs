@@ -16,7 +16,7 @@ use super::tables::Tables;
 use super::terminal::there;
 
 /// So many rows are read at once.
-const PAGE: usize = 1_000;
+pub(super) const PAGE: usize = 1_000;
 
 /// Rows of a table, by their keys.
 pub(super) type Rows<K, V> = Vec<(K, V)>;

@@ -2,6 +2,7 @@
 
 use muesli::{Action, Db, Error, Index, Key, Rule, Space, SpaceOptions, TypedSpace};
 use muesli_core::SmallBytes;
+use serde::{Deserialize, Serialize};
 
 use super::ids::{
     CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
@@ -10,7 +11,7 @@ use super::ids::{
 use super::rows::{Customer, District, Item, Order, OrderLine, Payment, Stock, Warehouse};
 
 /// All spaces of the database.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Tables {
     pub warehouses: TypedSpace<u32, Warehouse>,
     pub warehouse_ytd: Sums<u32>,
@@ -93,7 +94,8 @@ impl Tables {
 }
 
 /// Sums of money that many add to and few look at, as eight bytes that [`Action::add`] knows.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub(super) struct Sums<K> {
     space: Space,
     keys: std::marker::PhantomData<fn(K)>,
@@ -122,15 +124,19 @@ impl<K: Key> Sums<K> {
         SmallBytes::new(&sum.to_le_bytes())
     }
 
+    /// A sum from how it is stored.
+    pub fn decode(value: &SmallBytes) -> Option<i64> {
+        value.as_slice().try_into().ok().map(i64::from_le_bytes)
+    }
+
     /// Reads a sum.
     ///
     /// # Errors
     /// As [`muesli::Tx::get`]; [`Error::Codec`] where there is none.
     pub async fn get(self, tx: &muesli::Tx, key: &K) -> Result<i64, Error> {
         let value = tx.get(self.space, key.encoded()).await?;
-        let bytes = value.as_ref().and_then(|value| value.as_slice().try_into().ok());
         let missing = || Error::Codec("a sum is missing".to_owned());
-        bytes.map(i64::from_le_bytes).ok_or_else(missing)
+        value.as_ref().and_then(Self::decode).ok_or_else(missing)
     }
 
     /// Adds to a sum: unread, as the transaction commits, or by reading and writing it.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use muesli::{Db, Error, Key, Range, Tx};
+use serde::{Deserialize, Serialize};
 
 use super::draws::{self, When};
 use super::ids::{CustomerId, DistrictId};
@@ -28,7 +29,7 @@ pub struct Terminal {
 }
 
 /// How a customer is looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Who {
     Number(u32),
     LastName(String),
@@ -135,14 +136,18 @@ impl Tables {
             Who::LastName(last) => {
                 let range = Range::prefix((district, last.clone()).encoded());
                 let named = self.customer_names.scan(tx, range).await?;
-                let middle = named.len().div_ceil(2).saturating_sub(1);
-                there(named.get(middle), "a customer's name")?.0.customer
+                there(named.get(middle(named.len())), "a customer's name")?.0.customer
             }
         };
         let id = district.customer(number);
         let row = self.customers.get(tx, &id).await?;
         Ok((id, there(row, "a customer")?))
     }
+}
+
+/// The place of the middle one of so many.
+pub(super) fn middle(count: usize) -> usize {
+    count.div_ceil(2).saturating_sub(1)
 }
 
 /// What must be there.

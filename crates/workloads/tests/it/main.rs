@@ -6,6 +6,7 @@ mod deposed;
 mod groups;
 mod lost;
 mod one_group;
+mod one_round;
 mod recovery;
 mod sabotage;
 mod workloads;

@@ -50,21 +50,21 @@ const CASES: &[(&str, &str)] = &[
     ("append", "keys=20 distribution=zipfian appends=80"),
 ];
 
-const CLIENTS: u32 = 6;
+pub const CLIENTS: u32 = 6;
 
-fn workload(case: &(&str, &str)) -> Arc<dyn AnyWorkload> {
+pub fn workload(case: &(&str, &str)) -> Arc<dyn AnyWorkload> {
     let given: Vec<String> = case.1.split(' ').map(str::to_owned).collect();
     registry::find(case.0).unwrap().build(&given, CLIENTS).unwrap()
 }
 
-fn assert_checks(checks: &[Check], told: &str) {
+pub fn assert_checks(checks: &[Check], told: &str) {
     assert!(checks.len() >= 3, "{told}: {checks:?}");
     for check in checks {
         assert!(check.ok, "{told}: {check:?}");
     }
 }
 
-fn assert_serializable(history: &muesli_check::History, told: &str) {
+pub fn assert_serializable(history: &muesli_check::History, told: &str) {
     let options = muesli_check::Options { session_order: true, ..Default::default() };
     let verdict = check(history, Level::Serializable, &options);
     assert!(verdict.holds(), "{told}: {verdict}");
@@ -94,12 +94,13 @@ fn every_workload_is_right_in_a_process() {
     }
 }
 
-fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
+/// A simulated run whose faults are drawn from its seed.
+pub fn drawn(seed: u64, kinds: &str) -> Simulated {
     let horizon = VirtualTime::ZERO + Span::from_millis(300);
     // Each node's data are on its own disk alone: none may be lost.
     let kinds = kinds.parse::<FaultKinds>().unwrap().without(FaultKind::Loss);
     let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 5 };
-    let plan = Simulated {
+    Simulated {
         protocol: "score".to_owned(),
         nodes: 3,
         repositories: 4,
@@ -113,7 +114,11 @@ fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
         upkeep: Upkeep::default(),
         history: true,
         trace: false,
-    };
+    }
+}
+
+fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
+    let plan = drawn(seed, kinds);
     let (workload, told) = (workload(case), format!("{case:?}, seed {seed}, {}", plan.plan));
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload, &plan, &tallies).unwrap();

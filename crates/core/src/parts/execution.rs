@@ -1,0 +1,364 @@
+//! The execution of procedures: code of the user's against the newest versions of a repository.
+//!
+//! The problem: a procedure reads and writes as it likes, may refuse half-way, may never come to
+//! an end, and may panic. The idea: it sees the store through an [`Execution`], which reads the
+//! newest versions, keeps its writes to itself, and counts what it does. What was read and would be
+//! written is in the [`TransactionSets`] afterwards. Whoever ran it may install the writes, lock
+//! all of it, or throw it away: nothing outside the sets has changed.
+//!
+//! A procedure is confined to the keys of one partition, so that each repository that holds the
+//! partition runs it with the same result, and to what was declared of it. One that does what it
+//! may not, takes more steps than the limit or panics is *faulty*, at each repository alike, since
+//! all of it is deterministic. Only work on keys is counted: a procedure that computes for ever
+//! without looking at a key cannot be stopped.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::locks::KeyRange;
+use super::spaces::Spaces;
+use super::transaction::{ReadEntry, TransactionSets, check_size};
+use super::versions::{Handle, Version, Versions};
+use crate::bytes::SmallBytes;
+use crate::catalog::{Catalog, Index};
+use crate::contract::Scan;
+use crate::effects::Row;
+use crate::ids::{RepositoryId, SpaceId};
+use crate::options::Settings;
+use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
+use crate::recorder::value_hash;
+
+/// A run of one or several procedures at a repository, as one transaction.
+pub struct Execution<'a> {
+    catalog: &'a Catalog,
+    settings: &'a Settings,
+    spaces: &'a Spaces,
+    sets: &'a mut TransactionSets,
+    /// Whether what is done is noted for a history.
+    recording: bool,
+    steps: u64,
+    partition: u16,
+    read_only: bool,
+    declared: Option<Footprint>,
+    /// Why the procedure is to end, whatever it makes of it.
+    stopped: Option<Stop>,
+}
+
+impl<'a> Execution<'a> {
+    /// A run that has done nothing yet; `sets` are empty, or hold what the transaction did before.
+    pub fn new(
+        catalog: &'a Catalog,
+        settings: &'a Settings,
+        spaces: &'a Spaces,
+        sets: &'a mut TransactionSets,
+        recording: bool,
+    ) -> Execution<'a> {
+        let (steps, partition, read_only) = (0, 0, false);
+        let (declared, stopped) = (None, None);
+        Execution {
+            catalog,
+            settings,
+            spaces,
+            sets,
+            recording,
+            steps,
+            partition,
+            read_only,
+            declared,
+            stopped,
+        }
+    }
+
+    /// Runs a procedure on the keys of a partition.
+    ///
+    /// # Errors
+    /// It refused, or is faulty: then the sets are of no use.
+    pub fn call(
+        &mut self,
+        id: &ProcedureId,
+        partition: u16,
+        arguments: &SmallBytes,
+    ) -> Result<SmallBytes, Stop> {
+        let procedure =
+            *self.settings.procedures.get(id).ok_or_else(|| unknown(id, self.settings))?;
+        self.partition = partition;
+        self.read_only = procedure.read_only;
+        self.declared = footprint(&procedure, self.catalog, arguments)?;
+        let ran = catch_unwind(AssertUnwindSafe(|| (procedure.run)(self, arguments)));
+        let result = match (ran, self.stopped.take()) {
+            (Err(_), _) => Err(Stop::Faulty("it panicked".to_owned())),
+            (Ok(_), Some(stop)) => Err(stop),
+            (Ok(result), None) => result,
+        };
+        let limit = self.settings.limits.value_bytes;
+        let result = result.and_then(|result| {
+            let checked = check_size("a result", result.len(), limit);
+            checked.map_err(|failure| Stop::Faulty(failure.to_string())).map(|()| result)
+        });
+        result.map_err(|stop| match stop {
+            Stop::Faulty(text) => Stop::Faulty(format!("procedure {id}: {text}")),
+            refused @ Stop::Refused(_) => refused,
+        })
+    }
+
+    fn stop(&mut self, stop: Stop) -> Stop {
+        self.stopped.get_or_insert(stop).clone()
+    }
+
+    fn faulty(&mut self, text: String) -> Stop {
+        self.stop(Stop::Faulty(text))
+    }
+
+    /// Counts so many steps; from the first mistake on, everything is refused.
+    fn count(&mut self, steps: u64) -> Result<(), Stop> {
+        if let Some(stop) = &self.stopped {
+            return Err(stop.clone());
+        }
+        self.steps += steps;
+        let limit = self.settings.limits.procedure_steps;
+        match self.steps <= limit {
+            true => Ok(()),
+            false => Err(self.faulty(format!("more than the allowed {limit} steps were taken"))),
+        }
+    }
+
+    /// Whether a key may be touched.
+    fn admit(&mut self, space: SpaceId, key: &SmallBytes, writes: bool) -> Result<(), Stop> {
+        self.count(1)?;
+        let lives = self.catalog.partition(space, key);
+        if lives != self.partition {
+            let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
+            let text = format!(
+                "key `{key}` lives at repository {lives}; allowed are the keys of repository {here}"
+            );
+            return Err(self.faulty(text));
+        }
+        let declared = self.declared.as_ref();
+        if declared.is_some_and(|all| !all.allows(space, key, writes)) {
+            let key = String::from_utf8_lossy(key.as_slice()).into_owned();
+            let verb = if writes { "written" } else { "read" };
+            return Err(self.faulty(format!("key `{key}` is {verb} and was not declared to be")));
+        }
+        Ok(())
+    }
+
+    fn check_scan(&mut self, scan: &Scan) -> Result<(), Stop> {
+        self.count(1)?;
+        let declared = self.declared.as_ref();
+        if declared.is_some_and(|all| !all.allows_range(scan.space, &scan.lo, scan.hi.as_ref())) {
+            return Err(self.faulty("a range is scanned and was not declared to be".to_owned()));
+        }
+        match self.catalog.space(scan.space) {
+            Some(space) if space.options.index == Index::Hash => {
+                let name = &space.name;
+                Err(self.faulty(format!("space `{name}` has a hash index and cannot be scanned")))
+            }
+            Some(_) => Ok(()),
+            None => Err(self.faulty(format!("there is no space {}", scan.space.0))),
+        }
+    }
+
+    /// Notes a range as far as it was seen.
+    fn note_scan(&mut self, seen: KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
+        if self.recording {
+            let others = rows.iter().filter(|(key, _)| self.sets.own(seen.space, key).is_none());
+            let inside = others.filter(|(key, _)| seen.contains(seen.space, key));
+            let inside: Vec<_> = inside.collect();
+            let partitions =
+                self.catalog.partitions_of_range(seen.space, &seen.lo, seen.hi.as_ref());
+            let operations = &mut self.sets.operations;
+            if partitions == (self.partition..self.partition + 1) {
+                let row = |(key, found): &(SmallBytes, Version<'_>)| {
+                    (key.clone(), found.at, found.value.map(value_hash))
+                };
+                let rows: Vec<_> = inside.into_iter().map(row).collect();
+                operations.scan(seen.space, &seen.lo, seen.hi.as_ref(), rows.into_iter());
+            } else {
+                // The range goes on elsewhere, where this procedure does not see it.
+                for (key, found) in inside {
+                    operations.read(seen.space, key, found.at, found.value);
+                }
+            }
+        }
+        self.sets.scans.push(seen);
+    }
+
+    /// The keys of this partition in a range with their newest versions, deleted ones too, in
+    /// ascending order: all of them, or from the scan's end on so many that `live` are not deleted.
+    fn rows(&self, scan: &Scan, live: usize) -> (Vec<(SmallBytes, Version<'a>)>, bool) {
+        let spaces: &'a Spaces = self.spaces;
+        let Some(versions) = spaces.get(scan.space) else { return (Vec::new(), true) };
+        let (only, here) = (self.catalog.repositories() == 1, self.partition);
+        let mine = |key: &SmallBytes| only || self.catalog.partition(scan.space, key) == here;
+        let range = versions.range(&scan.lo, scan.hi.as_ref());
+        let mut ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
+            if scan.reverse { Box::new(range.rev()) } else { Box::new(range) };
+        let (mut rows, mut found, mut complete) = (Vec::new(), 0, true);
+        for (key, handle) in ordered.by_ref().filter(|(key, _)| mine(key)) {
+            if found == live {
+                complete = false;
+                break;
+            }
+            let version = versions.newest(handle);
+            found += usize::from(version.value.is_some());
+            rows.push((key.clone(), version));
+        }
+        if scan.reverse {
+            rows.reverse();
+        }
+        (rows, complete)
+    }
+}
+
+impl Store for Execution<'_> {
+    fn space(&self, name: &str) -> Result<SpaceId, Stop> {
+        space_named(self.catalog, name)
+    }
+
+    fn get(&mut self, space: SpaceId, key: &SmallBytes) -> Result<Option<SmallBytes>, Stop> {
+        self.admit(space, key, false)?;
+        if let Some(own) = self.sets.own(space, key) {
+            let own = own.clone();
+            if self.recording {
+                self.sets.operations.read_own(space, key, own.as_ref());
+            }
+            return Ok(own);
+        }
+        let store = self.spaces.get(space);
+        let handle = store.and_then(|store| store.find(key));
+        let found = newest(store, handle);
+        if self.recording {
+            self.sets.operations.read(space, key, found.at, found.value);
+        }
+        let (value, version) = (found.value.cloned(), found.at);
+        self.sets.reads.push(ReadEntry {
+            space,
+            repository: RepositoryId(self.partition),
+            handle: handle.unwrap_or(Handle::NONE),
+            key: key.clone(),
+            version,
+        });
+        Ok(value)
+    }
+
+    fn put(
+        &mut self,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Result<(), Stop> {
+        self.admit(space, &key, true)?;
+        if self.read_only {
+            return Err(self.faulty("it was declared to read only, and writes".to_owned()));
+        }
+        let mark = self.sets.operations.mark();
+        if self.recording {
+            self.sets.operations.write(space, &key, value.as_ref());
+        }
+        let written = self.sets.write(space, key, value, &self.settings.limits);
+        written.map_err(|failure| {
+            self.sets.operations.rewind(mark);
+            self.faulty(failure.to_string())
+        })
+    }
+
+    fn scan(&mut self, scan: &Scan) -> Result<Vec<Row>, Stop> {
+        self.check_scan(scan)?;
+        if scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo) {
+            return Ok(Vec::new());
+        }
+        let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
+        let live = scan.limit.saturating_add(self.sets.deletes_in(&range));
+        let (found, complete) = self.rows(scan, live);
+        self.count(found.len() as u64)?;
+        let mut seen = range.clone();
+        if !complete && scan.reverse {
+            seen.lo = found.first().map_or(seen.lo, |(key, _)| key.clone());
+        } else if !complete {
+            seen.hi = found.last().map_or(seen.hi, |(key, _)| Some(key.successor()));
+        }
+        let row = |(key, version): &(SmallBytes, Version<'_>)| {
+            Some((key.clone(), version.value?.clone()))
+        };
+        let rows: Vec<Row> = found.iter().filter_map(row).collect();
+        let answer = self.sets.overlay(&range, rows, scan.reverse, scan.limit, complete);
+        self.note_scan(seen, &found);
+        Ok(answer)
+    }
+}
+
+fn newest<'a>(store: Option<&'a Versions>, handle: Option<Handle>) -> Version<'a> {
+    store.zip(handle).map_or(Version::ABSENT, |(store, handle)| store.newest(handle))
+}
+
+/// The number of the space called `name`.
+///
+/// # Errors
+/// There is none.
+pub fn space_named(catalog: &Catalog, name: &str) -> Result<SpaceId, Stop> {
+    catalog.space_named(name).ok_or_else(|| {
+        let all: Vec<_> = catalog.spaces().iter().map(|space| space.name.as_str()).collect();
+        Stop::Faulty(format!("there is no space `{name}`; there are: {}", all.join(", ")))
+    })
+}
+
+/// What a call of `procedure` may touch, if that is declared.
+///
+/// # Errors
+/// The declaration does not know either.
+pub fn footprint(
+    procedure: &Procedure,
+    catalog: &Catalog,
+    arguments: &SmallBytes,
+) -> Result<Option<Footprint>, Stop> {
+    let Some(tell) = procedure.footprint else { return Ok(None) };
+    let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
+    told.unwrap_or_else(|_| Err(Stop::Faulty("its footprint panicked".to_owned()))).map(Some)
+}
+
+/// A node that lacks a procedure says so.
+pub fn unknown(id: &ProcedureId, settings: &Settings) -> Stop {
+    let all: Vec<_> = settings.procedures.ids().map(ToString::to_string).collect();
+    Stop::Faulty(format!("there is no procedure {id} here; there are: {}", all.join(", ")))
+}
+
+impl Footprint {
+    /// Whether a key may be read, or written. What may be written may be read.
+    pub fn allows(&self, space: SpaceId, key: &SmallBytes, writes: bool) -> bool {
+        let has = |list: &[Touched]| list.iter().any(|touched| touched.has(space, key));
+        has(&self.writes) || (!writes && has(&self.reads))
+    }
+
+    /// Whether a range may be scanned; `hi` `None` is open.
+    pub fn allows_range(&self, space: SpaceId, lo: &SmallBytes, hi: Option<&SmallBytes>) -> bool {
+        let mut all = self.reads.iter().chain(&self.writes);
+        all.any(|touched| match touched {
+            Touched::Key(..) => false,
+            Touched::Space(of) => *of == space,
+            Touched::Range(of, from, to) => {
+                let ends = match (to, hi) {
+                    (None, _) => true,
+                    (Some(to), Some(hi)) => hi <= to,
+                    (Some(_), None) => false,
+                };
+                *of == space && from <= lo && ends
+            }
+        })
+    }
+}
+
+impl Touched {
+    /// Whether a key is among it.
+    pub fn has(&self, space: SpaceId, key: &SmallBytes) -> bool {
+        match self {
+            Touched::Key(of, it) => *of == space && it == key,
+            Touched::Space(of) => *of == space,
+            Touched::Range(of, lo, hi) => {
+                *of == space && key >= lo && hi.as_ref().is_none_or(|hi| key < hi)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "execution_tests.rs"]
+mod tests;

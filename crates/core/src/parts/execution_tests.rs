@@ -1,0 +1,179 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::options::Limits;
+use crate::procedure::Procedures;
+use crate::{NodeId, SpaceOptions, Timestamp};
+
+const SPACE: SpaceId = SpaceId(0);
+
+fn key(number: u8) -> SmallBytes {
+    SmallBytes::new(&[number])
+}
+
+fn scan(lo: u8, hi: u8, reverse: bool, limit: usize) -> Scan {
+    Scan { space: SPACE, lo: key(lo), hi: Some(key(hi)), reverse, limit }
+}
+
+/// Adds one to each key that the arguments name, and gives what the last one was.
+fn bump(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
+    let space = store.space("s")?;
+    let mut last = 0;
+    for &number in keys.as_slice() {
+        last = store.get(space, &key(number))?.map_or(0, |value| value.as_slice()[0]);
+        store.put(space, key(number), Some(key(last.wrapping_add(1))))?;
+    }
+    Ok(key(last))
+}
+
+fn refuse(store: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
+    store.put(SPACE, key(1), Some("x".into()))?;
+    Err(Stop::Refused("no".into()))
+}
+
+fn panics(_: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
+    panic!("as it is meant to, in a test")
+}
+
+fn endless(store: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
+    loop {
+        store.get(SPACE, &key(1))?;
+    }
+}
+
+/// Goes on as if nothing had been said, and reports success.
+fn deaf(store: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
+    let _ = store.space("nowhere");
+    for number in 0..200 {
+        let _ = store.get(SPACE, &key(number));
+    }
+    Ok("fine".into())
+}
+
+fn first_key(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    keys: &SmallBytes,
+) -> Result<Footprint, Stop> {
+    let all = Touched::Key(space("s")?, key(keys.as_slice()[0]));
+    Ok(Footprint { reads: Vec::new(), writes: vec![all] })
+}
+
+fn settings() -> Settings {
+    let procedures = Procedures::default()
+        .with("bump", 1, Procedure::new(bump))
+        .with("bump", 2, Procedure::new(bump).read_only())
+        .with("bump", 3, Procedure::new(bump).touches(first_key))
+        .with("refuse", 1, Procedure::new(refuse))
+        .with("panics", 1, Procedure::new(panics))
+        .with("endless", 1, Procedure::new(endless))
+        .with("deaf", 1, Procedure::new(deaf));
+    let limits = Limits { procedure_steps: 100, ..Limits::default() };
+    Settings { procedures, limits, ..Settings::default() }
+}
+
+fn catalog(repositories: u32) -> Catalog {
+    let homes: Vec<_> = (0..repositories).map(NodeId).collect();
+    let catalog = Catalog::new(&homes, 1, &homes).unwrap();
+    catalog.with_space("s", SpaceOptions::default()).unwrap()
+}
+
+/// A repository whose keys are those of a model, all written at their own number.
+fn stored(model: &BTreeMap<u8, u8>, catalog: &Catalog) -> Spaces {
+    let mut spaces = Spaces::new(0);
+    let versions = spaces.get_or_make(SPACE, catalog);
+    for (&number, &value) in model {
+        let handle = versions.find_or_create(Handle::NONE, &key(number));
+        versions.install(handle, Some(key(value)), Timestamp(u64::from(number) + 1));
+    }
+    spaces
+}
+
+fn call(name: &str, version: u32, keys: &[u8], repositories: u32) -> Result<SmallBytes, Stop> {
+    let (catalog, settings) = (catalog(repositories), settings());
+    let (spaces, mut sets) = (Spaces::new(0), TransactionSets::default());
+    let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, false);
+    let id = ProcedureId { name: name.into(), version };
+    let partition = keys.first().map_or(0, |number| catalog.partition(SPACE, &key(*number)));
+    execution.call(&id, partition, &SmallBytes::new(keys))
+}
+
+fn fault(name: &str, version: u32, keys: &[u8], repositories: u32) -> String {
+    match call(name, version, keys, repositories) {
+        Err(Stop::Faulty(text)) => text,
+        other => panic!("{name} is not faulty: {other:?}"),
+    }
+}
+
+#[test]
+fn what_a_procedure_wrote_stays_in_the_sets() {
+    let (catalog, settings) = (catalog(1), settings());
+    let spaces = stored(&BTreeMap::from([(7, 40)]), &catalog);
+    let mut sets = TransactionSets::default();
+    let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, false);
+    let id = ProcedureId { name: "bump".into(), version: 1 };
+    assert_eq!(execution.call(&id, 0, &SmallBytes::new(&[7, 9, 7])), Ok(key(41)));
+    let reads: Vec<_> = sets.reads.iter().map(|read| (read.key.clone(), read.version)).collect();
+    assert_eq!(reads, [(key(7), Timestamp(8)), (key(9), Timestamp::ZERO)]);
+    assert_eq!(sets.own(SPACE, &key(7)), Some(&Some(key(42))));
+    assert_eq!(sets.own(SPACE, &key(9)), Some(&Some(key(1))));
+    let versions = spaces.get(SPACE).unwrap();
+    let kept = versions.newest(versions.find(&key(7)).unwrap());
+    assert_eq!((kept.value, versions.len()), (Some(&key(40)), 1));
+}
+
+#[test]
+fn a_procedure_that_refuses_says_why() {
+    assert_eq!(call("refuse", 1, &[], 1), Err(Stop::Refused("no".into())));
+}
+
+#[test]
+fn what_a_procedure_may_not_do_makes_it_faulty() {
+    assert!(fault("panics", 1, &[], 1).contains("panics v1: it panicked"));
+    assert!(fault("endless", 1, &[], 1).contains("more than the allowed 100 steps"));
+    assert!(fault("deaf", 1, &[], 1).contains("more than the allowed 100 steps"));
+    assert!(fault("bump", 2, &[1], 1).contains("declared to read only"));
+    assert!(fault("bump", 3, &[1, 2], 1).contains("not declared"));
+    assert!(fault("bump", 1, &[1, 2, 3, 4, 5, 6], 2).contains("lives at repository"));
+    assert!(fault("missing", 1, &[], 1).contains("there is no procedure missing v1 here"));
+    assert_eq!(call("bump", 3, &[1, 1], 1), Ok(key(1)));
+}
+
+proptest! {
+    #[test]
+    fn scans_see_what_is_stored_and_own_writes(
+        model in prop::collection::btree_map(0u8..40, any::<u8>(), 0..20),
+        writes in prop::collection::btree_map(0u8..40, prop::option::of(any::<u8>()), 0..8),
+        lo in 0u8..40, hi in 0u8..42, reverse: bool, limit in 0usize..12,
+        repositories in 1u32..4,
+    ) {
+        let (catalog, settings) = (catalog(repositories), settings());
+        let here = |number: &u8| catalog.partition(SPACE, &key(*number)) == 0;
+        let mut model = model;
+        model.retain(|number, _| repositories == 1 || here(number));
+        let spaces = stored(&model, &catalog);
+        let mut sets = TransactionSets::default();
+        let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, true);
+        for (number, value) in writes.iter().filter(|(number, _)| here(number)) {
+            execution.put(SPACE, key(*number), value.map(key)).unwrap();
+            match value {
+                Some(value) => model.insert(*number, *value),
+                None => model.remove(number),
+            };
+        }
+        let rows = execution.scan(&scan(lo, hi, reverse, limit)).unwrap();
+        let inside = model.iter().filter(|(number, _)| (lo..hi).contains(number));
+        let row = |(number, value): (&u8, &u8)| (key(*number), key(*value));
+        let mut wanted: Vec<_> = inside.map(row).collect();
+        if reverse {
+            wanted.reverse();
+        }
+        wanted.truncate(limit);
+        prop_assert_eq!(&rows, &wanted);
+        // Whatever was answered lies in what was noted as seen.
+        let seen = |key: &SmallBytes| sets.scans.iter().any(|range| range.contains(SPACE, key));
+        let own = |key: &SmallBytes| sets.own(SPACE, key).is_some();
+        prop_assert!(rows.iter().all(|(key, _)| seen(key) || own(key)));
+    }
+}

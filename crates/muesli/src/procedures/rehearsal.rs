@@ -1,0 +1,190 @@
+//! A stage for procedures: one repository's keys in a map, without a database around it.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{StoredProcedure, run_typed, touches_typed};
+use crate::key::Key;
+use crate::space::{Space, TypedSpace};
+
+/// Runs procedures one after the other, to test them: with what is declared held to, and no effect
+/// of those that stop. Each space is called by a name and has an order.
+#[derive(Clone, Debug, Default)]
+pub struct Rehearsal {
+    spaces: Vec<String>,
+    rows: BTreeMap<(SpaceId, SmallBytes), SmallBytes>,
+}
+
+impl Rehearsal {
+    /// Empty spaces of these names; their numbers are their places, from 0.
+    pub fn new(spaces: &[&str]) -> Rehearsal {
+        let spaces = spaces.iter().map(|name| (*name).to_owned()).collect();
+        Rehearsal { spaces, rows: BTreeMap::new() }
+    }
+
+    /// The space called `name`.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn space(&self, name: &str) -> Space {
+        Space { id: find(&self.spaces, name).expect("a space of the rehearsal") }
+    }
+
+    /// Runs a procedure: its arguments and its answer travel as they do in a database.
+    ///
+    /// # Errors
+    /// Why it stopped; nothing is changed then.
+    pub fn run<P: StoredProcedure>(&mut self, arguments: &P::Arguments) -> Result<P::Answer, Stop> {
+        let faulty = |error: crate::Error| Stop::Faulty(error.to_string());
+        let arguments = super::encode(arguments).map_err(faulty)?;
+        let spaces = self.spaces.clone();
+        let declared = match P::TOUCHES {
+            Some(_) => Some(touches_typed::<P>(&|name| find(&spaces, name), &arguments)?),
+            None => None,
+        };
+        let mut act =
+            Act { stage: self, declared, read_only: P::READ_ONLY, before: Vec::new(), fault: None };
+        let ended = run_typed::<P>(&mut act, &arguments);
+        let ended = match act.fault.take() {
+            Some(fault) => Err(Stop::Faulty(fault)),
+            None => ended,
+        };
+        if ended.is_err() {
+            act.undo();
+        }
+        super::answer::<P>(&ended?).map_err(faulty)
+    }
+
+    /// What a key has.
+    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Option<SmallBytes> {
+        self.rows.get(&(space.id, key.into())).cloned()
+    }
+
+    /// Sets a key.
+    pub fn put(&mut self, space: Space, key: impl Into<SmallBytes>, value: impl Into<SmallBytes>) {
+        self.rows.insert((space.id, key.into()), value.into());
+    }
+
+    /// What a typed key has.
+    ///
+    /// # Panics
+    /// The value is of another type.
+    pub fn read<K: Key, V: Serialize + DeserializeOwned>(
+        &self,
+        space: TypedSpace<K, V>,
+        key: &K,
+    ) -> Option<V> {
+        let value = self.get(space.raw(), key.encoded())?;
+        Some(postcard::from_bytes(value.as_slice()).expect("a value of the space's type"))
+    }
+
+    /// All rows of a space, in order.
+    pub fn rows(&self, space: Space) -> impl Iterator<Item = (&SmallBytes, &SmallBytes)> {
+        let from = (space.id, SmallBytes::EMPTY);
+        let of_space = self.rows.range(from..).take_while(move |((id, _), _)| *id == space.id);
+        of_space.map(|((_, key), value)| (key, value))
+    }
+}
+
+fn find(spaces: &[String], name: &str) -> Result<SpaceId, Stop> {
+    let place = spaces.iter().position(|space| space == name);
+    let missing = || Stop::Faulty(format!("there is no space `{name}`"));
+    place.map(|place| SpaceId(place as u16)).ok_or_else(missing)
+}
+
+/// One procedure on the stage.
+struct Act<'a> {
+    stage: &'a mut Rehearsal,
+    declared: Option<Footprint>,
+    read_only: bool,
+    /// What was there before each write.
+    before: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    /// Remembered, for procedures that swallow it.
+    fault: Option<String>,
+}
+
+impl Act<'_> {
+    fn undo(&mut self) {
+        for (space, key, before) in self.before.drain(..).rev() {
+            match before {
+                Some(value) => self.stage.rows.insert((space, key), value),
+                None => self.stage.rows.remove(&(space, key)),
+            };
+        }
+    }
+
+    fn check(&mut self, is_allowed: bool, what: impl FnOnce() -> String) -> Result<(), Stop> {
+        if is_allowed {
+            return Ok(());
+        }
+        let fault = self.fault.get_or_insert_with(what).clone();
+        Err(Stop::Faulty(fault))
+    }
+
+    fn may(&self, space: SpaceId, key: &SmallBytes, writes: bool) -> bool {
+        self.declared.as_ref().is_none_or(|declared| declared.allows(space, key, writes))
+    }
+}
+
+impl Store for Act<'_> {
+    fn space(&self, name: &str) -> Result<SpaceId, Stop> {
+        find(&self.stage.spaces, name)
+    }
+
+    fn get(&mut self, space: SpaceId, key: &SmallBytes) -> Result<Option<SmallBytes>, Stop> {
+        self.check(self.may(space, key, false), || {
+            format!("it read {key:?}, which is undeclared")
+        })?;
+        Ok(self.stage.rows.get(&(space, key.clone())).cloned())
+    }
+
+    fn put(
+        &mut self,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Result<(), Stop> {
+        self.check(!self.read_only, || format!("it wrote {key:?}, and is to read only"))?;
+        self.check(self.may(space, &key, true), || {
+            format!("it wrote {key:?}, which is undeclared")
+        })?;
+        let place = (space, key);
+        let before = match value {
+            Some(value) => self.stage.rows.insert(place.clone(), value),
+            None => self.stage.rows.remove(&place),
+        };
+        self.before.push((place.0, place.1, before));
+        Ok(())
+    }
+
+    fn scan(&mut self, scan: &Scan) -> Result<Vec<Row>, Stop> {
+        let Scan { space, lo, hi, reverse, limit } = scan;
+        let end = match hi {
+            Some(hi) => Bound::Excluded((*space, hi.clone())),
+            None => Bound::Unbounded,
+        };
+        if hi.as_ref().is_some_and(|hi| hi <= lo) {
+            return Ok(Vec::new());
+        }
+        let range = (Bound::Included((*space, lo.clone())), end);
+        let found = self.stage.rows.range(range).take_while(|((of, _), _)| of == space);
+        let rows = found.map(|((_, key), value)| (key.clone(), value.clone()));
+        let rows: Vec<Row> = match reverse {
+            false => rows.take(*limit).collect(),
+            true => {
+                let mut all: Vec<Row> = rows.collect();
+                all.reverse();
+                all.truncate(*limit);
+                all
+            }
+        };
+        let declared = self.declared.as_ref();
+        let allowed = declared.is_none_or(|it| it.allows_range(*space, lo, hi.as_ref()));
+        self.check(allowed, || format!("it scanned from {lo:?}, which is undeclared"))?;
+        Ok(rows)
+    }
+}

@@ -1,0 +1,190 @@
+//! One-round transactions as clients ask for them: who takes part, how they agree, what came of it.
+
+use muesli_core::procedure::{Call, Class, Invoked, Place, Refuses};
+use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::{
+    Abort, Catalog, Failure, Nanos, OpId, OpResult, Settings, SmallBytes, Step, Timestamp,
+    TxnOptions,
+};
+
+use super::coordinator::{Context, Coordinator};
+use super::message::{Agreement, Answer, Few, Part, Refusal, Repositories, Request, Task};
+use super::pending::{Purpose, Verdict};
+
+/// A one-round transaction, as its client waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct Invocation {
+    pub op: OpId,
+    session: u64,
+    begun: Nanos,
+}
+
+impl Invocation {
+    /// As histories have it; what it did, its participants know.
+    pub fn record(
+        &self,
+        request: &Request,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let (session, begin) = (self.session, self.begun);
+        TxnRecord { id: request.txn, session, begin, end, status, read_only: request.read_only, at }
+    }
+}
+
+/// What is declared of the procedures of a call. A procedure that is not known here may do
+/// anything: those who run it may know it.
+struct Declared {
+    read_only: bool,
+    refuses: Refuses,
+}
+
+fn declared(call: &Call, settings: &Settings) -> Declared {
+    let mut all = Declared { read_only: true, refuses: Refuses::Never };
+    for fragment in &call.fragments {
+        let procedure = settings.procedures.get(&fragment.procedure);
+        all.read_only &= procedure.is_some_and(|it| it.read_only);
+        all.refuses = match (all.refuses, procedure.map_or(Refuses::Alone, |it| it.refuses)) {
+            (Refuses::Alone, _) | (_, Refuses::Alone) => Refuses::Alone,
+            (Refuses::Alike, _) | (_, Refuses::Alike) => Refuses::Alike,
+            (Refuses::Never, Refuses::Never) => Refuses::Never,
+        };
+    }
+    all
+}
+
+impl Coordinator {
+    pub(super) fn on_invoke(
+        &mut self,
+        options: TxnOptions,
+        call: Call,
+        cx: &mut Context<'_>,
+    ) -> Step<Invoked> {
+        let request = match self.divide_call(options, &call, cx) {
+            Ok(request) => request,
+            Err(failure) => return Step::Done(Err(failure)),
+        };
+        let op = self.next_op();
+        let invocation = Invocation { op, session: options.session, begun: cx.now() };
+        self.ask(request, Purpose::Invoke(invocation), cx);
+        Step::Wait(op)
+    }
+
+    /// The request that a call comes to.
+    fn divide_call(
+        &mut self,
+        options: TxnOptions,
+        call: &Call,
+        cx: &Context<'_>,
+    ) -> Result<Request, Failure> {
+        let mut parts: Few<Part> = Few::new();
+        for fragment in &call.fragments {
+            let partition = partition_of(&fragment.place, cx.catalog)?;
+            let (procedure, arguments) = (fragment.procedure.clone(), fragment.arguments.clone());
+            parts.push(Part { partition, task: Task::Call { procedure, arguments } });
+        }
+        if parts.is_empty() {
+            return Err(Failure::Procedure("a call has at least one fragment".to_owned()));
+        }
+        let declared = declared(call, cx.settings);
+        if options.read_only && !declared.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        let read_only = declared.read_only;
+        let participants = participants_of(&parts, read_only, cx.catalog);
+        let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
+        let alike = declared.refuses != Refuses::Alone || one_partition || read_only;
+        let agreement = match (call.class, participants.len()) {
+            (_, 1) => Agreement::Alone,
+            (Class::Single, _) if !one_partition => {
+                let text = "class `Single` is for one repository, and fragments name several";
+                return Err(Failure::Procedure(text.to_owned()));
+            }
+            (Class::Auto | Class::Single | Class::Independent, _) if self.rules.master => {
+                Agreement::Coordinated
+            }
+            (Class::Auto | Class::Single, _) if alike => Agreement::Independent,
+            (Class::Auto | Class::Single | Class::Coordinated, _) => Agreement::Coordinated,
+            (Class::Independent, _) => Agreement::Independent,
+        };
+        let settled_below = self.settled_below();
+        let txn = self.next_txn_id();
+        let floor = options.floor;
+        Ok(Request { txn, settled_below, floor, agreement, read_only, participants, parts })
+    }
+
+    /// The client of a one-round transaction is told.
+    pub(super) fn on_invoke_end(
+        &mut self,
+        invocation: Invocation,
+        request: &Request,
+        verdict: Verdict,
+        cx: &mut Context<'_>,
+    ) {
+        let (status, at, result) = match verdict {
+            Verdict::Done(at, answers) => {
+                let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
+                (Status::Committed, Some(at), OpResult::Invoked(Invoked { at, results }))
+            }
+            Verdict::Conflict => {
+                (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
+            }
+            Verdict::Refused(refusal) => {
+                (Status::Aborted, None, OpResult::Failed(failure_of(refusal)))
+            }
+        };
+        let now = cx.now();
+        if let Some(recorder) = &mut cx.effects.recorder {
+            let record = invocation.record(request, Some(now), status, at);
+            recorder.transaction(&record, &Operations::default());
+        }
+        cx.complete(invocation.op, result);
+    }
+}
+
+fn given(answer: Answer) -> SmallBytes {
+    match answer {
+        Answer::Given(result) => result,
+        // Nobody who runs procedures answers a call with such.
+        Answer::Found(_) | Answer::Rows(..) | Answer::Installed => SmallBytes::EMPTY,
+    }
+}
+
+/// What a client is told of a refusal.
+pub(super) fn failure_of(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::Refused(reason) => Failure::Refused(reason),
+        Refusal::Faulty(text) => Failure::Procedure(text),
+        Refusal::Aborted(reason) => Failure::Aborted(reason),
+    }
+}
+
+fn partition_of(place: &Place, catalog: &Catalog) -> Result<u16, Failure> {
+    match place {
+        Place::Key(space, key) if catalog.space(*space).is_some() => {
+            Ok(catalog.partition(*space, key))
+        }
+        Place::Key(space, _) => Err(Failure::Space(format!("there is no space {}", space.0))),
+        Place::Repository(repository) => {
+            let count = catalog.repositories();
+            let there = usize::from(repository.0) < count;
+            there.then_some(repository.0).ok_or_else(|| {
+                let named = repository.0;
+                Failure::Procedure(format!("there is no repository {named} among the {count}"))
+            })
+        }
+    }
+}
+
+/// Everyone who holds a partition of these; of those that are only read, the first who does.
+pub(super) fn participants_of(parts: &[Part], read_only: bool, catalog: &Catalog) -> Repositories {
+    let mut all = Repositories::new();
+    for part in parts {
+        let count = if read_only { 1 } else { usize::MAX };
+        all.extend(catalog.replicas_of(part.partition).take(count));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,91 @@
+//! The timestamps of a repository.
+//!
+//! A proposal is the time of the node's clock, or one step above all that the repository has done
+//! or proposed and all that the session has seen, whichever is later. So proposals of a repository
+//! ascend, and as each bears its number, no two repositories ever propose the same one. That
+//! transactions of two repositories are proposed nearly the same timestamp, where clocks agree, is
+//! what makes them fast; nothing depends on it.
+
+use muesli_core::{Nanos, RepositoryId, Timestamp};
+
+/// A step of timestamps is so many nanoseconds, as a power of two: a little over a microsecond.
+const STEP_BITS: u32 = 10;
+/// A ceiling is so many steps above what was proposed: about half a second.
+const CEILING_STEPS: u64 = 1 << 19;
+
+/// Timestamps done, proposed, and allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    repository: RepositoryId,
+    /// The highest at which anything was done (thesis: lastExecTS).
+    pub done: Timestamp,
+    /// The highest proposed here.
+    pub proposed: Timestamp,
+    /// Nothing is done or proposed above it.
+    pub ceiling: Timestamp,
+}
+
+impl Clock {
+    pub fn new(repository: RepositoryId) -> Clock {
+        let zero = Timestamp::ZERO;
+        Clock { repository, done: zero, proposed: zero, ceiling: zero }
+    }
+
+    /// A proposal above `floor` and all that was done and proposed here.
+    pub fn propose(&mut self, floor: Timestamp, now: Nanos) -> Timestamp {
+        let above = floor.max(self.done).max(self.proposed);
+        let counter = (now.0 >> STEP_BITS).max(above.counter() + 1);
+        self.proposed = Timestamp::new(counter, self.repository);
+        self.proposed
+    }
+
+    /// Something was done at `at`.
+    pub fn raise(&mut self, at: Timestamp) {
+        self.done = self.done.max(at);
+    }
+
+    /// The next ceiling, if one is needed before anything is done or proposed at `at`.
+    pub fn ceiling_for(&mut self, at: Timestamp) -> Option<Timestamp> {
+        if at <= self.ceiling {
+            return None;
+        }
+        self.ceiling = at.after(CEILING_STEPS, self.repository);
+        Some(self.ceiling)
+    }
+
+    /// An earlier life may have done and proposed anything up to `ceiling`.
+    pub fn restart_above(&mut self, ceiling: Timestamp) {
+        self.ceiling = self.ceiling.max(ceiling);
+        self.proposed = self.proposed.max(ceiling);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn proposals_ascend_and_lie_above_all_that_is_known(
+            steps in prop::collection::vec((0u64..5_000, 0u64..3, 0u64..3), 1..60),
+        ) {
+            let mut clock = Clock::new(RepositoryId(3));
+            let mut last = Timestamp::ZERO;
+            for (now, floor, done) in steps {
+                let near = |steps| last.after(steps, RepositoryId(9));
+                let (floor, done) = (near(floor), near(done));
+                clock.raise(done);
+                let at = clock.propose(floor, Nanos(now << STEP_BITS));
+                prop_assert!(at > floor && at > done && at > last && at.counter() >= now);
+                prop_assert_eq!(at.repository(), RepositoryId(3));
+                last = at;
+                let ceiling = clock.ceiling_for(at);
+                prop_assert!(clock.ceiling >= at && ceiling.is_none_or(|it| it == clock.ceiling));
+                let mut next = Clock::new(RepositoryId(3));
+                next.restart_above(clock.ceiling);
+                prop_assert!(next.propose(Timestamp::ZERO, Nanos(0)) > last);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Interactive transactions over one-round ones (section 7.5): the end.
+//!
+//! The end of a transaction is a one-round transaction itself. It checks that nothing of what was
+//! read has changed, and then writes. Where all of it is in one partition, that needs no votes but
+//! on the timestamp, since all who hold the partition come to the same decision; where nothing was
+//! read, neither, since nobody refuses; else it is coordinated. A reader whose reads were all made
+//! by one request is over as it is; any other is checked, at one timestamp for all.
+
+use std::collections::BTreeMap;
+
+use muesli_core::recorder::Status;
+use muesli_core::{Abort, Catalog, Committed, Failure, OpId, OpResult, Step, Txn};
+
+use super::calls::{failure_of, participants_of};
+use super::coordinator::{Context, Coordinator, Slot};
+use super::message::{Agreement, Few, Install, Part, Request, Task};
+use super::pending::{Purpose, Verdict};
+
+impl Coordinator {
+    pub(super) fn on_commit(&mut self, txn: Txn, cx: &mut Context<'_>) -> Step<Committed> {
+        if let Err(failure) = self.open(txn) {
+            return Step::Done(Err(failure));
+        }
+        // Reads that are under way as their transaction is to end have come too late.
+        self.fail_operations(txn, &Failure::Ended, cx);
+        let slot = self.slot(txn).expect("an open transaction");
+        let read_only = slot.sets.writes.is_empty();
+        if read_only && slot.looks <= 1 {
+            let at = slot.looked.max(slot.options.floor);
+            self.end(txn, None, Status::Committed, Some(at), cx);
+            return Step::Done(Ok(Committed { at }));
+        }
+        let (floor, parts) = (slot.options.floor, slot.divide(cx.catalog));
+        let participants = participants_of(&parts, read_only, cx.catalog);
+        let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
+        let blind = slot.sets.reads.is_empty() && slot.scans.is_empty();
+        let agreement = match participants.len() {
+            1 => Agreement::Alone,
+            _ if self.rules.master => Agreement::Coordinated,
+            _ if one_partition || blind || read_only => Agreement::Independent,
+            _ => Agreement::Coordinated,
+        };
+        let settled_below = self.settled_below();
+        let id = self.next_txn_id();
+        self.slot(txn).expect("an open transaction").ending = Some(id.sequence);
+        let op = self.next_op();
+        let request =
+            Request { txn: id, settled_below, floor, agreement, read_only, participants, parts };
+        self.ask(request, Purpose::Commit(txn, op), cx);
+        Step::Wait(op)
+    }
+
+    /// The participants have answered the end of a transaction.
+    pub(super) fn on_commit_end(
+        &mut self,
+        txn: Txn,
+        op: OpId,
+        request: &Request,
+        verdict: Verdict,
+        cx: &mut Context<'_>,
+    ) {
+        let (status, at, result) = match verdict {
+            Verdict::Done(at, _) => {
+                (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
+            }
+            Verdict::Conflict => {
+                (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
+            }
+            Verdict::Refused(refusal) => {
+                (Status::Aborted, None, OpResult::Failed(failure_of(refusal)))
+            }
+        };
+        self.end(txn, Some(request.txn), status, at, cx);
+        cx.complete(op, result);
+    }
+}
+
+impl Slot {
+    /// What is to be checked and written, by partition.
+    fn divide(&self, catalog: &Catalog) -> Few<Part> {
+        let mut parts: BTreeMap<u16, Install> = BTreeMap::new();
+        for read in &self.sets.reads {
+            let part = parts.entry(catalog.partition(read.space, &read.key)).or_default();
+            part.reads.push((read.space, read.key.clone(), read.version));
+        }
+        for (partition, seen) in &self.scans {
+            parts.entry(*partition).or_default().scans.push(seen.clone());
+        }
+        for write in &self.sets.writes {
+            let part = parts.entry(catalog.partition(write.space, &write.key)).or_default();
+            part.writes.push((write.space, write.key.clone(), write.value.clone()));
+        }
+        let part =
+            |(partition, install)| Part { partition, task: Task::Install(Box::new(install)) };
+        parts.into_iter().map(part).collect()
+    }
+}

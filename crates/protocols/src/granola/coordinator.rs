@@ -1,0 +1,359 @@
+//! The coordinator: the client proxy (section 4.2). It gives transactions their ids, sends them to
+//! their participants, and gathers the answers; it decides nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::parts::window::Window;
+use muesli_core::procedure::{Call, Invoked};
+use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::{
+    Abort, Address, Committed, Failure, Here, Nanos, NodeId, OpId, OpResult, Outcome, Recorder,
+    Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+};
+
+use super::interactive::Operation;
+use super::message::{Found, Message, Seen};
+use super::pending::{Again, Pending};
+use super::{Granola, Rules};
+
+pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
+
+/// Set by the node as it starts; nothing is to be done then.
+const START_TIMER: u32 = 0;
+/// Looks after requests that were not answered.
+const SWEEP_TIMER: u32 = 1;
+/// Begins another attempt of transactions that met a conflict.
+pub(super) const AGAIN_TIMER: u32 = 2;
+
+/// So many transactions that failed before their end are remembered, with the reason.
+const FAILED_MAX: usize = 256;
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    pub(super) id: NodeId,
+    pub(super) rules: Rules,
+    pub(super) incarnation: u32,
+    sequence: u64,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    failed: VecDeque<(Txn, Failure)>,
+    next_op: u64,
+    /// Operations of interactive transactions that wait for answers.
+    pub(super) operations: Window<Operation>,
+    /// Requests that are not settled, by sequence number.
+    pub(super) pending: Window<Pending>,
+    /// When to try again, and what.
+    pub(super) again: BTreeMap<(Nanos, u64), Again>,
+    /// Transactions whose clients were told that nobody knows, and what came of them since.
+    pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
+    sweep_timer_set: bool,
+}
+
+/// The place of an interactive transaction; reused, with its memory, by the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    generation: u32,
+    running: bool,
+    /// Its end is under way: no further operations.
+    pub ending: Option<u64>,
+    pub options: TxnOptions,
+    begun: Nanos,
+    pub sets: TransactionSets,
+    /// What was read: it is what is read again.
+    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+    /// Ranges that were read, by partition.
+    pub scans: Vec<(u16, Seen)>,
+    /// How many requests have read for it, and when the last of them did.
+    pub looks: u32,
+    pub looked: Timestamp,
+}
+
+impl Slot {
+    fn record(
+        &self,
+        id: TxnId,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let TxnOptions { session, read_only, .. } = self.options;
+        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
+    }
+}
+
+impl Coordinator {
+    /// The slot of a transaction that takes operations.
+    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot, Failure> {
+        let found = self.slots.get_mut(txn.slot as usize);
+        let open = found.filter(|slot| {
+            slot.running && slot.generation == txn.generation && slot.ending.is_none()
+        });
+        match open {
+            Some(slot) => Ok(slot),
+            None => {
+                let known = self.failed.iter().rev().find(|(it, _)| *it == txn);
+                Err(known.map_or(Failure::Ended, |(_, failure)| failure.clone()))
+            }
+        }
+    }
+
+    /// The slot of a transaction that has not ended, its end perhaps under way.
+    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(txn.slot as usize)?;
+        (slot.running && slot.generation == txn.generation).then_some(slot)
+    }
+
+    pub(super) fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    pub(super) fn next_txn_id(&mut self) -> TxnId {
+        self.sequence += 1;
+        TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+    }
+
+    /// All transactions with smaller numbers are settled everywhere.
+    pub(super) fn settled_below(&self) -> u64 {
+        self.pending.first().unwrap_or(self.sequence + 1)
+    }
+
+    /// Ends an interactive transaction: into the history, and its slot is free.
+    pub(super) fn end(
+        &mut self,
+        txn: Txn,
+        id: Option<TxnId>,
+        status: Status,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_>,
+    ) {
+        if let Some(recorder) = &mut cx.effects.recorder {
+            let id = id.unwrap_or_else(|| self.next_txn_id());
+            let slot = &self.slots[txn.slot as usize];
+            let end = (status != Status::Unknown).then_some(cx.effects.now);
+            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+        }
+        let slot = &mut self.slots[txn.slot as usize];
+        slot.running = false;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.sets.clear();
+        slot.seen.clear();
+        slot.scans.clear();
+        self.free.push(txn.slot);
+    }
+
+    /// Ends an interactive transaction that failed before its commit, and everything that waits
+    /// for it.
+    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_>) {
+        if self.slot(txn).is_none() {
+            return;
+        }
+        self.end(txn, None, Status::Aborted, None, cx);
+        if *failure != Failure::Aborted(Abort::Rollback) {
+            if self.failed.len() == FAILED_MAX {
+                self.failed.pop_front();
+            }
+            self.failed.push_back((txn, failure.clone()));
+        }
+        self.fail_operations(txn, failure, cx);
+    }
+
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
+        self.sweep_timer_set = false;
+        self.send_again(cx);
+        if !self.pending.is_empty() {
+            self.set_sweep_timer(cx);
+        }
+    }
+}
+
+impl muesli_core::Coordinator<Granola> for Coordinator {
+    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
+        Coordinator {
+            id: node,
+            rules: *rules,
+            incarnation,
+            sequence: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            failed: VecDeque::new(),
+            next_op: 0,
+            operations: Window::default(),
+            pending: Window::default(),
+            again: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            sweep_timer_set: false,
+        }
+    }
+
+    fn begin(
+        &mut self,
+        options: TxnOptions,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Result<Txn, Failure> {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[place as usize];
+        (slot.running, slot.ending, slot.options) = (true, None, options);
+        (slot.begun, slot.looks, slot.looked) = (cx.effects.now, 0, Timestamp::ZERO);
+        Ok(Txn { slot: place, generation: slot.generation })
+    }
+
+    fn get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Step<Option<SmallBytes>> {
+        self.on_get(txn, space, key, cx)
+    }
+
+    fn get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        self.on_get_many(txn, space, keys, cx)
+    }
+
+    fn put(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Failure> {
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        let limits = &cx.settings.limits;
+        check_size("a key", key.len(), limits.key_bytes)?;
+        let mark = slot.sets.operations.mark();
+        if cx.effects.recorder.is_some() {
+            slot.sets.operations.write(space, &key, value.as_ref());
+        }
+        let written = slot.sets.write(space, key, value, limits);
+        if written.is_err() {
+            slot.sets.operations.rewind(mark);
+        }
+        written
+    }
+
+    fn invoke(
+        &mut self,
+        options: TxnOptions,
+        call: Call,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Step<Invoked> {
+        self.on_invoke(options, call, cx)
+    }
+
+    fn scan(
+        &mut self,
+        txn: Txn,
+        scan: Scan,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Step<Vec<Row>> {
+        self.on_scan(txn, scan, cx)
+    }
+
+    fn commit(
+        &mut self,
+        txn: Txn,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Step<Committed> {
+        self.on_commit(txn, cx)
+    }
+
+    fn rollback(&mut self, txn: Txn, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
+        }
+    }
+
+    fn receive(
+        &mut self,
+        _from: Address,
+        message: Message,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) {
+        match message {
+            Message::Reply { txn, repository, end, noted } => {
+                self.note_told(txn, &end, &noted, cx);
+                self.on_reply(txn, repository, end, cx);
+            }
+            Message::Acknowledge { repository, txns } => {
+                for txn in txns {
+                    self.on_acknowledge(txn, repository);
+                }
+            }
+            Message::Vote { txn, repository, ballot } => {
+                self.on_ballot(txn, repository, ballot, cx);
+            }
+            // For participants: whoever sent it here is mistaken.
+            Message::Request(_) | Message::Decide { .. } | Message::Ask { .. } => {}
+        }
+    }
+
+    fn timer(&mut self, timer: u32, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
+        match timer {
+            START_TIMER => {}
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            AGAIN_TIMER => self.on_again_timeout(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
+            let (sequence, status) = match slot.ending {
+                Some(sequence) => (sequence, Status::Unknown),
+                None => (u64::MAX - place as u64, Status::Running),
+            };
+            let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+        }
+        let sent = self.pending.iter().filter_map(|(_, pending)| pending.record_running());
+        let waiting = self.again.values().filter_map(Again::record_running);
+        for record in sent.chain(waiting) {
+            recorder.transaction(&record, &Operations::default());
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        let running = self.slots.len() - self.free.len();
+        running + self.pending.len() + self.again.len()
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.outcome_of(txn)
+    }
+}
+
+/// The answer to an operation, as it is handed to who waits.
+pub(super) fn failed(failure: &Failure) -> OpResult {
+    OpResult::Failed(failure.clone())
+}

@@ -1,0 +1,256 @@
+//! Locking mode: coordinated transactions, and all others beside them (sections 4.3.5 and 4.3.6).
+//!
+//! A coordinated transaction is *prepared* when it comes: run, its writes put aside, and all that
+//! it touched claimed until its fate is known. While one is prepared, the repository is in locking
+//! mode. There independent transactions are prepared as well, and single-repository ones are done
+//! at once, or not at all. Nothing waits for its turn: whatever is under way at one time touches
+//! different keys, so the order in which it is done does not matter. The timestamps still say in
+//! which order it counts: whatever is done raises the timestamp of the last one done.
+//!
+//! # Into locking mode
+//! What was voted on in timestamp mode must be prepared first, in the order of the queue. If that
+//! is possible without a conflict, all of it can be done in any order, and what waits only for its
+//! turn is done at once. If not, the coordinated transaction is deferred, and it is tried again
+//! whenever something leaves the queue. Votes for independent transactions are never withheld
+//! meanwhile: two repositories, each of which waits for a transaction that the other one holds
+//! back, would wait for ever. A transaction that was deferred for too long is answered with a
+//! conflict.
+//!
+//! # Back
+//! Independent transactions that are prepared as the last coordinated one ends are undone: they
+//! have changed nothing, so their claims are given back, and they wait for their turn at their
+//! proposals. That is right although others have been done since they were prepared, perhaps above
+//! what their place will be: none of those touched the same keys. [`WayBack`] has two other ways.
+
+use std::sync::Arc;
+
+use muesli_core::parts::claims::Claim;
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::votes::Votes;
+use muesli_core::{Nanos, RepositoryId, TxnId};
+
+use super::message::{Agreement, Answer, Ballot, Few, Record, Refusal, Request};
+use super::participant::{Active, Context, Participant};
+use super::rules::WayBack;
+use super::tasks::Notes;
+
+/// What was run and awaits its fate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prepared {
+    pub sets: TransactionSets,
+    pub notes: Notes,
+    /// What came of it. A refusal, too, is kept as it is by the claims on what it read.
+    pub ran: Option<Result<Few<(u16, Answer)>, Refusal>>,
+}
+
+/// A coordinated transaction that waits for the repository to enter locking mode.
+#[derive(Clone, Debug)]
+pub(super) struct Deferred {
+    pub request: Arc<Request>,
+    pub since: Nanos,
+}
+
+impl Participant {
+    /// Runs a transaction and puts aside what came of it.
+    pub(super) fn try_run(
+        &self,
+        request: &Request,
+        cx: &mut Context<'_>,
+    ) -> (Box<Prepared>, Claim) {
+        let mut prepared = Box::<Prepared>::default();
+        let ran = self.run_parts(request, &mut prepared.sets, &mut prepared.notes, cx);
+        prepared.ran = Some(ran);
+        let claim = Claim::of_sets(&prepared.sets);
+        cx.effects.work.validated += (claim.reads.len() + claim.writes.len()) as u64;
+        (prepared, claim)
+    }
+
+    /// In locking mode: does a transaction of this repository alone at once, or not at all.
+    pub(super) fn perform_alone(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let (mut prepared, claim) = self.try_run(request, cx);
+        if self.claims.conflict(&claim) {
+            return self.refuse(request, Ballot::Conflict, cx);
+        }
+        let at = self.propose(request, cx);
+        let ran = prepared.ran.take().expect("it was run");
+        self.finish(request, at, ran, &mut prepared.sets, &prepared.notes, cx);
+    }
+
+    /// In locking mode: runs a transaction, claims what it touched, and votes.
+    pub(super) fn prepare(
+        &mut self,
+        request: Arc<Request>,
+        early: Vec<(RepositoryId, Ballot)>,
+        cx: &mut Context<'_>,
+    ) {
+        let (mut prepared, claim) = self.try_run(&request, cx);
+        if self.claims.conflict(&claim) {
+            return self.refuse(&request, Ballot::Conflict, cx);
+        }
+        let at = self.propose(&request, cx);
+        if let Some(Err(refusal)) = &mut prepared.ran {
+            // What it saw is not to be changed below this.
+            self.clock.raise(at);
+            let ballot = Ballot::Abort(at, refusal.clone());
+            return self.refuse(&request, ballot, cx);
+        }
+        let txn = request.txn;
+        if self.is_logged(&request) {
+            cx.log(|| Record::Voted { request: request.clone(), at });
+        }
+        self.send_vote(&request, Ballot::Commit(at), cx);
+        self.claims.hold(txn, claim);
+        let votes = Votes::from_voters(self.others(&request));
+        let (place, prepared) = (None, Some(prepared));
+        let (since, asked, bound, proposed) = (cx.now(), cx.now(), at, at);
+        let active = Active { request, proposed, bound, votes, place, prepared, since, asked };
+        self.active.insert(txn, active);
+        self.set_sweep_timer(cx);
+        for (repository, ballot) in early {
+            self.on_vote(txn, repository, ballot, cx);
+        }
+    }
+
+    /// A coordinated transaction has come.
+    pub(super) fn take_up_coordinated(
+        &mut self,
+        request: Arc<Request>,
+        early: Vec<(RepositoryId, Ballot)>,
+        cx: &mut Context<'_>,
+    ) {
+        if self.locking || self.enter_locking(cx) {
+            self.prepare(request, early, cx);
+            return self.go_on(cx);
+        }
+        let txn = request.txn;
+        self.early.insert(txn, early);
+        self.deferred.push(Deferred { request, since: cx.now() });
+        self.set_lock_timer(cx);
+    }
+
+    /// Prepares what was voted on in timestamp mode; false: there is a conflict, and all is as it
+    /// was.
+    pub(super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
+        let queued: Vec<_> = self.queue.iter().map(|(_, txn)| *txn).collect();
+        if !self.rules.locks_queued {
+            self.locking = true;
+            return true;
+        }
+        for (place, txn) in queued.iter().enumerate() {
+            let request = self.active[txn].request.clone();
+            let (prepared, claim) = self.try_run(&request, cx);
+            if self.claims.conflict(&claim) {
+                for txn in &queued[..place] {
+                    self.claims.release(*txn);
+                    self.active.get_mut(txn).expect("queued").prepared = None;
+                }
+                return false;
+            }
+            self.claims.hold(*txn, claim);
+            self.active.get_mut(txn).expect("queued").prepared = Some(prepared);
+        }
+        self.locking = true;
+        self.queue.clear();
+        for txn in queued {
+            self.perform_prepared(txn, cx);
+        }
+        true
+    }
+
+    /// Does a prepared transaction if its place is known. One of this repository alone, which
+    /// waited for its turn, gets a new timestamp: what is done from now on goes by no order.
+    pub(super) fn perform_prepared(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+        let Some(mut place) = self.active.get(&txn).and_then(|active| active.place) else { return };
+        let active = self.active.remove(&txn).expect("just seen");
+        self.claims.release(txn);
+        if active.request.agreement == Agreement::Alone {
+            place = self.propose(&active.request, cx);
+        }
+        let mut prepared = active.prepared.expect("only what is prepared is done so");
+        let ran = prepared.ran.take().expect("it was run");
+        self.finish(&active.request, place, ran, &mut prepared.sets, &prepared.notes, cx);
+    }
+
+    /// Something is over: the mode may change, and others may go on.
+    pub(super) fn go_on(&mut self, cx: &mut Context<'_>) {
+        if self.locking {
+            self.leave_locking();
+        }
+        self.perform_ready(cx);
+        // Each may be over at once, and whoever calls this then has gone on with the others.
+        while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
+            let Deferred { request, .. } = self.deferred.remove(0);
+            let early = self.early.remove(&request.txn).unwrap_or_default();
+            self.prepare(request, early, cx);
+            if self.deferred.is_empty() {
+                self.go_on(cx);
+            }
+        }
+    }
+
+    /// Goes back to timestamp mode if nothing keeps the repository from it.
+    fn leave_locking(&mut self) {
+        let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
+        let stays = self.rules.always_locks || self.is_blocked();
+        if stays || self.active.values().any(coordinated) {
+            return;
+        }
+        match self.rules.way_back {
+            WayBack::Stay if !self.active.is_empty() => return,
+            WayBack::Stay | WayBack::UndoOnDemand => {}
+            WayBack::UndoNow => {
+                let all: Vec<_> = self.active.keys().copied().collect();
+                all.into_iter().for_each(|txn| self.undo(txn));
+            }
+        }
+        self.locking = false;
+    }
+
+    /// Undoes a prepared transaction: it waits for its turn instead.
+    pub(super) fn undo(&mut self, txn: TxnId) {
+        let Some(active) = self.active.get_mut(&txn) else { return };
+        if active.prepared.take().is_some() {
+            self.claims.release(txn);
+            self.queue.insert((active.bound, txn));
+        }
+    }
+
+    /// Deferred transactions for which this was too long meet a conflict.
+    pub(super) fn on_lock_timeout(&mut self, cx: &mut Context<'_>) {
+        self.lock_timer_set = false;
+        let now = cx.now();
+        let (late, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.deferred)
+            .into_iter()
+            .partition(|deferred| deferred.since + cx.settings.lock_wait <= now);
+        self.deferred = rest;
+        for Deferred { request, .. } in late {
+            self.early.remove(&request.txn);
+            self.refuse(&request, Ballot::Conflict, cx);
+        }
+        if !self.deferred.is_empty() {
+            self.set_lock_timer(cx);
+        }
+    }
+
+    /// A vote against a deferred transaction; false: it is not deferred.
+    pub(super) fn vote_on_deferred(
+        &mut self,
+        txn: TxnId,
+        ballot: &Ballot,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let found = self.deferred.iter().position(|deferred| deferred.request.txn == txn);
+        let Some(place) = found.filter(|_| !matches!(ballot, Ballot::Commit(_))) else {
+            return false;
+        };
+        let Deferred { request, .. } = self.deferred.remove(place);
+        self.early.remove(&txn);
+        self.refuse(&request, ballot.clone(), cx);
+        true
+    }
+
+    /// Whether a transaction waits for locking mode, and was not voted on.
+    pub(super) fn is_deferred(&self, txn: TxnId) -> bool {
+        self.deferred.iter().any(|deferred| deferred.request.txn == txn)
+    }
+}

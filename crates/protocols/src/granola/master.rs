@@ -1,0 +1,158 @@
+//! Sinfonia's minitransactions, as the thesis extends them with procedures (section 6.1.2): two
+//! phases with a master, the plain way that Granola is compared with.
+//!
+//! The master is the client's coordinator. It sends the call to all participants; each runs it,
+//! locks what it touched, writes its vote to the log and votes *to the master*, which tells all of
+//! them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
+//! client tries again after a random while that doubles. At one repository it is one phase, and
+//! locks are looked at only where others hold some. All of that is locking mode as Granola has it,
+//! held for ever ([`Rules::sinfonia`](super::Rules::sinfonia)); what differs stands here.
+//!
+//! What the votes come to follows from the votes, and these are stable before they are sent. So if
+//! the master dies its participants find the outcome by asking each other, as Granola's do when
+//! votes are missing; they give the master time first. And for that reason readers' votes are
+//! stable here, too: a participant that started again and voted anew would be told of a decision
+//! that was made of its earlier vote.
+//!
+//! # Deviations
+//! The thesis runs masters on machines of their own, which is a message delay more. Its prepare
+//! tells locks and the procedure runs at the decision; here it runs once, under its locks, and what
+//! it wrote is put aside until then: the state is the same. Clients are told after the decision
+//! was carried out, as in the thesis.
+
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::{Address, Nanos, RepositoryId, Settings, Timestamp, TxnId};
+
+use super::coordinator::{self, Coordinator};
+use super::message::{Agreement, Ballot, Message, Request};
+use super::participant::{Context, Participant};
+use super::requests::end_by;
+
+/// What a transaction comes to, as its master knows it.
+#[derive(Clone, Debug)]
+pub(super) enum Ruling {
+    /// Votes are missing.
+    Open(Votes<RepositoryId, Timestamp>),
+    /// It is decided.
+    Made(Ballot),
+}
+
+impl Ruling {
+    /// Counts a vote; true if that decides.
+    fn count(&mut self, repository: RepositoryId, ballot: Ballot, waits: bool) -> bool {
+        let Ruling::Open(votes) = self else { return false };
+        let made = match ballot {
+            Ballot::Commit(at) => {
+                let counted = votes.count(repository, at);
+                let enough = counted == Counted::Complete || !waits;
+                enough.then(|| Ballot::Commit(votes.so_far().copied().fold(at, Timestamp::max)))
+            }
+            against => Some(against),
+        };
+        let Some(made) = made else { return false };
+        *self = Ruling::Made(made);
+        true
+    }
+}
+
+impl Coordinator {
+    /// A participant votes, or votes again because it was not told what came of it.
+    pub(super) fn on_ballot(
+        &mut self,
+        txn: TxnId,
+        repository: RepositoryId,
+        ballot: Ballot,
+        cx: &mut coordinator::Context<'_>,
+    ) {
+        let waits = self.rules.master_waits;
+        let Some(pending) = self.pending.get_mut(txn.sequence) else { return };
+        if pending.request.txn != txn {
+            return; // Of an earlier life.
+        }
+        let against = !matches!(ballot, Ballot::Commit(_));
+        let decides = pending.ruling.count(repository, ballot, waits);
+        let Ruling::Made(made) = &pending.ruling else { return };
+        // Who voted against it is through with it.
+        let told = |other: &RepositoryId| match decides {
+            true => !against || *other != repository,
+            false => !against && *other == repository,
+        };
+        for &other in pending.request.participants.iter().filter(|other| told(other)) {
+            cx.send_to_repository(other, Message::Decide { txn, ballot: made.clone() });
+        }
+    }
+}
+
+impl Participant {
+    pub(super) fn vote_to_master(&self, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
+        let vote = Message::Vote { txn, repository: self.id, ballot };
+        cx.send(Address::coordinator(txn.node), vote);
+    }
+
+    /// A request came once more: the master has not heard the vote, or was not heard.
+    pub(super) fn vote_again(&self, txn: TxnId, cx: &mut Context<'_>) {
+        let waits = self.active.get(&txn).filter(|active| active.place.is_none());
+        if let Some(active) = waits.filter(|_| self.rules.master) {
+            self.vote_to_master(txn, Ballot::Commit(active.proposed), cx);
+        }
+    }
+
+    /// The master has decided.
+    pub(super) fn on_decide(&mut self, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
+        let Some(active) = self.active.get_mut(&txn) else { return };
+        if active.place.is_some() {
+            return; // Repeated, or found out otherwise.
+        }
+        match (&ballot, end_by(&ballot)) {
+            (Ballot::Commit(at), _) => {
+                active.place = Some(*at);
+                self.perform_prepared(txn, cx);
+                self.go_on(cx);
+            }
+            (_, Some(end)) => self.drop_active(txn, end, cx),
+            (_, None) => unreachable!("what is not to be done has an end"),
+        }
+    }
+
+    /// Whether what becomes of a transaction here must survive a crash.
+    pub(super) fn is_logged(&self, request: &Request) -> bool {
+        let promised = self.rules.master && request.agreement != Agreement::Alone;
+        request.is_update() || (promised && self.rules.reads_logged)
+    }
+
+    /// How long it waits for a decision before it asks the others.
+    pub(super) fn patience(&self, settings: &Settings) -> Nanos {
+        match self.rules.master {
+            true => settings.in_doubt_after,
+            false => settings.retry_after,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [RepositoryId; 2] = [RepositoryId(0), RepositoryId(3)];
+
+    fn at(counter: u64) -> Timestamp {
+        Timestamp::new(counter, RepositoryId(0))
+    }
+
+    #[test]
+    fn all_votes_or_one_against_decide_once() {
+        let open = || Ruling::Open(Votes::from_voters(ALL));
+        let mut ruling = open();
+        assert!(!ruling.count(ALL[1], Ballot::Commit(at(9)), true));
+        assert!(!ruling.count(ALL[1], Ballot::Commit(at(9)), true), "it has voted");
+        assert!(ruling.count(ALL[0], Ballot::Commit(at(4)), true));
+        assert!(matches!(&ruling, Ruling::Made(Ballot::Commit(place)) if *place == at(9)));
+        assert!(!ruling.count(ALL[0], Ballot::Conflict, true), "it is decided");
+        let mut ruling = open();
+        assert!(ruling.count(ALL[0], Ballot::Conflict, true));
+        assert!(!ruling.count(ALL[1], Ballot::Commit(at(1)), true));
+        assert!(matches!(ruling, Ruling::Made(Ballot::Conflict)));
+        let mut hasty = open();
+        assert!(hasty.count(ALL[0], Ballot::Commit(at(4)), false));
+    }
+}

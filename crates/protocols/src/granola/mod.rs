@@ -1,0 +1,82 @@
+//! Granola: one-round transactions, ordered by timestamps that their participants agree on
+//! (Cowling's thesis, MIT 2012).
+//!
+//! # The problem
+//! Locks and aborts are what transactions over several repositories cost. Most of what a busy
+//! application does needs neither: a short procedure whose keys are known when it is called, that
+//! either never refuses or refuses everywhere alike.
+//!
+//! # The idea
+//! A client sends such a transaction to its participants in one round. Each proposes a timestamp
+//! above all that it has done and all that the session has seen, writes the request to its log,
+//! and sends the proposal to the others; the highest one is the transaction's place, the same for
+//! all. Each does its transactions in the order of their places, one after the other, and answers.
+//! There are no locks, no conflicts and no coordinator: three message delays and one write to a
+//! log. A transaction that must be able to refuse at one repository by data that only it has, needs
+//! votes on that, too, and locks while they are under way: a repository that takes part in one is
+//! in *locking mode* until it is over.
+//!
+//! # Rooms
+//! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
+//! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
+//! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
+//! and votes), [`turns`] and [`tasks`] (what is done when its turn has come), [`locking`],
+//! [`blocked`] (a participant stays away), `memory`, [`replay`] and [`checkpoint`].
+
+use muesli_core::Catalog;
+use muesli_core::contract::{Isolation, Protocol};
+
+pub mod blocked;
+pub mod calls;
+pub mod checkpoint;
+mod clock;
+pub mod commit;
+pub mod coordinator;
+pub mod interactive;
+pub mod locking;
+pub mod master;
+mod memory;
+pub mod message;
+pub mod participant;
+pub mod pending;
+pub mod replay;
+pub mod requests;
+mod rules;
+pub mod tasks;
+pub mod turns;
+mod wire;
+
+pub use coordinator::Coordinator;
+pub use message::{Message, Record};
+pub use participant::Participant;
+pub use rules::{Rules, WayBack};
+
+/// The protocol.
+#[derive(Clone, Copy, Debug)]
+pub enum Granola {}
+
+impl Protocol for Granola {
+    const NAME: &'static str = "granola";
+    const ISOLATION: Isolation = Isolation::Serializable;
+    type Message = Message;
+    type Record = Record;
+    type Rules = Rules;
+    type Coordinator = Coordinator;
+    type Participant = Participant;
+
+    fn wire_bytes(message: &Message) -> usize {
+        message.wire_bytes()
+    }
+
+    fn record_bytes(record: &Record) -> usize {
+        record.bytes()
+    }
+
+    fn is_about(message: &Message, catalog: &Catalog) -> bool {
+        wire::is_about(message, catalog)
+    }
+
+    fn message_name(message: &Message) -> &'static str {
+        message.name()
+    }
+}

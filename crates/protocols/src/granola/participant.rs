@@ -1,0 +1,243 @@
+//! A repository: its keys, the transactions that wait for votes or for their turn, and its answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muesli_core::parts::claims::Claims;
+use muesli_core::parts::spaces::Spaces;
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::votes::Votes;
+use muesli_core::wire::WireError;
+use muesli_core::{
+    Address, Cursor, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId, Timestamp, TxnId,
+};
+
+use super::clock::Clock;
+use super::locking::{Deferred, Prepared};
+use super::memory::Memory;
+use super::message::{Agreement, Ballot, Message, Record, Request};
+use super::{Granola, Rules};
+
+pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
+
+/// Looks after votes that do not come and sends acknowledgements that wait for company.
+const SWEEP_TIMER: u32 = 1;
+/// Looks after coordinated transactions that wait for locking mode.
+const LOCK_TIMER: u32 = 2;
+
+/// So many acknowledgements to one coordinator leave without waiting for more.
+const ACKNOWLEDGE_AT: usize = 32;
+
+/// A transaction that is not over here.
+#[derive(Clone, Debug)]
+pub(super) struct Active {
+    pub request: Arc<Request>,
+    /// What was proposed here.
+    pub proposed: Timestamp,
+    /// Where it stands in the queue: it will not be done below this.
+    pub bound: Timestamp,
+    /// The proposals of the others.
+    pub votes: Votes<RepositoryId, Timestamp>,
+    /// Its place, once all votes are there.
+    pub place: Option<Timestamp>,
+    /// In locking mode: what came of it. What has nothing here stands in the queue.
+    pub prepared: Option<Box<Prepared>>,
+    /// When it came.
+    pub since: Nanos,
+    /// When it came, or when votes on it were last asked for.
+    pub asked: Nanos,
+}
+
+/// The participant.
+#[derive(Clone, Debug)]
+pub struct Participant {
+    pub(super) id: RepositoryId,
+    pub(super) rules: Rules,
+    /// Whether a history is wanted, which needs all versions.
+    pub(super) keep_versions: bool,
+    pub(super) spaces: Spaces,
+    pub(super) clock: Clock,
+    pub(super) active: BTreeMap<TxnId, Active>,
+    /// Transactions in timestamp order, by their bounds.
+    pub(super) queue: BTreeSet<(Timestamp, TxnId)>,
+    /// Votes on transactions whose requests have not come.
+    pub(super) early: BTreeMap<TxnId, Vec<(RepositoryId, Ballot)>>,
+    pub(super) memory: Memory,
+    /// Whether it is in locking mode.
+    pub(super) locking: bool,
+    /// What is touched by what was prepared.
+    pub(super) claims: Claims<TxnId>,
+    /// Coordinated transactions that wait for locking mode, in the order they came.
+    pub(super) deferred: Vec<Deferred>,
+    pub(super) lock_timer_set: bool,
+    /// What waited for too long as the repository went into locking mode because of it.
+    pub(super) blocked: BTreeSet<TxnId>,
+    /// The sets of the execution under way; empty between two.
+    pub(super) sets: TransactionSets,
+    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    sweep_timer_set: bool,
+}
+
+impl Participant {
+    /// How many transactions wait for votes or for their turn.
+    pub fn waiting(&self) -> usize {
+        self.active.len()
+    }
+
+    /// How many ends are remembered for those who may ask.
+    pub fn remembered(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The highest timestamp at which anything was done here.
+    pub fn done(&self) -> Timestamp {
+        self.clock.done
+    }
+
+    /// The spaces with their keys.
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    /// Everyone in a transaction but this repository.
+    pub(super) fn others(&self, request: &Request) -> impl Iterator<Item = RepositoryId> + use<> {
+        let (me, all) = (self.id, request.participants.clone());
+        all.into_iter().filter(move |&other| other != me)
+    }
+
+    /// The end of a transaction is stable soon: its coordinator is to hear of it.
+    pub(super) fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+        let waiting = self.acknowledgements.entry(txn.node).or_default();
+        waiting.push(txn);
+        if waiting.len() >= ACKNOWLEDGE_AT {
+            let txns = std::mem::take(waiting);
+            self.send_acknowledgement(txn.node, txns, cx);
+        } else {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
+        let message = Message::Acknowledge { repository: self.id, txns };
+        cx.send_when_logged(Address::coordinator(node), message);
+    }
+
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
+        }
+    }
+
+    pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.lock_timer_set {
+            self.lock_timer_set = true;
+            cx.set_timer(LOCK_TIMER, Nanos(cx.settings.lock_wait.0 / 2 + 1));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
+        self.sweep_timer_set = false;
+        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
+            if !txns.is_empty() {
+                self.send_acknowledgement(node, txns, cx);
+            }
+        }
+        self.ask_for_votes(cx);
+        self.look_for_blocked(cx);
+        if self.active.values().any(|active| active.request.agreement != Agreement::Alone) {
+            self.set_sweep_timer(cx);
+        }
+    }
+}
+
+impl muesli_core::Participant<Granola> for Participant {
+    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
+        Participant {
+            id,
+            rules: *rules,
+            keep_versions: settings.keep_tombstones,
+            spaces: Spaces::new(settings.hash_seed),
+            clock: Clock::new(id),
+            active: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            early: BTreeMap::new(),
+            memory: Memory::default(),
+            locking: rules.always_locks,
+            claims: Claims::default(),
+            deferred: Vec::new(),
+            lock_timer_set: false,
+            blocked: BTreeSet::new(),
+            sets: TransactionSets::default(),
+            acknowledgements: BTreeMap::new(),
+            sweep_timer_set: false,
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) {
+        let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
+        if self.rules.always_locks || self.active.values().any(coordinated) {
+            // What was voted on when the log broke off was prepared at one time, or claimed by
+            // force.
+            if !self.enter_locking(cx) {
+                self.force_locking(cx);
+            }
+            self.blocked = self.active.keys().copied().collect();
+        }
+        if !self.active.is_empty() {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    fn receive(&mut self, _from: Address, message: Message, cx: &mut Context<'_>) {
+        match message {
+            Message::Request(request) => self.on_request(request, cx),
+            Message::Vote { txn, repository, ballot } => self.on_vote(txn, repository, ballot, cx),
+            Message::Decide { txn, ballot } => self.on_decide(txn, ballot, cx),
+            Message::Ask { request, repository, ballot } => {
+                self.on_ask(request, repository, ballot, cx);
+            }
+            // For coordinators: whoever sent it here is mistaken.
+            Message::Reply { .. } | Message::Acknowledge { .. } => {}
+        }
+    }
+
+    fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
+        match timer {
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            LOCK_TIMER => self.on_lock_timeout(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn replay(&mut self, record: Record, cx: &mut Context<'_>) {
+        self.replay_record(record, cx);
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        Some(self.checkpoint_of_now())
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
+    }
+
+    fn in_doubt(&self) -> usize {
+        self.active.len()
+    }
+
+    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        let mut chains = Vec::new();
+        for (space, versions) in self.spaces.iter() {
+            for (key, chain) in versions.chains() {
+                chains.push((space, key.clone(), chain));
+            }
+        }
+        chains.sort();
+        chains
+    }
+}

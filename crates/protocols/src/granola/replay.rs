@@ -1,0 +1,75 @@
+//! A repository's life after a crash, from what it logged.
+//!
+//! Records stand in the log in the order in which things happened, and what was done is logged as
+//! it is done. So a log that breaks off anywhere leaves the repository as it once was: with the
+//! writes of what had been done, and with what had been voted on and was not done. What was lost
+//! since is: what nobody was told of; votes of others, which are asked for again; places of
+//! transactions that were done, which follow from the votes. Those transactions are done again,
+//! at the same places, over the same state: what was done alone between them was either told of,
+//! and then all before it was stable, or is lost with everything after it.
+//!
+//! Nothing new may come before them. The text lets a new primary resume once it has sent its votes
+//! again; then a transaction can be proposed a timestamp below the place of one that was done,
+//! answered and is not done again yet. Two ways out: to take nothing new until everything voted on
+//! is done, and to propose above all that can have been done. This is the second: nothing is done
+//! or proposed above a ceiling that is not stable ([`Record::Ceiling`]), and the next life proposes
+//! above it. It needs no time in which the repository refuses work, and holds for reads, of which
+//! there are no records, just as well.
+
+use muesli_core::parts::versions::Handle;
+use muesli_core::parts::votes::Votes;
+use muesli_core::{Timestamp, TxnId};
+
+use super::memory::Over;
+use super::message::{Ballot, Noted, Record, Write};
+use super::participant::{Context, Participant};
+use super::requests::end_by;
+use super::turns::install;
+
+impl Participant {
+    pub(super) fn replay_record(&mut self, record: Record, cx: &mut Context<'_>) {
+        let noted = Noted::default();
+        match record {
+            Record::Voted { request, at } => {
+                self.memory.hear(request.txn, request.settled_below);
+                self.clock.restart_above(at);
+                let votes = Votes::from_voters(self.others(&request));
+                self.enter(request, at, votes, cx);
+            }
+            Record::Against { txn, ballot } => {
+                if let Some(end) = end_by(&ballot) {
+                    self.memory.remember(txn, Over { ballot: Some(ballot), end, noted });
+                }
+            }
+            Record::Done { txn, at, writes, end } => {
+                let ballot = self.take_out(txn).map(|_| Ballot::Commit(at));
+                self.replay_writes(at, writes, cx);
+                self.clock.raise(at);
+                if let Some(recorder) = &mut cx.effects.recorder {
+                    recorder.applied(txn, at);
+                }
+                self.memory.remember(txn, Over { ballot, end, noted });
+            }
+            Record::Dropped { txn, end } => {
+                let ballot = self.take_out(txn).map(Ballot::Commit);
+                self.memory.remember(txn, Over { ballot, end, noted });
+            }
+            Record::Ceiling { at } => self.clock.restart_above(at),
+        }
+    }
+
+    /// Takes out a transaction that was voted on, and tells what was proposed.
+    fn take_out(&mut self, txn: TxnId) -> Option<Timestamp> {
+        let active = self.active.remove(&txn)?;
+        self.queue.remove(&(active.bound, txn));
+        Some(active.proposed)
+    }
+
+    fn replay_writes(&mut self, at: Timestamp, writes: Vec<Write>, cx: &Context<'_>) {
+        for (space, key, value) in writes {
+            let store = self.spaces.get_or_make(space, cx.catalog);
+            let handle = store.find_or_create(Handle::NONE, &key);
+            install(store, handle, value, at, self.keep_versions);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Requests as they come, and the votes on them (sections 4.3.3 and 4.3.4).
+
+use std::sync::Arc;
+
+use muesli_core::parts::execution::unknown;
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
+
+use super::memory::{Age, Over};
+use super::message::{Agreement, Ballot, End, Message, Noted, Record, Refusal, Request, Task};
+use super::participant::{Active, Context, Participant};
+
+impl Participant {
+    /// A request of a coordinator, or of a participant that was asked before.
+    pub(super) fn on_request(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        let txn = request.txn;
+        if !request.participants.contains(&self.id) {
+            return; // Whoever sent it here is mistaken.
+        }
+        self.memory.hear(txn, request.settled_below);
+        if self.active.contains_key(&txn) || self.is_deferred(txn) {
+            return self.vote_again(txn, cx); // It is under way.
+        }
+        if let Some(over) = self.memory.get(txn) {
+            let (end, noted) = (over.end.clone(), over.noted.clone());
+            return self.tell_end(&request, end, noted, cx);
+        }
+        match self.memory.age(txn) {
+            Age::Current => self.take_up(request, cx),
+            Age::Settled => {}
+            Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
+        }
+    }
+
+    fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        let early = self.early.remove(&request.txn).unwrap_or_default();
+        let against = early.iter().find(|(_, ballot)| !matches!(ballot, Ballot::Commit(_)));
+        if let Some((_, ballot)) = against {
+            // It is dead already, of what the other one says: a conflict would be tried again.
+            return self.refuse(&request, ballot.clone(), cx);
+        }
+        if let Some(refusal) = self.lacks(&request, cx) {
+            let at = self.clock.done;
+            return self.refuse(&request, Ballot::Abort(at, refusal), cx);
+        }
+        match request.agreement {
+            Agreement::Alone if self.locking => self.perform_alone(&request, cx),
+            Agreement::Alone => self.take_up_alone(request, cx),
+            Agreement::Independent if self.locking => self.prepare(request, early, cx),
+            Agreement::Independent => self.vote_in_timestamp_mode(request, early, cx),
+            Agreement::Coordinated => self.take_up_coordinated(request, early, cx),
+        }
+    }
+
+    /// A procedure that this node does not know.
+    fn lacks(&self, request: &Request, cx: &Context<'_>) -> Option<Refusal> {
+        let own = request.parts.iter().filter(|part| cx.catalog.holds(self.id, part.partition));
+        for part in own {
+            if let Task::Call { procedure, .. } = &part.task
+                && cx.settings.procedures.get(procedure).is_none()
+                && let Stop::Faulty(text) = unknown(procedure, cx.settings)
+            {
+                return Some(Refusal::Faulty(text));
+            }
+        }
+        None
+    }
+
+    /// A timestamp above all that was done here and all that the session has seen. It enters the
+    /// queue, or is done, in the same step.
+    pub(super) fn propose(&mut self, request: &Request, cx: &mut Context<'_>) -> Timestamp {
+        let floor = if self.rules.carries_floor { request.floor } else { Timestamp::ZERO };
+        let at = self.clock.propose(floor, cx.now());
+        self.cover(at, cx);
+        at
+    }
+
+    /// Sees to it that a next life of this repository proposes above `at`.
+    pub(super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
+        if cx.settings.logging
+            && self.rules.ceiling
+            && let Some(ceiling) = self.clock.ceiling_for(at)
+        {
+            cx.log(|| Record::Ceiling { at: ceiling });
+        }
+    }
+
+    /// The only participant: its timestamp is final as soon as it is chosen.
+    fn take_up_alone(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        let at = self.propose(&request, cx);
+        if self.queue.is_empty() && self.claims.is_empty() {
+            return self.perform(&request, at, cx);
+        }
+        let votes = Votes::from_voters([]);
+        self.enter(request, at, votes, cx);
+        self.go_on(cx);
+    }
+
+    fn vote_in_timestamp_mode(
+        &mut self,
+        request: Arc<Request>,
+        early: Vec<(RepositoryId, Ballot)>,
+        cx: &mut Context<'_>,
+    ) {
+        let (txn, at) = (request.txn, self.propose(&request, cx));
+        if request.is_update() {
+            cx.log(|| Record::Voted { request: request.clone(), at });
+        }
+        self.send_vote(&request, Ballot::Commit(at), cx);
+        let votes = Votes::from_voters(self.others(&request));
+        self.enter(request, at, votes, cx);
+        self.set_sweep_timer(cx);
+        for (repository, ballot) in early {
+            self.on_vote(txn, repository, ballot, cx);
+        }
+    }
+
+    /// Puts a transaction into the queue at its proposal.
+    pub(super) fn enter(
+        &mut self,
+        request: Arc<Request>,
+        at: Timestamp,
+        votes: Votes<RepositoryId, Timestamp>,
+        cx: &Context<'_>,
+    ) {
+        let place = votes.is_complete().then_some(at);
+        let txn = request.txn;
+        self.queue.insert((at, txn));
+        let (since, asked) = (cx.now(), cx.now());
+        let (bound, proposed, prepared) = (at, at, None);
+        let active = Active { request, proposed, bound, votes, place, prepared, since, asked };
+        self.active.insert(txn, active);
+    }
+
+    pub(super) fn send_vote(&self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
+        if self.rules.master {
+            return self.vote_to_master(request.txn, ballot, cx);
+        }
+        for other in self.others(request) {
+            let (txn, repository, ballot) = (request.txn, self.id, ballot.clone());
+            cx.send_to_repository(other, Message::Vote { txn, repository, ballot });
+        }
+    }
+
+    /// Votes against a transaction that was never voted on here, for ever.
+    pub(super) fn refuse(&mut self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
+        let txn = request.txn;
+        let end = end_by(&ballot).expect("a vote against it");
+        let alone = request.agreement == Agreement::Alone;
+        if alone && !request.is_update() {
+            // Done again or not, it changes nothing.
+            return self.tell_end(request, end, Noted::default(), cx);
+        }
+        if self.rules.stable_conflicts {
+            cx.log(|| Record::Against { txn, ballot: ballot.clone() });
+        }
+        if !alone {
+            self.send_vote(request, ballot.clone(), cx);
+        }
+        let (ballot, noted) = (Some(ballot), Noted::default());
+        self.memory.remember(txn, Over { ballot, end: end.clone(), noted });
+        self.tell_end(request, end, Noted::default(), cx);
+    }
+
+    /// Tells the coordinator how a transaction ended here; once more, if it asks once more.
+    pub(super) fn tell_end(
+        &mut self,
+        request: &Request,
+        end: End,
+        noted: Noted,
+        cx: &mut Context<'_>,
+    ) {
+        let (txn, repository) = (request.txn, self.id);
+        cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end, noted });
+        if request.agreement != Agreement::Alone {
+            self.acknowledge(txn, cx);
+        }
+    }
+
+    pub(super) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        repository: RepositoryId,
+        ballot: Ballot,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(active) = self.active.get_mut(&txn) else {
+            if !self.vote_on_deferred(txn, &ballot, cx) {
+                self.keep_early(txn, repository, ballot);
+            }
+            return;
+        };
+        if active.place.is_some() {
+            return; // Late or repeated: all votes were there.
+        }
+        let Ballot::Commit(at) = ballot else {
+            let end = end_by(&ballot).expect("a vote against it");
+            return self.drop_active(txn, end, cx);
+        };
+        if active.votes.count(repository, at) == Counted::Complete {
+            self.decide(txn, cx);
+        }
+    }
+
+    /// A vote on a transaction whose request has not come.
+    fn keep_early(&mut self, txn: TxnId, repository: RepositoryId, ballot: Ballot) {
+        if self.memory.get(txn).is_some() || self.memory.age(txn) != Age::Current {
+            return;
+        }
+        let early = self.early.entry(txn).or_default();
+        if early.iter().all(|(other, _)| *other != repository) {
+            early.push((repository, ballot));
+        }
+    }
+
+    /// All votes are there: the highest proposal is the transaction's place.
+    fn decide(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+        let active = self.active.get_mut(&txn).expect("an active transaction");
+        let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
+        let place = if self.rules.highest_is_final { highest } else { active.proposed };
+        active.place = Some(place);
+        // In locking mode nothing that is queued touches what this one has claimed.
+        let first = self.queue.first().filter(|_| !self.locking);
+        let before = first.is_some_and(|first| *first < (place, txn));
+        if active.prepared.is_some() && !before {
+            self.perform_prepared(txn, cx);
+        } else {
+            self.undo(txn);
+            let active = self.active.get_mut(&txn).expect("an active transaction");
+            self.queue.remove(&(active.bound, txn));
+            active.bound = place;
+            self.queue.insert((place, txn));
+        }
+        self.go_on(cx);
+    }
+
+    /// Somebody voted against a transaction that was voted on here.
+    pub(super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
+        let active = self.active.remove(&txn).expect("an active transaction");
+        self.queue.remove(&(active.bound, txn));
+        self.claims.release(txn);
+        self.end_dropped(&active, end, cx);
+        self.go_on(cx);
+    }
+
+    /// Tells of a transaction that was voted on and is not done.
+    pub(super) fn end_dropped(&mut self, active: &Active, end: End, cx: &mut Context<'_>) {
+        let txn = active.request.txn;
+        if self.is_logged(&active.request) {
+            cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
+        }
+        let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
+        self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
+        self.tell_end(&active.request, end, noted, cx);
+    }
+
+    /// A participant misses votes, ours among them.
+    pub(super) fn on_ask(
+        &mut self,
+        request: Arc<Request>,
+        repository: RepositoryId,
+        ballot: Ballot,
+        cx: &mut Context<'_>,
+    ) {
+        let txn = request.txn;
+        let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
+        let known = waits || self.memory.get(txn).is_some();
+        if self.memory.age(txn) == Age::Settled && request.read_only && !known {
+            // A copy of a reader's request that was long under way, where a crash had it forgotten:
+            // nobody waits for it any more.
+            let message = Message::Vote { txn, repository: self.id, ballot: Ballot::Conflict };
+            return cx.send_to_repository(repository, message);
+        }
+        if !known {
+            // Its request may never have come here, or this life does not know of it.
+            self.on_request(request, cx);
+        }
+        self.on_vote(txn, repository, ballot, cx);
+        let ballot = match self.active.get(&txn) {
+            Some(active) => Some(Ballot::Commit(active.proposed)),
+            None => self.memory.get(txn).and_then(|over| over.ballot.clone()),
+        };
+        if let Some(ballot) = ballot.filter(|_| known || self.rules.master) {
+            let message = Message::Vote { txn, repository: self.id, ballot };
+            cx.send_to_repository(repository, message);
+        }
+    }
+
+    /// Asks for the votes that should have come by now, of those who may never have heard of the
+    /// transaction too.
+    pub(super) fn ask_for_votes(&mut self, cx: &mut Context<'_>) {
+        let (now, me, patience) = (cx.now(), self.id, self.patience(cx.settings));
+        for active in self.active.values_mut() {
+            if active.place.is_some() || active.asked + patience > now {
+                continue;
+            }
+            active.asked = now;
+            for other in active.votes.missing() {
+                let (request, ballot) = (active.request.clone(), Ballot::Commit(active.proposed));
+                let ask = Message::Ask { request, repository: me, ballot };
+                cx.send_to_repository(other, ask);
+            }
+        }
+    }
+}
+
+/// How a transaction ends that somebody votes against; `None`: nobody does.
+pub(super) fn end_by(ballot: &Ballot) -> Option<End> {
+    match ballot {
+        Ballot::Commit(_) => None,
+        Ballot::Conflict => Some(End::Conflict),
+        Ballot::Abort(at, refusal) => Some(End::Refused { at: *at, refusal: refusal.clone() }),
+    }
+}

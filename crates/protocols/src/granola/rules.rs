@@ -1,0 +1,80 @@
+//! The switches of the protocol.
+
+/// How a repository leaves locking mode while independent transactions hold locks (appendix B).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WayBack {
+    /// It undoes them at once: they wait for their turn in timestamp order again.
+    #[default]
+    UndoNow,
+    /// It leaves them their locks, and undoes one when another transaction needs what it locks.
+    UndoOnDemand,
+    /// It stays in locking mode until there are none.
+    Stay,
+}
+
+/// Switches that choose how the protocol goes about its work, and such that break it, one rule
+/// each, to see the checker notice. The latter are all true in the protocol as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Held in locking mode for ever: `granola-locking`.
+    pub always_locks: bool,
+    /// Participants vote to the coordinator, which decides: `sinfonia`.
+    pub master: bool,
+    /// How locking mode is left.
+    pub way_back: WayBack,
+    /// Transactions are done in the order of their timestamps.
+    pub in_order: bool,
+    /// The final timestamp is the highest proposal of all.
+    pub highest_is_final: bool,
+    /// A session's highest timestamp is carried by its requests.
+    pub carries_floor: bool,
+    /// Whatever is done raises the timestamp of the last one done, and nothing lowers it.
+    pub raises_last: bool,
+    /// Reads raise it too.
+    pub reads_raise: bool,
+    /// A repository that starts again proposes above all that it can have done before.
+    pub ceiling: bool,
+    /// Votes against a transaction are stable before they are sent.
+    pub stable_conflicts: bool,
+    /// A master decides once it has all votes.
+    pub master_waits: bool,
+    /// What a reader was promised is stable where a master decides.
+    pub reads_logged: bool,
+    /// Claims for an order that is not known cover all that can be touched in any.
+    pub supersets: bool,
+    /// Entering locking mode takes locks for what was voted on.
+    pub locks_queued: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            always_locks: false,
+            master: false,
+            way_back: WayBack::default(),
+            in_order: true,
+            highest_is_final: true,
+            carries_floor: true,
+            raises_last: true,
+            reads_raise: true,
+            ceiling: true,
+            stable_conflicts: true,
+            master_waits: true,
+            reads_logged: true,
+            supersets: true,
+            locks_queued: true,
+        }
+    }
+}
+
+impl Rules {
+    /// Granola held in locking mode.
+    pub fn locking() -> Rules {
+        Rules { always_locks: true, ..Rules::default() }
+    }
+
+    /// Sinfonia's minitransactions, with procedures.
+    pub fn sinfonia() -> Rules {
+        Rules { always_locks: true, master: true, ..Rules::default() }
+    }
+}

@@ -1,0 +1,184 @@
+//! What the parts of a transaction do: procedures are run, and what interactive transactions ask
+//! for is read, checked and put aside.
+
+use std::ops::Range;
+
+use muesli_core::parts::execution::Execution;
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
+use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::{Abort, Failure, RepositoryId, SmallBytes, SpaceId, Stop};
+use smallvec::SmallVec;
+
+use super::message::{Answer, Few, Found, Install, Part, Refusal, Request, Seen, Task};
+use super::participant::{Context, Participant};
+
+/// Which operations in the sets are those of which part.
+pub(super) type Notes = SmallVec<[(u16, Range<usize>); 2]>;
+
+impl Participant {
+    /// Runs the parts of a transaction that are about partitions held here, in their order. What
+    /// they read and would write is in the sets afterwards; nothing else has changed.
+    pub(super) fn run_parts(
+        &self,
+        request: &Request,
+        sets: &mut TransactionSets,
+        notes: &mut Notes,
+        cx: &mut Context<'_>,
+    ) -> Result<Few<(u16, Answer)>, Refusal> {
+        let mut answers = Few::new();
+        for (number, part) in request.parts.iter().enumerate() {
+            if cx.catalog.holds(self.id, part.partition) {
+                let (number, start) = (number as u16, sets.operations.mark());
+                answers.push((number, self.run_part(part, sets, cx)?));
+                notes.push((number, start..sets.operations.mark()));
+            }
+        }
+        cx.effects.work.reads += sets.reads.len() as u64;
+        Ok(answers)
+    }
+
+    fn run_part(
+        &self,
+        part: &Part,
+        sets: &mut TransactionSets,
+        cx: &Context<'_>,
+    ) -> Result<Answer, Refusal> {
+        match &part.task {
+            Task::Call { procedure, arguments } => {
+                let recording = cx.effects.recorder.is_some();
+                let (catalog, settings) = (cx.catalog, cx.settings);
+                let mut execution =
+                    Execution::new(catalog, settings, &self.spaces, sets, recording);
+                let given = execution.call(procedure, part.partition, arguments);
+                given.map(Answer::Given).map_err(Refusal::from)
+            }
+            Task::Read(keys) => Ok(Answer::Found(self.read(keys, sets))),
+            Task::Scan { range, reverse, limit } => {
+                sets.scans.push(range.clone());
+                let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+                let (rows, complete) = self.rows(part.partition, range, *reverse, limit, cx);
+                Ok(Answer::Rows(rows, complete))
+            }
+            Task::Install(install) => self.check(part.partition, install, sets, cx),
+        }
+    }
+
+    fn read(&self, keys: &[(SpaceId, SmallBytes)], sets: &mut TransactionSets) -> Vec<Found> {
+        let found = |(space, key): &(SpaceId, SmallBytes)| {
+            let (handle, version) = self.newest(*space, key);
+            let (space, key) = (*space, key.clone());
+            note_read(sets, space, key, handle, version);
+            Found { version: version.at, value: version.value.cloned() }
+        };
+        keys.iter().map(found).collect()
+    }
+
+    fn newest(&self, space: SpaceId, key: &SmallBytes) -> (Handle, Version<'_>) {
+        let store = self.spaces.get(space);
+        let found = store.and_then(|store| Some((store, store.find(key)?)));
+        found.map_or((Handle::NONE, Version::ABSENT), |(store, handle)| {
+            (handle, store.newest(handle))
+        })
+    }
+
+    /// The keys of a partition in a range, in ascending order; those next to the scan's end, if
+    /// more than `limit` are not deleted.
+    fn rows(
+        &self,
+        partition: u16,
+        range: &KeyRange,
+        reverse: bool,
+        limit: usize,
+        cx: &Context<'_>,
+    ) -> (Vec<(SmallBytes, Found)>, bool) {
+        let Some(store) = self.spaces.get(range.space) else { return (Vec::new(), true) };
+        let all = store.range(&range.lo, range.hi.as_ref());
+        let mine = |key: &SmallBytes| cx.catalog.partition(range.space, key) == partition;
+        let ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
+            if reverse { Box::new(all.rev()) } else { Box::new(all) };
+        let (mut rows, mut live, mut complete) = (Vec::new(), 0, true);
+        for (key, handle) in ordered.filter(|(key, _)| mine(key)) {
+            if live == limit {
+                complete = false;
+                break;
+            }
+            let version = store.newest(handle);
+            live += usize::from(version.value.is_some());
+            let found = Found { version: version.at, value: version.value.cloned() };
+            rows.push((key.clone(), found));
+        }
+        if reverse {
+            rows.reverse();
+        }
+        (rows, complete)
+    }
+
+    /// The end of an interactive transaction: what it read must be the newest there is.
+    fn check(
+        &self,
+        partition: u16,
+        install: &Install,
+        sets: &mut TransactionSets,
+        cx: &Context<'_>,
+    ) -> Result<Answer, Refusal> {
+        for (space, key, seen) in &install.reads {
+            let (handle, version) = self.newest(*space, key);
+            if version.at != *seen {
+                return Err(Refusal::Aborted(Abort::StaleRead));
+            }
+            note_read(sets, *space, key.clone(), handle, version);
+        }
+        for seen in &install.scans {
+            if !self.is_unchanged(partition, seen, cx) {
+                return Err(Refusal::Aborted(Abort::Phantom));
+            }
+            sets.scans.push(seen.range.clone());
+        }
+        for (space, key, value) in &install.writes {
+            let (space, key, value) = (*space, key.clone(), value.clone());
+            let written = sets.write(space, key, value, &cx.settings.limits);
+            written.map_err(|failure: Failure| Refusal::Faulty(failure.to_string()))?;
+        }
+        Ok(Answer::Installed)
+    }
+
+    /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was
+    /// there then; and as many keys are, so that none was deleted and its tombstone removed since.
+    fn is_unchanged(&self, partition: u16, seen: &Seen, cx: &Context<'_>) -> bool {
+        let Some(store) = self.spaces.get(seen.range.space) else { return seen.live == 0 };
+        let all = store.range(&seen.range.lo, seen.range.hi.as_ref());
+        let mut live = 0;
+        for (key, handle) in all {
+            if cx.catalog.partition(seen.range.space, key) != partition {
+                continue;
+            }
+            let version = store.newest(handle);
+            if version.at > seen.at {
+                return false;
+            }
+            live += u64::from(version.value.is_some());
+        }
+        live == seen.live
+    }
+}
+
+fn note_read(
+    sets: &mut TransactionSets,
+    space: SpaceId,
+    key: SmallBytes,
+    handle: Handle,
+    version: Version<'_>,
+) {
+    let repository = RepositoryId(0); // Nobody asks: all of it is here.
+    sets.reads.push(ReadEntry { space, repository, handle, key, version: version.at });
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Refusal {
+        match stop {
+            Stop::Refused(reason) => Refusal::Refused(reason),
+            Stop::Faulty(text) => Refusal::Faulty(text),
+        }
+    }
+}

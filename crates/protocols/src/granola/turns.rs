@@ -1,0 +1,175 @@
+//! Transactions whose turn has come are done: run, installed, logged, answered.
+
+use std::sync::Arc;
+
+use muesli_core::parts::claims::Claim;
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::versions::{Handle, Versions};
+use muesli_core::{SmallBytes, Timestamp, TxnId};
+
+use super::memory::Over;
+use super::message::{
+    Agreement, Answer, Ballot, End, Few, Noted, Record, Refusal, Request, Task, Write,
+};
+use super::participant::{Context, Participant};
+use super::tasks::Notes;
+
+impl Participant {
+    /// Does what is first in the queue for as long as its place is known.
+    pub(super) fn perform_ready(&mut self, cx: &mut Context<'_>) {
+        while let Some((place, txn)) = self.next_ready() {
+            let left = !self.locking && !self.claims.is_empty();
+            if left && self.undo_who_is_in_the_way(txn, cx) {
+                continue;
+            }
+            self.queue.remove(&(place, txn));
+            let active = self.active.remove(&txn).expect("what is queued is active");
+            self.claims.release(txn);
+            self.perform(&active.request, place, cx);
+        }
+    }
+
+    /// Prepared transactions that have kept their claims in timestamp mode lose them to one whose
+    /// turn has come and that needs what they claim. They were proposed their timestamps before
+    /// it, so they now stand before it.
+    fn undo_who_is_in_the_way(&mut self, txn: TxnId, cx: &mut Context<'_>) -> bool {
+        let request = self.active[&txn].request.clone();
+        let mut sets = std::mem::take(&mut self.sets);
+        let _ = self.run_parts(&request, &mut sets, &mut Notes::new(), cx);
+        let claim = Claim::of_sets(&sets);
+        sets.clear();
+        self.sets = sets;
+        let others = self.claims.conflicting(&claim);
+        for &other in &others {
+            self.undo(other);
+        }
+        !others.is_empty()
+    }
+
+    fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
+        let is_ready = |(_, txn): &(Timestamp, TxnId)| self.active[txn].place.is_some();
+        if self.rules.in_order {
+            self.queue.first().copied().filter(is_ready)
+        } else {
+            self.queue.iter().rev().copied().find(is_ready)
+        }
+    }
+
+    /// Does a transaction, at its place. What it refuses or cannot do has no effect here.
+    pub(super) fn perform(&mut self, request: &Request, at: Timestamp, cx: &mut Context<'_>) {
+        let mut sets = std::mem::take(&mut self.sets);
+        let mut notes = Notes::new();
+        let ran = self.run_parts(request, &mut sets, &mut notes, cx);
+        self.finish(request, at, ran, &mut sets, &notes, cx);
+        sets.clear();
+        self.sets = sets;
+    }
+
+    /// Installs what was run, and tells of it.
+    pub(super) fn finish(
+        &mut self,
+        request: &Request,
+        at: Timestamp,
+        ran: Result<Few<(u16, Answer)>, Refusal>,
+        sets: &mut TransactionSets,
+        notes: &Notes,
+        cx: &mut Context<'_>,
+    ) {
+        self.cover(at, cx);
+        if request.is_update() || self.rules.reads_raise {
+            if self.rules.raises_last { self.clock.raise(at) } else { self.clock.done = at }
+        }
+        let (txn, mut noted) = (request.txn, Noted::default());
+        let end = match ran {
+            Ok(answers) => {
+                noted = record(request, at, sets, notes, cx);
+                End::Done { at, answers }
+            }
+            Err(refusal) => {
+                sets.clear();
+                End::Refused { at, refusal }
+            }
+        };
+        let writes = self.install_all(sets, at, cx);
+        let alone = request.agreement == Agreement::Alone;
+        if self.is_logged(request) {
+            let record = || Record::Done { txn, at, writes, end: end.clone() };
+            if alone { cx.log(record) } else { cx.log_lazily(record) }
+        }
+        if request.is_update() || !alone {
+            let ballot = (!alone).then_some(Ballot::Commit(at));
+            self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
+        }
+        self.tell_end(request, end, noted, cx);
+    }
+
+    /// Makes the writes of the sets the newest versions, and hands them out to be logged.
+    fn install_all(
+        &mut self,
+        sets: &mut TransactionSets,
+        at: Timestamp,
+        cx: &mut Context<'_>,
+    ) -> Vec<Write> {
+        cx.effects.work.installed += sets.writes.len() as u64;
+        let mut logged = Vec::new();
+        for write in sets.writes.drain(..) {
+            let store = self.spaces.get_or_make(write.space, cx.catalog);
+            let handle = store.find_or_create(write.handle, &write.key);
+            install(store, handle, write.value.clone(), at, self.keep_versions);
+            if cx.settings.logging {
+                logged.push((write.space, write.key, write.value));
+            }
+        }
+        logged
+    }
+}
+/// For histories: where the transaction lies, and what its procedures did.
+fn record(
+    request: &Request,
+    at: Timestamp,
+    sets: &TransactionSets,
+    notes: &Notes,
+    cx: &mut Context<'_>,
+) -> Noted {
+    let Some(recorder) = &mut cx.effects.recorder else { return Noted::default() };
+    if request.is_update() {
+        recorder.applied(request.txn, at);
+    }
+    let mut noted = Vec::new();
+    for (part, marks) in notes {
+        if let Task::Call { .. } = request.parts[usize::from(*part)].task {
+            let operations = sets.operations.between(marks.clone());
+            recorder.ran(request.txn, *part, at, operations.clone());
+            noted.push((*part, operations));
+        }
+    }
+    Noted(Some(Arc::new(noted)))
+}
+
+/// At most so many deleted keys are removed with each that is deleted.
+const COLLECT_BUDGET: usize = 4;
+
+/// Makes `value` the newest version of a key. Nobody reads an older one, so none is kept unless a
+/// history wants it.
+pub(super) fn install(
+    store: &mut Versions,
+    handle: Handle,
+    value: Option<SmallBytes>,
+    at: Timestamp,
+    keep: bool,
+) {
+    // After a checkpoint this version or a later one may be there already; otherwise only where
+    // transactions are done out of order, on purpose.
+    if store.newest(handle).at >= at {
+        return;
+    }
+    match value {
+        Some(value) if !keep => store.overwrite(handle, value, at),
+        value => {
+            store.install(handle, value, at);
+            if !keep {
+                store.collect(at, false, COLLECT_BUDGET);
+            }
+        }
+    }
+}

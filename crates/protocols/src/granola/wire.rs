@@ -1,0 +1,190 @@
+//! The bytes of messages and records.
+//!
+//! Layouts are fixed: a byte for the kind, then the fields in the order in which they are
+//! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
+//! repository or a space that is not there, and inside nobody asks again.
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{
+    Abort, Catalog, Index, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    wire_struct,
+};
+
+use super::message::{
+    Agreement, Answer, Ballot, End, Few, Found, Install, Message, Noted, Part, Record, Refusal,
+    Repositories, Request, Seen, Task, Write,
+};
+
+wire_struct!(Found { version: Timestamp, value: Option<SmallBytes> });
+wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
+wire_struct!(Part { partition: u16, task: Task });
+
+wire_struct!(Install {
+    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    scans: Vec<Seen>,
+    writes: Vec<Write>,
+});
+
+wire_struct!(Request {
+    txn: TxnId,
+    settled_below: u64,
+    floor: Timestamp,
+    agreement: Agreement,
+    read_only: bool,
+    participants: Repositories,
+    parts: Few<Part>,
+});
+
+/// The variants of an enum: a byte each, then the fields of the variant.
+macro_rules! wire_enum {
+    ($name:ident, $what:literal { $($number:literal => $($variant:ident)::+ $(
+        ($($place:ident: $inner:ty),*)
+    )? $(
+        { $($field:ident: $kind:ty),* }
+    )?),* $(,)? }) => {
+        impl Wire for $name {
+            const LEAST_BYTES: usize = 1;
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $($($variant)::+ $(($($place),*))? $({ $($field),* })? => {
+                        out.push($number);
+                        $($($place.encode(out);)*)?
+                        $($($field.encode(out);)*)?
+                    })*
+                }
+            }
+
+            fn decode(input: &mut Reader<'_>) -> Result<$name, WireError> {
+                let at = input.position();
+                match u8::decode(input)? {
+                    $($number => Ok($($variant)::+ $((
+                        $(<$inner as Wire>::decode(input)?),*
+                    ))? $({
+                        $($field: <$kind as Wire>::decode(input)?),*
+                    })?),)*
+                    other => Err(WireError::no_variant($what, at, other)),
+                }
+            }
+        }
+    };
+}
+
+/// Nothing: see there.
+impl Wire for Noted {
+    const LEAST_BYTES: usize = 0;
+
+    fn encode(&self, _out: &mut Vec<u8>) {}
+
+    fn decode(_input: &mut Reader<'_>) -> Result<Noted, WireError> {
+        Ok(Noted::default())
+    }
+}
+
+wire_enum!(Agreement, "agreement" {
+    0 => Agreement::Alone,
+    1 => Agreement::Independent,
+    2 => Agreement::Coordinated,
+});
+
+wire_enum!(Task, "task" {
+    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes },
+    1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
+    2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
+    3 => Task::Install(install: Box<Install>),
+});
+
+wire_enum!(Refusal, "refusal" {
+    0 => Refusal::Refused(reason: SmallBytes),
+    1 => Refusal::Faulty(text: String),
+    2 => Refusal::Aborted(reason: Abort),
+});
+
+wire_enum!(Ballot, "ballot" {
+    0 => Ballot::Commit(at: Timestamp),
+    1 => Ballot::Conflict,
+    2 => Ballot::Abort(at: Timestamp, refusal: Refusal),
+});
+
+wire_enum!(Answer, "answer" {
+    0 => Answer::Given(result: SmallBytes),
+    1 => Answer::Found(all: Vec<Found>),
+    2 => Answer::Rows(rows: Vec<(SmallBytes, Found)>, complete: bool),
+    3 => Answer::Installed,
+});
+
+wire_enum!(End, "end" {
+    0 => End::Done { at: Timestamp, answers: Few<(u16, Answer)> },
+    1 => End::Conflict,
+    2 => End::Refused { at: Timestamp, refusal: Refusal },
+});
+
+wire_enum!(Message, "message" {
+    0 => Message::Request(request: std::sync::Arc<Request>),
+    1 => Message::Vote { txn: TxnId, repository: RepositoryId, ballot: Ballot },
+    2 => Message::Ask {
+        request: std::sync::Arc<Request>,
+        repository: RepositoryId,
+        ballot: Ballot
+    },
+    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End, noted: Noted },
+    4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
+    5 => Message::Decide { txn: TxnId, ballot: Ballot },
+});
+
+wire_enum!(Record, "record" {
+    0 => Record::Voted { request: std::sync::Arc<Request>, at: Timestamp },
+    1 => Record::Against { txn: TxnId, ballot: Ballot },
+    2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: End },
+    3 => Record::Dropped { txn: TxnId, end: End },
+    4 => Record::Ceiling { at: Timestamp },
+});
+
+/// Whether everything that a message names is there.
+pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
+    let there = |repository: &RepositoryId| usize::from(repository.0) < catalog.repositories();
+    match message {
+        Message::Request(request) => request_is_about(request, catalog),
+        Message::Ask { request, repository, .. } => {
+            there(repository) && request_is_about(request, catalog)
+        }
+        Message::Decide { .. } => true,
+        Message::Vote { repository, .. }
+        | Message::Reply { repository, .. }
+        | Message::Acknowledge { repository, .. } => there(repository),
+    }
+}
+
+fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
+    let repositories = catalog.repositories();
+    let ascending = request.participants.windows(2).all(|pair| pair[0] < pair[1]);
+    let there = request.participants.iter().all(|it| usize::from(it.0) < repositories);
+    let alone = request.agreement != Agreement::Alone || request.participants.len() == 1;
+    let parts = request.parts.iter().all(|part| {
+        usize::from(part.partition) < repositories && task_is_about(&part.task, catalog)
+    });
+    let numbered = request.parts.len() <= usize::from(u16::MAX);
+    ascending && there && alone && parts && numbered
+}
+
+fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
+    let known = |space: &SpaceId| catalog.space(*space).is_some();
+    let ordered = |space: SpaceId| {
+        catalog.space(space).is_some_and(|space| space.options.index == Index::Ordered)
+    };
+    match task {
+        Task::Call { .. } => true,
+        Task::Read(keys) => keys.iter().all(|(space, _)| known(space)),
+        Task::Scan { range, .. } => ordered(range.space),
+        Task::Install(install) => {
+            install.reads.iter().all(|(space, ..)| known(space))
+                && install.scans.iter().all(|seen| ordered(seen.range.space))
+                && install.writes.iter().all(|(space, ..)| known(space))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

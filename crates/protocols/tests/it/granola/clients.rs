@@ -1,0 +1,239 @@
+//! The worlds' clients: each calls procedures and runs interactive transactions, one after the
+//! other, as a session that carries what it has seen.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use muesli_core::client::{self, Engine};
+use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, ProcedureId};
+use muesli_core::{
+    Catalog, Failure, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnOptions,
+};
+use muesli_sim::random::Random;
+use muesli_sim::world::ClientStart;
+
+use super::procedures::key;
+
+/// Which transactions the clients run, each so often in all of them together.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    /// `bump` of keys of one repository.
+    pub single: u64,
+    /// `bump` or `chase` of keys anywhere.
+    pub independent: u64,
+    /// `perhaps` of keys anywhere.
+    pub coordinated: u64,
+    /// `look` at keys anywhere.
+    pub look: u64,
+    /// Reads, scans, writes, a commit.
+    pub interactive: u64,
+    /// How many keys there are.
+    pub keys: u64,
+}
+
+/// What the clients counted.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub done: Cell<u64>,
+    pub refused: Cell<u64>,
+    pub aborted: Cell<u64>,
+    pub other: Cell<u64>,
+}
+
+const SPACE: SpaceId = SpaceId(0);
+
+/// Transactions until told to stop.
+pub async fn client(
+    database: u64,
+    catalog: Rc<Catalog>,
+    mix: Mix,
+    start: ClientStart,
+    tally: Rc<Tally>,
+) {
+    let random = start.seed.stream();
+    let session = (u64::from(start.number) + 1) << 32 | u64::from(start.life);
+    let mut client = Client { database, catalog, mix, random, session, floor: Timestamp::ZERO };
+    while !start.stop.is_raised() {
+        let counter = match client.once().await {
+            Ok(at) => {
+                client.floor = client.floor.max(at);
+                &tally.done
+            }
+            Err(Failure::Refused(_)) => &tally.refused,
+            Err(Failure::Aborted(_)) => &tally.aborted,
+            Err(_) => &tally.other,
+        };
+        counter.set(counter.get() + 1);
+    }
+}
+
+struct Client {
+    database: u64,
+    catalog: Rc<Catalog>,
+    mix: Mix,
+    random: Random,
+    session: u64,
+    floor: Timestamp,
+}
+
+/// Asks the engine, and waits for the answer if it does not have it at once.
+async fn ask<T>(
+    database: u64,
+    start: impl FnOnce(&dyn Engine) -> Step<T>,
+    take: impl Fn(OpResult) -> Option<T>,
+) -> Result<T, Failure> {
+    let op = match client::with(database, start).ok_or(Failure::Closed)? {
+        Step::Done(done) => return done,
+        Step::Wait(op) => op,
+    };
+    let mut waits = Waits { database, op, answered: false };
+    let result = poll_fn(|cx| {
+        client::with(database, |engine| engine.poll(op, cx.waker())).unwrap_or(Poll::Pending)
+    });
+    let result = result.await;
+    waits.answered = true;
+    match result {
+        OpResult::Failed(failure) => Err(failure),
+        other => Ok(take(other).expect("an answer of its kind")),
+    }
+}
+
+/// A client that waits, and perhaps vanishes meanwhile.
+struct Waits {
+    database: u64,
+    op: OpId,
+    answered: bool,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if !self.answered {
+            client::with(self.database, |engine| engine.forget(self.op));
+        }
+    }
+}
+
+/// A client with an interactive transaction.
+struct Leaves {
+    database: u64,
+    txn: Txn,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        client::with(self.database, |engine| engine.rollback(self.txn));
+    }
+}
+
+impl Client {
+    async fn once(&mut self) -> Result<Timestamp, Failure> {
+        let Mix { single, independent, coordinated, look, interactive, .. } = self.mix;
+        let draw = self.random.below(single + independent + coordinated + look + interactive);
+        let bounds = [single, single + independent, single + independent + coordinated];
+        match draw {
+            draw if draw < bounds[0] => self.call("bump", Class::Single, true).await,
+            draw if draw < bounds[1] => {
+                let name = if self.random.below(2) == 0 { "bump" } else { "chase" };
+                self.call(name, Class::Auto, false).await
+            }
+            draw if draw < bounds[2] => self.call("perhaps", Class::Auto, false).await,
+            draw if draw < bounds[2] + look => self.call("look", Class::Auto, false).await,
+            _ => self.interactive().await,
+        }
+    }
+
+    fn options(&self) -> TxnOptions {
+        TxnOptions { floor: self.floor, session: self.session, ..TxnOptions::default() }
+    }
+
+    /// Some keys, by the partition that holds them.
+    fn keys(&mut self, one_partition: bool) -> BTreeMap<u16, Vec<u8>> {
+        let mut keys: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+        for _ in 0..1 + self.random.below(3) {
+            let number = self.random.below(self.mix.keys) as u8;
+            let of = keys.entry(self.catalog.partition(SPACE, &key(number))).or_default();
+            if !of.contains(&number) {
+                of.push(number);
+            }
+        }
+        while one_partition && keys.len() > 1 {
+            keys.pop_last();
+        }
+        keys
+    }
+
+    async fn call(
+        &mut self,
+        name: &str,
+        class: Class,
+        one_partition: bool,
+    ) -> Result<Timestamp, Failure> {
+        let fragment = |(_, keys): (u16, Vec<u8>)| Fragment {
+            procedure: ProcedureId { name: name.into(), version: 1 },
+            place: Place::Key(SPACE, key(keys[0])),
+            arguments: SmallBytes::new(&keys),
+        };
+        let fragments: Vec<_> = self.keys(one_partition).into_iter().map(fragment).collect();
+        let (options, wanted) = (self.options(), fragments.len());
+        let invoke = |engine: &dyn Engine| engine.invoke(options, Call { class, fragments });
+        let take = |result| match result {
+            OpResult::Invoked(invoked) => Some(invoked),
+            _ => None,
+        };
+        let Invoked { at, results } = ask(self.database, invoke, take).await?;
+        assert_eq!(results.len(), wanted, "a result for each fragment");
+        Ok(at)
+    }
+
+    async fn interactive(&mut self) -> Result<Timestamp, Failure> {
+        let database = self.database;
+        let options = self.options();
+        let begin = client::with(database, |engine| engine.begin(options));
+        let txn = begin.ok_or(Failure::Closed)??;
+        // Harmless once it has ended; a client that vanishes leaves it running otherwise.
+        let _leaves = Leaves { database, txn };
+        self.operations(txn).await?;
+        let take = |result| match result {
+            OpResult::Committed(committed) => Some(committed),
+            _ => None,
+        };
+        Ok(ask(database, |engine| engine.commit(txn), take).await?.at)
+    }
+
+    async fn operations(&mut self, txn: Txn) -> Result<(), Failure> {
+        let database = self.database;
+        for _ in 0..1 + self.random.below(3) {
+            let number = self.random.below(self.mix.keys) as u8;
+            match self.random.below(5) {
+                0 => {
+                    let range = (Some(key(number)), Some(key(number + 3)));
+                    let (lo, hi) = (range.0.expect("just made"), range.1);
+                    let (reverse, limit) = (self.random.below(2) == 0, 1 + self.random.below(3));
+                    let scan = Scan { space: SPACE, lo, hi, reverse, limit: limit as usize };
+                    let take = |result| match result {
+                        OpResult::Rows(rows) => Some(rows),
+                        _ => None,
+                    };
+                    ask(database, |engine| engine.scan(txn, scan), take).await?;
+                }
+                1 | 2 => {
+                    let take = |result| match result {
+                        OpResult::Value(value) => Some(value),
+                        _ => None,
+                    };
+                    ask(database, |engine| engine.get(txn, SPACE, &key(number)), take).await?;
+                }
+                what => {
+                    let bits = self.random.bits();
+                    let value = (what == 3).then(|| SmallBytes::new(&bits.to_be_bytes()));
+                    let put = |engine: &dyn Engine| engine.put(txn, SPACE, key(number), value);
+                    client::with(database, put).ok_or(Failure::Closed)??;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Without one of its rules, Granola is caught: some seed of a world that needs the rule shows a
+//! history that may not be.
+
+use muesli_protocols::granola::Rules;
+
+use super::clients::Mix;
+use super::seeds::{ALL, TIMESTAMPS};
+use super::worlds::Shape;
+
+/// The first seed at which the checker notices that a rule is missing.
+fn first_caught(shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) -> Option<u64> {
+    let mut broken = shape.clone();
+    break_rule(&mut broken.rules);
+    (0..seeds).find(|&seed| broken.run(seed).problem.is_some())
+}
+
+fn assert_caught(name: &str, shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) {
+    let found = first_caught(shape, break_rule, seeds);
+    let whole = found.and_then(|seed| shape.run(seed).problem);
+    assert_eq!(whole, None, "with `{name}`");
+    assert!(found.is_some(), "without `{name}`, {seeds} seeds are still fine");
+}
+
+const FEW_KEYS: Mix = Mix { keys: 4, ..TIMESTAMPS };
+
+#[test]
+fn transactions_are_done_in_the_order_of_their_timestamps() {
+    assert_caught("in_order", &Shape::new(TIMESTAMPS), |rules| rules.in_order = false, 20);
+}
+
+#[test]
+fn the_highest_proposal_is_final() {
+    let shape = Shape::new(TIMESTAMPS);
+    assert_caught("highest_is_final", &shape, |rules| rules.highest_is_final = false, 20);
+}
+
+#[test]
+fn sessions_carry_what_they_have_seen() {
+    let shape = Shape { faults: "skew", ..Shape::new(FEW_KEYS) };
+    assert_caught("carries_floor", &shape, |rules| rules.carries_floor = false, 100);
+}
+
+#[test]
+fn whatever_is_done_raises_the_last_timestamp() {
+    let mix = Mix { keys: 5, coordinated: 4, ..ALL };
+    let shape = Shape { faults: "skew", ..Shape::new(mix) };
+    assert_caught("raises_last", &shape, |rules| rules.raises_last = false, 100);
+}
+
+#[test]
+fn reads_raise_the_last_timestamp_too() {
+    let mix = Mix { look: 8, ..TIMESTAMPS };
+    let shape = Shape { faults: "skew,pause,link", clients: 9, ..Shape::new(mix) };
+    assert_caught("reads_raise", &shape, |rules| rules.reads_raise = false, 100);
+}
+
+#[test]
+fn votes_against_are_stable() {
+    let mix = Mix { keys: 4, coordinated: 6, ..ALL };
+    let shape = Shape { faults: "crash,disk", ..Shape::new(mix) };
+    assert_caught("stable_conflicts", &shape, |rules| rules.stable_conflicts = false, 100);
+}
+
+#[test]
+fn what_was_voted_on_is_locked_first() {
+    let shape = Shape::new(Mix { keys: 5, ..ALL });
+    assert_caught("locks_queued", &shape, |rules| rules.locks_queued = false, 100);
+}

@@ -1,0 +1,257 @@
+//! What a repository does step by step, where chance alone would seldom show it.
+
+use std::sync::Arc;
+
+use muesli_core::{
+    Address, Catalog, Context, Effect, Effects, Nanos, NodeId, Participant as _, ProcedureId,
+    RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timestamp, TxnId,
+};
+use muesli_protocols::granola::message::{
+    Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
+};
+use muesli_protocols::granola::{Granola, Participant, Rules};
+
+use super::procedures::{SPACE, all, key};
+
+/// Repository 0 of two, and what it has logged.
+struct Stage {
+    catalog: Catalog,
+    settings: Settings,
+    rules: Rules,
+    participant: Participant,
+    log: Vec<Record>,
+    now: Nanos,
+}
+
+impl Stage {
+    fn new(rules: Rules) -> Stage {
+        let homes = [NodeId(0), NodeId(1)];
+        let catalog = Catalog::new(&homes, 1, &homes).unwrap();
+        let catalog = catalog.with_space(SPACE, SpaceOptions::default()).unwrap();
+        let settings = Settings { logging: true, procedures: all(), ..Settings::default() };
+        let participant = Participant::new(RepositoryId(0), &settings, &rules);
+        Stage { catalog, settings, rules, participant, log: Vec::new(), now: Nanos(0) }
+    }
+
+    /// Does something with the participant, and gives what it said.
+    fn step(
+        &mut self,
+        run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
+    ) -> Vec<Message> {
+        let mut effects = Effects { now: self.now, ..Effects::default() };
+        let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
+        let (catalog, settings) = (&self.catalog, &self.settings);
+        run(&mut self.participant, &mut Context { me, catalog, settings, effects: &mut effects });
+        let mut said = Vec::new();
+        for effect in effects.list {
+            match effect {
+                Effect::Send { envelope, .. } => said.push(envelope.message),
+                Effect::Log { record, .. } => self.log.push(record),
+                Effect::SetTimer { .. } | Effect::Complete { .. } => {}
+            }
+        }
+        said
+    }
+
+    fn receive(&mut self, message: Message) -> Vec<Message> {
+        let from = Address::coordinator(NodeId(1));
+        self.step(|participant, cx| participant.receive(from, message, cx))
+    }
+
+    /// Another life, which has only the first records of the log.
+    fn crash(&mut self, records: usize) {
+        self.participant = Participant::new(RepositoryId(0), &self.settings, &self.rules);
+        self.log.truncate(records);
+        for record in self.log.clone() {
+            self.step(|participant, cx| participant.replay(record, cx));
+        }
+        self.step(|participant, cx| participant.start(cx));
+    }
+
+    /// A key that lives in `partition`.
+    fn key_in(&self, partition: u16) -> SmallBytes {
+        let space = self.catalog.space_named(SPACE).unwrap();
+        let mut keys = (0..).map(key);
+        keys.find(|key| self.catalog.partition(space, key) == partition).unwrap()
+    }
+
+    /// A call of a procedure with keys of repository 0, and a write at the other one if that takes
+    /// part.
+    fn call(&self, sequence: u64, name: &str, keys: &[u8], alone: bool) -> Message {
+        let agreement = if alone { Agreement::Alone } else { Agreement::Independent };
+        let partitions: &[u16] = if alone { &[0] } else { &[0, 1] };
+        let mut request = self.request(sequence, agreement, partitions);
+        let procedure = ProcedureId { name: name.into(), version: 1 };
+        request.parts[0].task = Task::Call { procedure, arguments: SmallBytes::new(keys) };
+        Message::Request(Arc::new(request))
+    }
+
+    fn request(&self, sequence: u64, agreement: Agreement, partitions: &[u16]) -> Request {
+        let space = self.catalog.space_named(SPACE).unwrap();
+        let part = |&partition: &u16| {
+            let writes = vec![(space, self.key_in(partition), Some("x".into()))];
+            let install = Install { writes, ..Install::default() };
+            Part { partition, task: Task::Install(Box::new(install)) }
+        };
+        Request {
+            txn: txn(sequence),
+            settled_below: 1,
+            floor: Timestamp::ZERO,
+            agreement,
+            read_only: false,
+            participants: partitions.iter().map(|it| RepositoryId(*it)).collect(),
+            parts: partitions.iter().map(part).collect(),
+        }
+    }
+}
+
+fn txn(sequence: u64) -> TxnId {
+    TxnId { node: NodeId(1), incarnation: 1, sequence }
+}
+
+fn vote(sequence: u64, ballot: Ballot) -> Message {
+    Message::Vote { txn: txn(sequence), repository: RepositoryId(1), ballot }
+}
+
+fn done_at(said: &[Message]) -> Option<Timestamp> {
+    said.iter().find_map(|message| match message {
+        Message::Reply { end: End::Done { at, .. }, .. } => Some(*at),
+        _ => None,
+    })
+}
+
+/// Does a transaction at a place that the other repository gave, loses the record of it, and does
+/// another one in the next life. Gives their places.
+fn before_and_after_a_crash(rules: Rules) -> (Timestamp, Timestamp) {
+    let mut stage = Stage::new(rules);
+    let both = stage.request(1, Agreement::Independent, &[0, 1]);
+    stage.receive(Message::Request(Arc::new(both)));
+    let voted = stage.log.len();
+    let place = Timestamp::new(1_000, RepositoryId(1));
+    let told = done_at(&stage.receive(vote(1, Ballot::Commit(place)))).expect("all votes");
+    // What was stable before the answer was told: all but the record of the end itself.
+    assert!(matches!(stage.log.last(), Some(Record::Done { .. })));
+    assert!(stage.log.len() > voted);
+    let stable = stage.log.len() - 1;
+    stage.crash(stable);
+    let alone = stage.request(2, Agreement::Alone, &[0]);
+    assert_eq!(done_at(&stage.receive(Message::Request(Arc::new(alone)))), None, "it waits");
+    let said = stage.receive(vote(1, Ballot::Commit(place)));
+    let after = said.iter().find_map(|message| match message {
+        Message::Reply { txn: of, end: End::Done { at, .. }, .. } if *of == txn(2) => Some(*at),
+        _ => None,
+    });
+    (told, after.expect("done after what it waited for"))
+}
+
+#[test]
+fn a_new_life_lies_above_all_that_was_done_before() {
+    let (told, after) = before_and_after_a_crash(Rules::default());
+    assert!(after > told, "{after} is below {told}");
+    // A repository that resumes with its votes alone goes before what its clients were told of.
+    let (told, after) = before_and_after_a_crash(Rules { ceiling: false, ..Rules::default() });
+    assert!(after < told, "{after} is above {told}");
+}
+
+#[test]
+fn a_vote_against_that_came_first_is_never_answered_with_a_vote_for() {
+    for ballot in [Ballot::Conflict, Ballot::Commit(Timestamp::new(7, RepositoryId(1)))] {
+        let mut stage = Stage::new(Rules::default());
+        let against = ballot == Ballot::Conflict;
+        assert_eq!(stage.receive(vote(1, ballot)), []);
+        let both = stage.request(1, Agreement::Independent, &[0, 1]);
+        let said = stage.receive(Message::Request(Arc::new(both)));
+        let voted: Vec<_> = said
+            .iter()
+            .filter_map(|message| match message {
+                Message::Vote { ballot, .. } => Some(matches!(ballot, Ballot::Commit(_))),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(voted, [!against]);
+        let stable = stage.log.iter().any(|it| matches!(it, Record::Against { .. }));
+        assert_eq!(stable, against);
+        assert_eq!(done_at(&said).is_some(), !against);
+    }
+}
+
+#[test]
+fn a_request_that_is_repeated_is_done_once_and_never_after_it_was_settled() {
+    let mut stage = Stage::new(Rules::default());
+    let first = Arc::new(stage.request(1, Agreement::Alone, &[0]));
+    let at = done_at(&stage.receive(Message::Request(first.clone())));
+    assert!(at.is_some());
+    assert_eq!(done_at(&stage.receive(Message::Request(first.clone()))), at);
+    stage.crash(stage.log.len());
+    assert_eq!(done_at(&stage.receive(Message::Request(first.clone()))), at);
+    let mut next = stage.request(2, Agreement::Alone, &[0]);
+    next.settled_below = 2;
+    assert!(done_at(&stage.receive(Message::Request(Arc::new(next)))) > at);
+    assert_eq!(stage.receive(Message::Request(first)), []);
+}
+
+#[test]
+fn a_deferred_transaction_does_not_keep_others_from_their_votes() {
+    let mut stage = Stage::new(Rules::default());
+    // Two that write one key, so that they cannot both be locked.
+    for sequence in [1, 2] {
+        let both = stage.request(sequence, Agreement::Independent, &[0, 1]);
+        stage.receive(Message::Request(Arc::new(both)));
+    }
+    let coordinated = stage.request(3, Agreement::Coordinated, &[0, 1]);
+    assert_eq!(stage.receive(Message::Request(Arc::new(coordinated))), [], "deferred");
+    let both = stage.request(4, Agreement::Independent, &[0, 1]);
+    let said = stage.receive(Message::Request(Arc::new(both)));
+    assert!(matches!(said[..], [Message::Vote { ballot: Ballot::Commit(_), .. }]), "{said:?}");
+    // Two are over: what is left can be locked, but the deferred one conflicts with it.
+    let place = |sequence| Ballot::Commit(Timestamp::new(sequence, RepositoryId(1)));
+    stage.receive(vote(1, place(1_000)));
+    stage.receive(vote(2, place(1_001)));
+    let said = stage.receive(vote(4, Ballot::Conflict));
+    let voted = said.iter().any(|message| {
+        matches!(message, Message::Vote { txn: of, ballot: Ballot::Commit(_), .. } if *of == txn(3))
+    });
+    let refused = stage.log.iter().any(|record| {
+        matches!(record, Record::Against { txn: of, ballot: Ballot::Conflict } if *of == txn(3))
+    });
+    assert!(voted != refused, "it was voted on once: {said:?}");
+}
+
+/// Two transactions wait for a repository that stays away. What the first one will touch depends on
+/// whether the second one goes before it. Gives what becomes of one that touches the same.
+fn beside_what_is_blocked(rules: Rules) -> (Stage, Vec<Message>) {
+    let mut stage = Stage::new(rules);
+    let space = stage.catalog.space_named(SPACE).unwrap();
+    let here = |number: &u8| stage.catalog.partition(space, &key(*number)) == 0;
+    let keys: Vec<u8> = (0..100).filter(here).take(3).collect();
+    // The first key is odd, so that `chase` would leave the second one alone.
+    assert!(done_at(&stage.receive(stage.call(1, "bump", &keys[..1], true))).is_some());
+    stage.receive(stage.call(2, "bump", &keys[..1], false));
+    stage.receive(stage.call(3, "chase", &keys[..2], false));
+    assert_eq!(done_at(&stage.receive(stage.call(4, "bump", &keys[2..], true))), None, "it waits");
+    stage.now = stage.settings.in_doubt_after;
+    let said = stage.step(|participant, cx| participant.timer(1, cx));
+    let conflict = |message: &Message| matches!(message, Message::Reply { end: End::Conflict, .. });
+    assert!(said.iter().any(conflict), "what waited for its turn alone is to try again: {said:?}");
+    let other = stage.receive(stage.call(5, "bump", &keys[2..], true));
+    assert!(done_at(&other).is_some(), "what touches nothing of it goes on: {other:?}");
+    let same = stage.receive(stage.call(6, "bump", &keys[1..2], true));
+    (stage, same)
+}
+
+#[test]
+fn what_waits_for_who_stays_away_claims_all_that_it_may_touch() {
+    let (mut stage, same) = beside_what_is_blocked(Rules::default());
+    assert_eq!(done_at(&same), None, "{same:?}");
+    // Its votes come: both are done, in the order of their places, and the mode is left.
+    let place = |sequence| Ballot::Commit(Timestamp::new(sequence, RepositoryId(1)));
+    assert_eq!(done_at(&stage.receive(vote(3, place(1)))), None, "behind the other one");
+    let said = stage.receive(vote(2, place(1)));
+    let done = |message: &&Message| matches!(message, Message::Reply { end: End::Done { .. }, .. });
+    assert_eq!(said.iter().filter(done).count(), 2, "{said:?}");
+    let Message::Request(again) = stage.call(7, "bump", &[], true) else { unreachable!() };
+    assert!(done_at(&stage.receive(Message::Request(again))).is_some());
+    // Locks of what it touches as things are would have let a later one go before it.
+    let (_, same) = beside_what_is_blocked(Rules { supersets: false, ..Rules::default() });
+    assert!(done_at(&same).is_some(), "{same:?}");
+}

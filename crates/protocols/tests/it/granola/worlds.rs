@@ -1,0 +1,122 @@
+//! Worlds of Granola, run to their end and judged.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use muesli_check::{Level, Options, check};
+use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions};
+use muesli_protocols::granola::{Granola, Rules};
+use muesli_sim::fault::{FaultKind, FaultKinds};
+use muesli_sim::latency::Latency;
+use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::topology::{LaneClass, Topology};
+use muesli_sim::world::{ClientBody, Setup, World};
+use serde_json::Map;
+
+use super::clients::{Mix, Tally, client};
+use super::procedures::{SPACE, all};
+
+pub const NODES: u32 = 3;
+pub const CLIENTS: u32 = 6;
+
+/// A world, but for its seed.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub rules: Rules,
+    pub mix: Mix,
+    /// Kinds of faults, which the seed draws.
+    pub faults: &'static str,
+    pub replicas: usize,
+    pub length: Span,
+    pub clients: u32,
+}
+
+/// What came of it.
+pub struct Outcome {
+    pub tally: Rc<Tally>,
+    /// What does not hold.
+    pub problem: Option<String>,
+    /// What happened, line by line, if it was asked for.
+    pub trace: Option<String>,
+}
+
+impl Shape {
+    pub fn new(mix: Mix) -> Shape {
+        let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
+        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS }
+    }
+
+    fn catalog(&self) -> Catalog {
+        let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
+        let catalog = Catalog::new(&homes, self.replicas, &homes).expect("a catalog");
+        catalog.with_space(SPACE, SpaceOptions::default()).expect("a space")
+    }
+
+    fn plan(&self, seed: u64) -> Plan {
+        let kinds: FaultKinds = self.faults.parse().expect("kinds of faults");
+        // Here every repository is on one disk alone.
+        let kinds = kinds.without(FaultKind::Loss);
+        let horizon = VirtualTime::ZERO + self.length;
+        let faults_max = if self.faults == "none" { 0 } else { 8 };
+        let shape = PlanShape { nodes: NODES, clients: self.clients, horizon, kinds, faults_max };
+        shape.draw(Seed::new(seed))
+    }
+
+    fn setup(&self, seed: u64) -> Setup<Granola> {
+        let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
+        let latency = Latency::Exponential { least, mean_tail };
+        let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
+        let catalog = Arc::new(self.catalog());
+        let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
+        (setup.history, setup.rules) = (true, self.rules);
+        setup.checkpoint_every = seed.is_multiple_of(3).then(|| Span::from_millis(5));
+        setup.settings.keep_tombstones = true;
+        setup.settings.procedures = all();
+        setup.settings.retry_after = Nanos::from_millis(4);
+        // Some take the first vote that is late for a participant that stays away.
+        setup.settings.in_doubt_after = Nanos::from_millis([1, 5, 100][seed as usize % 3]);
+        setup
+    }
+
+    pub fn run(&self, seed: u64) -> Outcome {
+        self.run_in(self.setup(seed), seed)
+    }
+
+    /// As [`run`](Self::run), with a trace.
+    pub fn traced(&self, seed: u64) -> Outcome {
+        self.run_in(Setup { trace_text: true, ..self.setup(seed) }, seed)
+    }
+
+    fn run_in(&self, setup: Setup<Granola>, seed: u64) -> Outcome {
+        let catalog = Rc::new((*setup.catalog).clone());
+        let plan = setup.plan.clone();
+        let mut world = World::new(setup).expect("a setup");
+        let tally: Rc<Tally> = Rc::default();
+        let (database, mix, counted) = (world.database(), self.mix, tally.clone());
+        let body: ClientBody = Rc::new(move |start| {
+            Box::pin(client(database, catalog.clone(), mix, start, counted.clone()))
+        });
+        for number in 0..self.clients {
+            world.add_client(NodeId(number % NODES), Rc::clone(&body));
+        }
+        let horizon = plan.horizon().max(VirtualTime::ZERO + self.length);
+        world.run_until(horizon);
+        let settled = world.run_to_end(Span::from_secs(60));
+        let run = world.finish();
+        let mut problem = settled.err().map(|stuck| stuck.to_string());
+        let options = Options { session_order: true, ..Options::default() };
+        match run.history(Map::new()) {
+            Ok(history) => {
+                let verdict = check(&history, Level::Serializable, &options);
+                if !verdict.holds() {
+                    problem = problem.or(Some(verdict.to_string()));
+                }
+            }
+            Err(error) => problem = problem.or(Some(error.to_string())),
+        }
+        let problem = problem.map(|text| format!("seed {seed}, plan {plan}: {text}"));
+        Outcome { tally, problem, trace: run.trace_text }
+    }
+}

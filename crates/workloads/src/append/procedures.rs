@@ -1,0 +1,222 @@
+//! The list workload in one-round transactions: a fragment for each read and each append.
+//!
+//! Fragments at one repository run in the order of the call, and a list lives at one repository;
+//! so what a transaction does to each list is what was drawn, in that order. Some transactions
+//! append by a procedure that refuses where the list has an even number of elements already, which
+//! nobody else knows: those must be voted on, and leave nothing behind where one of them refuses.
+
+use muesli::procedures::{Keys, StoredProcedure, answer, fragment, with};
+use muesli::{
+    Call, Class, Db, Error, Fragment, Invoked, Procedures, Refuses, Space, SpaceOptions, Stop,
+};
+
+use super::checks::{self, Reads};
+use super::{Append, Memory, PARAMETERS, Planned, SPACE, decode, encode, key_of};
+use crate::append::{ListHistory, ListOperation};
+use crate::parameters::{Kind, Parameter, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Seat, Workload, ended};
+
+/// What the list workload takes in one round.
+pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
+    let more = Parameter::new(
+        "coordinated",
+        "25",
+        Kind::Percent,
+        "Share of transactions whose appends may refuse.",
+    );
+    let mut all = [more; PARAMETERS.len() + 1];
+    let mut at = 0;
+    while at < PARAMETERS.len() {
+        all[at] = PARAMETERS[at];
+        at += 1;
+    }
+    all
+};
+
+/// The procedures that it calls.
+pub fn procedures() -> Procedures {
+    with::<ReadList>(with::<AppendIfOdd>(with::<AppendOne>(Procedures::default())))
+}
+
+/// Reads a list: its space and key; its elements.
+struct ReadList;
+
+impl StoredProcedure for ReadList {
+    const NAME: &'static str = "list-read";
+    const READ_ONLY: bool = true;
+    const REFUSES: Refuses = Refuses::Never;
+    type Arguments = (Space, u64);
+    type Answer = Vec<u64>;
+
+    fn run(keys: &mut Keys<'_>, (space, key): (Space, u64)) -> Result<Vec<u64>, Stop> {
+        read(keys, space, key)
+    }
+}
+
+/// Appends an element: space, key and element.
+struct AppendOne;
+
+impl StoredProcedure for AppendOne {
+    const NAME: &'static str = "list-append";
+    const REFUSES: Refuses = Refuses::Never;
+    type Arguments = (Space, u64, u64);
+    type Answer = ();
+
+    fn run(keys: &mut Keys<'_>, (space, key, element): (Space, u64, u64)) -> Result<(), Stop> {
+        let mut list = read(keys, space, key)?;
+        list.push(element);
+        keys.put(space, key_of(key), encode(&list))
+    }
+}
+
+/// The same, where the list is empty or has an odd number of elements.
+struct AppendIfOdd;
+
+impl StoredProcedure for AppendIfOdd {
+    const NAME: &'static str = "list-append-if-odd";
+    const REFUSES: Refuses = Refuses::Alone;
+    type Arguments = (Space, u64, u64);
+    type Answer = ();
+
+    fn run(keys: &mut Keys<'_>, (space, key, element): (Space, u64, u64)) -> Result<(), Stop> {
+        let mut list = read(keys, space, key)?;
+        if !list.is_empty() && list.len() % 2 == 0 {
+            return Err(Stop::Refused("the list is even".into()));
+        }
+        list.push(element);
+        keys.put(space, key_of(key), encode(&list))
+    }
+}
+
+fn read(keys: &mut Keys<'_>, space: Space, key: u64) -> Result<Vec<u64>, Stop> {
+    let value = keys.get(space, &key_of(key))?;
+    decode(value.as_ref()).map_err(|error| Stop::Faulty(error.to_string()))
+}
+
+/// The list workload in one-round transactions.
+#[derive(Debug)]
+pub struct AppendProcedures {
+    append: Append,
+    coordinated: f64,
+}
+
+impl AppendProcedures {
+    /// The workload with these parameters, for so many clients.
+    pub fn new(values: &Values, clients: u32) -> AppendProcedures {
+        let coordinated = values.number("coordinated");
+        AppendProcedures { append: Append::new(values, clients), coordinated }
+    }
+
+    /// The fragments of what was drawn; each append is noted, with its element.
+    fn fragments(
+        &self,
+        client: u32,
+        space: Space,
+        planned: &[Planned],
+        may_refuse: bool,
+    ) -> Result<Vec<Fragment>, Error> {
+        let one = |planned: &Planned| match *planned {
+            Planned::Read(key) => fragment::<ReadList>(space.place(key_of(key)), &(space, key)),
+            Planned::Append(key) => {
+                let element = self.append.notebooks.note_append(client, key);
+                let (place, arguments) = (space.place(key_of(key)), (space, key, element));
+                match may_refuse {
+                    true => fragment::<AppendIfOdd>(place, &arguments),
+                    false => fragment::<AppendOne>(place, &arguments),
+                }
+            }
+        };
+        planned.iter().map(one).collect()
+    }
+
+    /// Notes what was read. Where an append to the same list came before the read in the call, the
+    /// read sees it; so reads are noted among the appends as they were drawn.
+    fn note(&self, client: u32, planned: &[Planned], done: &Invoked) -> Result<(), Error> {
+        let mut book = self.append.notebooks.of(client);
+        let mut appends = book.take_operations().into_iter();
+        for (planned, result) in planned.iter().zip(&done.results) {
+            let operation = match *planned {
+                Planned::Append(_) => appends.next(),
+                Planned::Read(key) => {
+                    Some(ListOperation::Read { key, list: answer::<ReadList>(result)? })
+                }
+            };
+            operation.into_iter().for_each(|operation| book.note(operation));
+        }
+        Ok(())
+    }
+}
+
+impl Workload for AppendProcedures {
+    type Memory = Memory;
+
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        Workload::spaces(&self.append, repositories)
+    }
+
+    fn is_one_round(&self) -> bool {
+        true
+    }
+
+    async fn load(&self, _: &Db) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.append.begin(seat)
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        let planned = self.append.draw(seat, memory);
+        let may_refuse = seat.chance.percent(self.coordinated);
+        let client = seat.client;
+        self.append.notebooks.of(client).begin((seat.clock)());
+        let fragments = match self.fragments(client, memory.space, &planned, may_refuse) {
+            Ok(fragments) => fragments,
+            Err(error) => return (Ended::Failed(error), 1),
+        };
+        let (done, attempts) = seat.db.invoke_here(Call { class: Class::Auto, fragments }).await;
+        let answer = done.and_then(|done| self.note(client, &planned, &done));
+        let ended = ended(answer);
+        self.append.notebooks.of(client).end(&ended, (seat.clock)());
+        (ended, attempts)
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(&self.append, db, Reads::InOneRound).await
+    }
+
+    fn history(&self) -> Option<ListHistory> {
+        Workload::history(&self.append)
+    }
+}
+
+/// Reads lists in one transaction.
+pub(super) async fn read_lists(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
+    let (space, reader) = (db.space(SPACE)?, db.read_only());
+    let one = |key: &u64| fragment::<ReadList>(space.place(key_of(*key)), &(space, *key));
+    let fragments = keys.iter().map(one).collect::<Result<_, _>>()?;
+    let done = reader.invoke(Class::Auto, fragments).await?;
+    let lists = keys.iter().zip(&done.results);
+    lists.map(|(key, result)| Ok((*key, answer::<ReadList>(result)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli::procedures::Rehearsal;
+
+    #[test]
+    fn lists_grow_unless_they_are_even() {
+        let mut stage = Rehearsal::new(&[SPACE]);
+        let space = stage.space(SPACE);
+        assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 10)), Ok(()));
+        assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 11)), Ok(()));
+        let even = Err(Stop::Refused("the list is even".into()));
+        assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 12)), even);
+        assert_eq!(stage.run::<AppendOne>(&(space, 3, 13)), Ok(()));
+        assert_eq!(stage.run::<ReadList>(&(space, 3)), Ok(vec![10, 11, 13]));
+        assert_eq!(stage.run::<ReadList>(&(space, 4)), Ok(vec![]));
+    }
+}

@@ -1,0 +1,126 @@
+//! TPC-C as stored procedures: each transaction one round, at one repository or at several that
+//! decide alike.
+//!
+//! Warehouses are dealt to repositories by ranges. Whatever a transaction needs of a warehouse
+//! other than those that it changes never changes, and each warehouse has a copy of it
+//! ([`layout`]). So a New-Order with lines that others supply, and a Payment by a customer of
+//! another warehouse, run at two or more repositories as *independent* transactions: nothing is
+//! voted on but the time. All others run at one repository. ([`orders`], [`payments`],
+//! [`deliveries`], [`reading`]; [`client`] draws what is asked, as the interactive workload does.)
+//!
+//! The rows, what is loaded, and all that is checked afterwards are those of
+//! [the workload on the interactive API](super), but that a row of stock is cut in two: what
+//! changes of it, and what does not.
+//!
+//! Source: Granola thesis, section 6.7; H-Store's partitioning.
+
+mod client;
+mod deliveries;
+mod layout;
+mod orders;
+mod payments;
+mod reading;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use muesli::procedures::with;
+use muesli::{Db, Error, Index, Procedures, SpaceOptions};
+
+use super::ledger::Ledger;
+use super::mix::Profile;
+use super::tables;
+use super::terminal::Terminal;
+use super::{Placement, Settings, Tpcc, load};
+use crate::parameters::{Parameter, ParameterError, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Seat, Workload};
+
+pub(super) use layout::Layout;
+
+/// What TPC-C as procedures takes: as on the interactive API, but for how rows are placed.
+pub const PARAMETERS: &[Parameter] = &super::PARAMETERS_OF_BOTH;
+
+/// The procedures that it calls.
+pub fn procedures() -> Procedures {
+    let orders = with::<orders::Supply>(with::<orders::NewOrder>(Procedures::default()));
+    let payments = with::<payments::PayElsewhere>(with::<payments::Payment>(orders));
+    let reading = with::<reading::StockLevel>(with::<reading::OrderStatus>(payments));
+    with::<deliveries::Deliver>(reading)
+}
+
+/// TPC-C as procedures, with its parameters.
+#[derive(Debug)]
+pub struct TpccProcedures {
+    tpcc: Tpcc,
+}
+
+/// A client: its terminal, and the spaces that it names in calls.
+#[derive(Debug)]
+pub struct Desk {
+    terminal: Terminal,
+    layout: Layout,
+}
+
+impl TpccProcedures {
+    /// TPC-C with these parameters, for so many clients.
+    ///
+    /// # Errors
+    /// Parameters that do not go together.
+    pub fn new(values: &Values, clients: u32) -> Result<TpccProcedures, ParameterError> {
+        let settings =
+            Settings { item_copies: true, delayed: false, placement: Placement::Warehouse };
+        Ok(TpccProcedures { tpcc: Tpcc::with_settings(values, clients, settings)? })
+    }
+}
+
+impl Workload for TpccProcedures {
+    type Memory = Desk;
+
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        let rule = self.tpcc.scale.by_ranges(repositories);
+        let mut spaces = tables::spaces(&rule, &rule, true);
+        for name in [layout::NAME_COPIES, layout::STOCK_INFOS] {
+            spaces.push((name, SpaceOptions { index: Index::Ordered, rule: rule.clone() }));
+        }
+        spaces
+    }
+
+    fn is_one_round(&self) -> bool {
+        true
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        load::load_with_copies(db, &self.tpcc.scale, Layout::of(db)?).await
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Desk, Error> {
+        self.ledger(seat).begin_life();
+        let layout = Layout::of(&seat.db)?;
+        let terminal = Terminal::begin(&self.tpcc, seat, layout.tables)?;
+        Ok(Desk { terminal, layout })
+    }
+
+    async fn transact(&self, seat: &mut Seat, desk: &mut Desk) -> (Ended, u32) {
+        let profile = desk.terminal.next_profile(&self.tpcc.mix, &mut seat.chance);
+        let (ended, attempts) = match profile {
+            Profile::NewOrder => self.new_order(seat, desk).await,
+            Profile::Payment => self.payment(seat, desk).await,
+            Profile::OrderStatus => self.order_status(seat, desk).await,
+            Profile::Delivery => self.delivery(seat, desk).await,
+            Profile::StockLevel => self.stock_level(seat, desk).await,
+        };
+        self.ledger(seat).settle(profile, &ended);
+        (ended, attempts)
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        survey::check(&self.tpcc, db).await
+    }
+}
+
+impl TpccProcedures {
+    fn ledger(&self, seat: &Seat) -> std::sync::MutexGuard<'_, Ledger> {
+        self.tpcc.ledgers.of(seat.client)
+    }
+}

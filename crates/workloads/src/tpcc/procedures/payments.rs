@@ -1,0 +1,151 @@
+//! Payment as procedures: one where it is paid, and one where the customer is at home, if that is
+//! another warehouse (clause 2.5).
+
+use muesli::procedures::{Keys, StoredProcedure};
+use muesli::{Key, Refuses, Stop};
+use serde::{Deserialize, Serialize};
+
+use super::layout::{Layout, customer_number, missing, needed};
+use crate::tpcc::ids::{CustomerId, DistrictId};
+use crate::tpcc::payment::Input;
+use crate::tpcc::rows::{Credit, Customer, Payment as Row};
+use crate::tpcc::tables::Sums;
+
+/// A payment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Paid {
+    pub layout: Layout,
+    pub input: Input,
+}
+
+/// The first fields of a customer's row.
+#[derive(Debug, Serialize, Deserialize)]
+struct Account {
+    discount: u16,
+    balance: i64,
+    ytd_payment: i64,
+    payments: u32,
+    deliveries: u32,
+    credit: Credit,
+}
+
+/// Adds a payment up at its warehouse and district, and writes its history; the balance that the
+/// terminal shows in cents, where the customer is from here.
+pub(super) struct Payment;
+
+impl StoredProcedure for Payment {
+    const NAME: &'static str = "tpcc-payment";
+    const REFUSES: Refuses = Refuses::Never;
+    type Arguments = Paid;
+    type Answer = Option<i64>;
+
+    fn run(keys: &mut Keys<'_>, Paid { layout, input }: Paid) -> Result<Option<i64>, Stop> {
+        let (tables, home) = (&layout.tables, input.district.warehouse);
+        add(keys, tables.warehouse_ytd, &home, input.amount)?;
+        add(keys, tables.district_ytd, &input.district, input.amount)?;
+        let number = customer_number(keys, &layout, home, input.resident, &input.who)?;
+        let customer = input.resident.customer(number);
+        put_history(keys, &layout, &input, customer)?;
+        let is_from_here = input.resident.warehouse == home;
+        is_from_here.then(|| pay(keys, &layout, &input, customer)).transpose()
+    }
+}
+
+/// Writes a payment off the balance of a customer from here that pays elsewhere; its balance.
+pub(super) struct PayElsewhere;
+
+impl StoredProcedure for PayElsewhere {
+    const NAME: &'static str = "tpcc-pay-elsewhere";
+    const REFUSES: Refuses = Refuses::Never;
+    type Arguments = Paid;
+    type Answer = i64;
+
+    fn run(keys: &mut Keys<'_>, Paid { layout, input }: Paid) -> Result<i64, Stop> {
+        let resident = input.resident;
+        let number = customer_number(keys, &layout, resident.warehouse, resident, &input.who)?;
+        pay(keys, &layout, &input, resident.customer(number))
+    }
+}
+
+fn add<K: Key>(keys: &mut Keys<'_>, sums: Sums<K>, key: &K, amount: i64) -> Result<(), Stop> {
+    let key = keys.encoded(key);
+    let found = keys.get(sums.raw(), &key)?;
+    let sum = found.as_ref().and_then(Sums::<K>::decode).ok_or_else(|| missing("a sum"))?;
+    keys.put(sums.raw(), key, Sums::<K>::encode(sum + amount))
+}
+
+/// Writes the row of the history, with the names of warehouse and district, which come second in
+/// their rows.
+fn put_history(
+    keys: &mut Keys<'_>,
+    layout: &Layout,
+    input: &Input,
+    customer: CustomerId,
+) -> Result<(), Stop> {
+    let tables = &layout.tables;
+    let key = keys.encoded(&input.district.warehouse);
+    let warehouse = needed(keys, tables.warehouses.raw(), &key, "a warehouse")?;
+    let key = keys.encoded(&input.district);
+    let district = needed(keys, tables.districts.raw(), &key, "a district")?;
+    let ((_, warehouse), (_, district)): ((u16, &str), (u16, &str)) =
+        (Keys::decode(&warehouse)?, Keys::decode(&district)?);
+    let data = format!("{warehouse}    {district}");
+    let row = Row { customer, date: input.date, amount: input.amount, data };
+    keys.write(tables.history, &input.id, &row)
+}
+
+/// The customer pays; its balance.
+fn pay(keys: &mut Keys<'_>, layout: &Layout, input: &Input, id: CustomerId) -> Result<i64, Stop> {
+    change(keys, layout, id, |account, whole| match whole {
+        None if account.credit == Credit::Bad => false,
+        None => {
+            account.balance -= input.amount;
+            account.ytd_payment += input.amount;
+            account.payments += 1;
+            true
+        }
+        Some(row) => {
+            row.pay(id, input.district, input.amount);
+            true
+        }
+    })
+}
+
+/// What a customer gains by a delivery.
+pub(super) fn credit(
+    keys: &mut Keys<'_>,
+    layout: &Layout,
+    (district, customer): (DistrictId, u32),
+    sum: i64,
+) -> Result<(), Stop> {
+    let changed = change(keys, layout, district.customer(customer), |account, _| {
+        account.balance += sum;
+        account.deliveries += 1;
+        true
+    });
+    changed.map(|_| ())
+}
+
+/// Changes a customer's row, by its first fields alone if `by` can, which says so; else by the
+/// whole of it. The balance.
+fn change(
+    keys: &mut Keys<'_>,
+    layout: &Layout,
+    id: CustomerId,
+    by: impl Fn(&mut Account, Option<&mut Customer>) -> bool,
+) -> Result<i64, Stop> {
+    let space = layout.tables.customers;
+    let key = keys.encoded(&id);
+    let found = needed(keys, space.raw(), &key, "a customer")?;
+    let (mut account, rest): (Account, _) = Keys::decode_first(&found)?;
+    if by(&mut account, None) {
+        let value = keys.encode_before(&account, rest)?;
+        keys.put(space.raw(), key, value)?;
+        return Ok(account.balance);
+    }
+    let mut row: Customer = Keys::decode(&found)?;
+    by(&mut account, Some(&mut row));
+    let value = keys.encode(&row)?;
+    keys.put(space.raw(), key, value)?;
+    Ok(row.balance)
+}

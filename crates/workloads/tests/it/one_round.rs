@@ -1,0 +1,77 @@
+//! The workloads in one-round transactions, embedded and simulated: their checks hold, and so do
+//! their histories.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli::Options;
+use muesli_workloads::embedded::{self, Embedded, Length};
+use muesli_workloads::history;
+use muesli_workloads::simulated::{Simulated, SimulatedOutcome, run};
+use muesli_workloads::tally::Tallies;
+use serde_json::Map;
+
+use super::workloads::{CLIENTS, assert_checks, assert_serializable, drawn, workload};
+
+const CASES: &[(&str, &str)] = &[
+    ("counter-procedures", "distributed=50 conflicts=30 reads=20"),
+    ("counter-procedures", "distributed=60 participants=3 work=10 keys=3 coordinated=50 full=90"),
+    ("append-procedures", "keys=5 length=20"),
+    ("tpcc-procedures", "keys=100 warehouses=4 districts=3 remote-items=20 remote-payments=40"),
+    ("tpcc-procedures", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=any"),
+];
+
+const PROTOCOLS: [&str; 3] = ["granola", "granola-locking", "sinfonia"];
+
+fn in_a_process(case: &(&str, &str), protocol: &str) {
+    let (workload, told) = (workload(case), format!("{protocol}, {case:?}"));
+    let protocol = protocol.to_owned();
+    let options =
+        Options { repositories: 4, loops: 2, history: true, protocol, ..Options::default() };
+    let length = Length::Transactions(600);
+    let plan = Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5 };
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, &told);
+    assert_eq!(outcome.tally.ended(), 600, "{told}");
+    assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+    let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
+    assert_serializable(&recorded.unwrap(), &told);
+    if let Some(lists) = workload.history() {
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+    }
+}
+
+#[test]
+fn every_workload_is_right_in_a_process() {
+    for protocol in PROTOCOLS {
+        for case in CASES {
+            in_a_process(case, protocol);
+        }
+    }
+}
+
+fn simulated(case: &(&str, &str), protocol: &str, seed: u64, kinds: &str) -> SimulatedOutcome {
+    let plan = Simulated { protocol: protocol.to_owned(), replicas: 1, ..drawn(seed, kinds) };
+    let (workload, told) =
+        (workload(case), format!("{protocol}, {case:?}, seed {seed}, {}", plan.plan));
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    let outcome = run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, &told);
+    assert!(outcome.tally.ended() >= 200, "{told}");
+    assert_serializable(&outcome.run.history(Map::new()).unwrap(), &told);
+    if let Some(lists) = workload.history() {
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+    }
+    outcome
+}
+
+#[test]
+fn every_workload_is_right_in_the_simulator_under_faults() {
+    for (place, protocol) in PROTOCOLS.iter().enumerate() {
+        for (seed, case) in (place as u64 * 10..).zip(CASES) {
+            simulated(case, protocol, seed, "none");
+            simulated(case, protocol, seed, "all");
+        }
+    }
+}
