@@ -4,8 +4,10 @@
 //! command can start it and another one stop it. A process number is used only while the process
 //! that has it was started with that node's file: numbers are given again by the system.
 
+mod addresses;
+mod temporary;
+
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +15,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use muesli_cluster::visit::{self, Visited};
 use rustix::process::{Pid, Signal, kill_process};
+
+use addresses::free_addresses;
+pub use temporary::Temporary;
 
 /// How long a node may take to come up, or to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,11 +56,22 @@ pub struct Reached {
     pub dial: Vec<String>,
 }
 
+/// Where a node runs that has a network of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The network namespace's name, as `ip netns` knows it.
+    pub namespace: String,
+    /// Where the node listens in it.
+    pub address: String,
+}
+
 /// A cluster in a folder.
 #[derive(Clone, Debug)]
 pub struct LocalCluster {
     dir: PathBuf,
     addresses: Vec<String>,
+    /// Each node's network namespace; empty where all share that of this process.
+    namespaces: Vec<String>,
 }
 
 impl LocalCluster {
@@ -74,15 +90,32 @@ impl LocalCluster {
     /// # Errors
     /// One runs there already.
     pub fn lay_out(dir: &Path, nodes: usize, loops: usize) -> anyhow::Result<LocalCluster> {
+        LocalCluster::lay_out_at(dir, free_addresses(nodes, loops as u16)?, Vec::new())
+    }
+
+    /// A new cluster in `dir` whose nodes are to run in these network namespaces; not started.
+    ///
+    /// # Errors
+    /// One runs there already.
+    pub fn lay_out_in(dir: &Path, homes: Vec<Home>) -> anyhow::Result<LocalCluster> {
+        let (addresses, namespaces) =
+            homes.into_iter().map(|home| (home.address, home.namespace)).unzip();
+        LocalCluster::lay_out_at(dir, addresses, namespaces)
+    }
+
+    fn lay_out_at(
+        dir: &Path,
+        addresses: Vec<String>,
+        namespaces: Vec<String>,
+    ) -> anyhow::Result<LocalCluster> {
         if let Ok(before) = LocalCluster::open(dir)
             && (0..before.nodes()).any(|node| before.process(node).is_some())
         {
             bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
         }
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let addresses = free_addresses(nodes, loops as u16)?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
-        Ok(LocalCluster { dir: dir.to_owned(), addresses })
+        Ok(LocalCluster { dir: dir.to_owned(), addresses, namespaces })
     }
 
     /// Lays out a further node, which joins; it is not started. Answers its number.
@@ -135,7 +168,7 @@ impl LocalCluster {
         let text = fs::read_to_string(dir.join("addresses"))
             .with_context(|| format!("there is no cluster in {}", dir.display()))?;
         let addresses = text.lines().map(str::to_owned).collect();
-        Ok(LocalCluster { dir: dir.to_owned(), addresses })
+        Ok(LocalCluster { dir: dir.to_owned(), addresses, namespaces: Vec::new() })
     }
 
     /// How many nodes it has.
@@ -202,8 +235,7 @@ impl LocalCluster {
             .append(true)
             .open(self.folder(node).join("output"))
             .context("cannot keep the node's output")?;
-        let program = std::env::current_exe().context("cannot find this program")?;
-        let mut command = Command::new(program);
+        let mut command = self.program(node)?;
         command.arg("start").arg("--config").arg(self.config(node));
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         // Signals from the terminal are for the command, not for the cluster that it leaves.
@@ -223,14 +255,27 @@ impl LocalCluster {
         Ok(())
     }
 
+    /// This program, in the network namespace of a node.
+    fn program(&self, node: usize) -> anyhow::Result<Command> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let Some(namespace) = self.namespaces.get(node) else { return Ok(Command::new(program)) };
+        // `ip` becomes the program: the process keeps its number, and signals reach the node.
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace]).arg(program);
+        Ok(command)
+    }
+
     /// The process of a node, if it runs.
     pub fn process(&self, node: usize) -> Option<Pid> {
         let text = fs::read_to_string(self.folder(node).join("pid")).ok()?;
         let number: i32 = text.trim().parse().ok()?;
         let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
         let config = self.config(node);
-        let mine = command.split(|byte| *byte == 0);
-        let mine = mine.into_iter().any(|part| part == config.as_os_str().as_encoded_bytes());
+        let mut parts = command.split(|byte| *byte == 0);
+        // While `ip` becomes the node there is a moment without any arguments: it is not the node
+        // before that is over, or it would seem to have ended.
+        let is_program = parts.next().is_some_and(|program| program != b"ip");
+        let mine = is_program && parts.any(|part| part == config.as_os_str().as_encoded_bytes());
         if mine { Pid::from_raw(number) } else { None }
     }
 
@@ -347,60 +392,5 @@ fn wait_until_over(process: Pid) -> anyhow::Result<()> {
             bail!("process {number} has not ended within {} s", PATIENCE.as_secs());
         }
         std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// Ports that the system does not give to those who dial: while a node is down, a port among
-/// those could be taken by whoever dials it.
-const PORTS: std::ops::Range<u16> = 10_240..32_000;
-
-/// Addresses of the loopback interface that are free now, each with so many ports from it on:
-/// bound all at once and let go.
-fn free_addresses(count: usize, ports: u16) -> anyhow::Result<Vec<String>> {
-    let mut bound: Vec<Vec<TcpListener>> = Vec::new();
-    for first in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
-        if bound.len() == count {
-            break;
-        }
-        let all = (first..first + ports).map(|port| TcpListener::bind(("127.0.0.1", port)));
-        bound.extend(all.collect::<Result<_, _>>().ok());
-    }
-    if bound.len() < count {
-        bail!("cannot find {count} times {ports} free ports on 127.0.0.1");
-    }
-    bound.iter().map(|listeners| Ok(listeners[0].local_addr()?.to_string())).collect()
-}
-
-/// A cluster that is stopped when this is dropped.
-pub struct Temporary {
-    pub cluster: LocalCluster,
-    _dir: tempfile::TempDir,
-}
-
-impl Temporary {
-    /// Starts a cluster in a folder of its own.
-    ///
-    /// # Errors
-    /// It does not come up.
-    pub fn up(plan: &Plan) -> anyhow::Result<Temporary> {
-        let dir = tempfile::Builder::new().prefix("muesli-").tempdir()?;
-        let cluster = match LocalCluster::up(dir.path(), plan) {
-            Ok(cluster) => cluster,
-            Err(error) => {
-                if let Ok(cluster) = LocalCluster::open(dir.path()) {
-                    let _ = cluster.down(); // What came up in part; the first error is told.
-                }
-                return Err(error);
-            }
-        };
-        Ok(Temporary { cluster, _dir: dir })
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Err(error) = self.cluster.down() {
-            eprintln!("muesli: {error:#}");
-        }
     }
 }

@@ -47,7 +47,7 @@ struct Open<'a> {
 /// What is tortured.
 pub struct Victims<'a> {
     pub cluster: &'a LocalCluster,
-    pub network: &'a Network,
+    pub network: &'a dyn Network,
 }
 
 impl Victims<'_> {
@@ -116,10 +116,7 @@ impl Victims<'_> {
                 std::fs::remove_dir_all(data).context("cannot empty a node's folder")
             }
             Fault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
-            Fault::Partition { party, from, how } => {
-                self.network.part(*party, *from, *how);
-                Ok(())
-            }
+            Fault::Partition { party, from, how } => self.network.part(*party, *from, *how),
             Fault::Disk(node, trouble) => match trouble {
                 Trouble::Slow(by) => self.trouble(*node, &format!("slow {}", by.as_millis())),
                 Trouble::Fail => self.trouble(*node, "fail"),
@@ -140,10 +137,7 @@ impl Victims<'_> {
             Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.start(node)),
             Fault::Folder(node) => cluster.start(*node),
             Fault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
-            Fault::Partition { .. } => {
-                self.network.heal();
-                Ok(())
-            }
+            Fault::Partition { .. } => self.network.heal(),
             Fault::Disk(node, Trouble::Slow(_)) => self.trouble(*node, ""),
             Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) => {
                 self.trouble(*node, "").and_then(|()| cluster.start(*node))

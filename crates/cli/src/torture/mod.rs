@@ -6,11 +6,14 @@
 //! acknowledged must be there, and the history must be one that the protocol allows.
 
 mod inflict;
+mod links;
+mod namespaces;
 mod network;
 mod plan;
 mod probe;
 mod proxy;
 mod round;
+mod system;
 mod tally;
 
 use std::io::{Write, stdout};
@@ -22,6 +25,7 @@ use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use network::{Choice, Means};
 use plan::Kind;
 use round::Round;
 use tally::Tallied;
@@ -57,6 +61,9 @@ struct TortureOptions {
     /// Within so many seconds after a leader's death all must be served again, all else being well
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     failover_seconds: f64,
+    /// What partitions are made with
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
+    network: Choice,
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
@@ -87,22 +94,23 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         signal_hook::flag::register(signal, over.clone()).context("cannot wait for signals")?;
     }
     let first = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    let (start, mut tallied) = (Instant::now(), Tallied::default());
     let mut out = stdout();
+    let (means, said) = options.network.settle()?;
+    let _ = writeln!(out, "{said}"); // Here and below: a reader that has gone away is no matter.
+    let (start, mut tallied) = (Instant::now(), Tallied::default());
     for number in 0.. {
         let left = length.saturating_sub(start.elapsed());
         if over.load(Ordering::Relaxed) || (number > 0 && left < ROUND_LEAST) {
             break;
         }
-        let round = options.round(first + number, left.clamp(ROUND_LEAST, ROUND));
-        // Here and below: a reader that has gone away is no matter.
+        let round = options.round(first + number, left.clamp(ROUND_LEAST, ROUND), means);
         let _ = write!(out, "{round} … ").and_then(|()| out.flush());
         let dir = tempfile::Builder::new().prefix("muesli-torture-").tempdir()?;
         let ran = round.run(dir.path(), &over)?;
         let _ = writeln!(out, "{}", tallied.count(&ran));
         if let Some(violation) = ran.violation {
             let kept = dir.keep();
-            let again = options.again(round.seed);
+            let again = options.again(round.seed, means);
             let _ = writeln!(
                 out,
                 "\nVIOLATION with seed {}: {violation}\n\nIts files are in {}; the same faults \
@@ -153,7 +161,7 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
 }
 
 impl TortureOptions {
-    fn round(&self, seed: u64, length: Duration) -> Round {
+    fn round(&self, seed: u64, length: Duration, means: Means) -> Round {
         let (workload, parameters) = WORKLOADS[(seed % 2) as usize];
         let nodes = usize::from(self.nodes);
         let mut kinds = self.faults.clone();
@@ -166,6 +174,7 @@ impl TortureOptions {
             nodes,
             replicas: (1 + seed as usize / 2 % 2).min(nodes),
             group: self.group,
+            means,
             protocol: self.protocol.clone(),
             durable: !self.memory,
             workload,
@@ -179,7 +188,7 @@ impl TortureOptions {
     }
 
     /// The command that repeats the faults of a round.
-    fn again(&self, seed: u64) -> String {
+    fn again(&self, seed: u64, means: Means) -> String {
         use clap::ValueEnum;
         let name = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
@@ -188,7 +197,7 @@ impl TortureOptions {
         let TortureOptions { nodes, protocol, group, .. } = self;
         format!(
             "muesli torture --minutes 0.5 --seed {seed} --faults {faults} --nodes {nodes} \
-             --group {group} --protocol {protocol}{memory}"
+             --group {group} --network {means} --protocol {protocol}{memory}"
         )
     }
 }

@@ -1,119 +1,106 @@
-//! The links of a tortured cluster, and what a partition does to them.
+//! What joins the servers and clients of a round, and is taken apart by a partition.
+//!
+//! Two means: [network namespaces](super::namespaces), where the system itself loses the packets,
+//! and TCP does what it does when a cable is pulled; and a [proxy](super::proxy) of the torture's
+//! own, which needs no rights.
 
-use std::sync::Arc;
+use std::fmt;
+use std::path::Path;
 
+use clap::ValueEnum;
+
+use super::links::Links;
+use super::namespaces::{self, Namespaces};
 use super::plan::{Break, Party};
-use super::proxy::{Link, Way};
-use crate::local::Reached;
+use crate::local::{LocalCluster, Reached};
 
-/// A link with its ends: a node dials those of smaller numbers, clients dial all.
-struct Wire {
-    from: Party,
-    to: usize,
-    link: Arc<Link>,
-}
-
-/// All links of a cluster.
-pub struct Network {
-    wires: Vec<Wire>,
-}
-
-impl Network {
-    /// Links between the nodes at these addresses, and from clients to them.
-    ///
-    /// # Errors
-    /// There are no ports left.
-    pub fn between(addresses: &[String]) -> anyhow::Result<Network> {
-        let mut wires = Vec::new();
-        for (to, address) in addresses.iter().enumerate() {
-            let dialling = (to + 1..addresses.len()).map(Party::Node);
-            for from in dialling.chain([Party::Clients]) {
-                wires.push(Wire { from, to, link: Link::to(address)? });
-            }
-        }
-        Ok(Network { wires })
-    }
-
-    /// How the nodes are reached through the links.
-    pub fn reached(&self) -> Reached {
-        let nodes = self.wires.iter().map(|wire| wire.to).max().map_or(0, |last| last + 1);
-        let servers = (0..nodes).filter_map(|to| self.address(Party::Clients, to)).collect();
-        let dial = |from: usize| {
-            let below = (0..from).filter_map(|to| Some((to, self.address(Party::Node(from), to)?)));
-            below.map(|(to, at)| format!("{to}={at}")).collect::<Vec<_>>().join(",")
-        };
-        Reached { servers, dial: (0..nodes).map(dial).collect() }
-    }
-
-    fn address(&self, from: Party, to: usize) -> Option<String> {
-        let wire = self.wires.iter().find(|wire| wire.from == from && wire.to == to)?;
-        Some(wire.link.address().to_owned())
-    }
+/// What joins a round's parties.
+pub trait Network: Sync {
+    /// How the nodes are reached; `None`: at the addresses that they listen on.
+    fn reached(&self) -> Option<Reached>;
 
     /// Cuts `party` off from another, or from all others.
-    pub fn part(&self, party: Party, from: Option<Party>, how: Break) {
-        for (wire, inbound) in self.of(party, from) {
-            let outbound = if inbound == Way::Out { Way::Back } else { Way::Out };
-            match how {
-                Break::Both | Break::Cut => {
-                    wire.link.hold(Way::Out, true);
-                    wire.link.hold(Way::Back, true);
-                }
-                Break::Inbound => wire.link.hold(inbound, true),
-                Break::Outbound => wire.link.hold(outbound, true),
-            }
-            if how == Break::Cut {
-                wire.link.cut();
-            }
-        }
-    }
+    ///
+    /// # Errors
+    /// The system does not do it.
+    fn part(&self, party: Party, from: Option<Party>, how: Break) -> anyhow::Result<()>;
 
-    /// All links carry everything again.
-    pub fn heal(&self) {
-        for wire in &self.wires {
-            wire.link.hold(Way::Out, false);
-            wire.link.hold(Way::Back, false);
-        }
-    }
+    /// Everything is carried again.
+    ///
+    /// # Errors
+    /// The system does not do it.
+    fn heal(&self) -> anyhow::Result<()>;
+}
 
-    /// The links between `party` and another or all others, each with the way towards `party`.
-    fn of(&self, party: Party, from: Option<Party>) -> impl Iterator<Item = (&Wire, Way)> {
-        let is_other = move |other: Party| from.is_none_or(|from| from == other);
-        self.wires.iter().filter_map(move |wire| {
-            if Party::Node(wire.to) == party && is_other(wire.from) {
-                Some((wire, Way::Out))
-            } else if wire.from == party && is_other(Party::Node(wire.to)) {
-                Some((wire, Way::Back))
-            } else {
-                None
+/// Which means is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Choice {
+    /// Namespaces if this process may make them, or else the proxy
+    Auto,
+    /// A network namespace for each server; for root, with the commands ip and ss
+    Namespaces,
+    /// A proxy of the torture's own
+    Proxy,
+}
+
+/// What partitions are made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    Namespaces,
+    Proxy,
+}
+
+impl Choice {
+    /// Which means it comes to, after trying whether it works, and a line about that.
+    ///
+    /// # Errors
+    /// Namespaces are asked for and cannot be made.
+    pub fn settle(self) -> anyhow::Result<(Means, String)> {
+        let spaces = "partitions are made with network namespaces".to_owned();
+        let proxy = "partitions are made with a proxy";
+        Ok(match self {
+            Choice::Proxy => (Means::Proxy, proxy.to_owned()),
+            Choice::Namespaces => {
+                namespaces::try_out()?;
+                (Means::Namespaces, spaces)
+            }
+            Choice::Auto => match namespaces::try_out() {
+                Ok(()) => (Means::Namespaces, spaces),
+                Err(error) => (Means::Proxy, format!("{proxy}; not with namespaces: {error:#}")),
+            },
+        })
+    }
+}
+
+impl Means {
+    /// A cluster in `dir` that is not started, and what joins its nodes.
+    ///
+    /// # Errors
+    /// There are no ports left, or the system does not make the namespaces.
+    pub fn lay_out(
+        self,
+        dir: &Path,
+        nodes: usize,
+    ) -> anyhow::Result<(LocalCluster, Box<dyn Network>)> {
+        Ok(match self {
+            Means::Proxy => {
+                let cluster = LocalCluster::lay_out(dir, nodes, 1)?;
+                let links = Links::between(cluster.addresses())?;
+                (cluster, Box::new(links))
+            }
+            Means::Namespaces => {
+                let namespaces = Namespaces::make(nodes)?;
+                (LocalCluster::lay_out_in(dir, namespaces.homes())?, Box::new(namespaces))
             }
         })
     }
 }
 
-impl Drop for Network {
-    fn drop(&mut self) {
-        self.wires.iter().for_each(|wire| wire.link.end());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_pair_has_one_link_and_a_partition_finds_its_own() {
-        let addresses: Vec<_> = (1..4).map(|port| format!("127.0.0.1:{port}")).collect();
-        let network = Network::between(&addresses).unwrap();
-        let reached = network.reached();
-        assert_eq!((network.wires.len(), reached.servers.len()), (6, 3));
-        assert_eq!(reached.dial[0], "");
-        assert_eq!(reached.dial[2].matches("127.0.0.1").count(), 2);
-        let count = |party, from| network.of(party, from).count();
-        assert_eq!(count(Party::Node(1), None), 3);
-        assert_eq!(count(Party::Node(0), Some(Party::Node(2))), 1);
-        assert_eq!(count(Party::Clients, None), 3);
-        let ways: Vec<_> = network.of(Party::Node(1), None).map(|(_, way)| way).collect();
-        assert_eq!(ways, [Way::Back, Way::Out, Way::Out]);
+impl fmt::Display for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Means::Namespaces => "namespaces",
+            Means::Proxy => "proxy",
+        })
     }
 }

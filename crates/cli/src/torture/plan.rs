@@ -38,7 +38,7 @@ pub enum Trouble {
 }
 
 /// Somebody who dials or is dialled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Party {
     Node(usize),
     /// All clients, as dialled from.

@@ -19,7 +19,7 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
 use super::inflict::{Suffered, Victims};
-use super::network::Network;
+use super::network::{Means, Network};
 use super::plan::{Kind, draw};
 use super::probe::Probe;
 use crate::local::{LocalCluster, Plan};
@@ -46,6 +46,8 @@ pub struct Round {
     pub nodes: usize,
     pub replicas: usize,
     pub group: u16,
+    /// How partitions are made.
+    pub means: Means,
     pub protocol: String,
     pub durable: bool,
     pub workload: &'static str,
@@ -87,7 +89,7 @@ impl fmt::Display for Round {
 struct Running<'a> {
     round: &'a Round,
     cluster: &'a LocalCluster,
-    network: &'a Network,
+    network: &'a dyn Network,
     clients: Clients,
     catalog: Arc<Catalog>,
 }
@@ -98,11 +100,12 @@ impl Round {
     /// # Errors
     /// It cannot be run.
     pub fn run(&self, dir: &std::path::Path, over: &AtomicBool) -> anyhow::Result<Ran> {
-        let cluster = LocalCluster::lay_out(dir, self.nodes, 1)?;
-        let network = Network::between(cluster.addresses())?;
+        let (cluster, network) = self.means.lay_out(dir, self.nodes)?;
+        let network = &*network;
         let _down = Down(&cluster);
-        self.start(&cluster, &network)?;
-        let addresses = network.reached().servers;
+        self.start(&cluster, network)?;
+        let reached = network.reached().map(|reached| reached.servers);
+        let addresses = reached.unwrap_or_else(|| cluster.addresses().to_vec());
         let workload = find(self.workload)?.build(&self.parameters(), CLIENTS)?;
         let dbs: Result<Vec<_>, _> =
             (0..NATIVE_CLIENTS).map(|_| self.connect(&addresses, workload.as_ref())).collect();
@@ -117,8 +120,7 @@ impl Round {
         clients.load().context("the first data cannot be written")?;
         let probe = Probe::begin(&addresses, &self.protocol)?;
         let catalog = clients.dbs[0].catalog();
-        let running =
-            Running { round: self, cluster: &cluster, network: &network, clients, catalog };
+        let running = Running { round: self, cluster: &cluster, network, clients, catalog };
         running.run(probe, over, dir)
     }
 
@@ -126,7 +128,7 @@ impl Round {
         self.parameters.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    fn start(&self, cluster: &LocalCluster, network: &Network) -> anyhow::Result<()> {
+    fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
         // Logs and checkpoints are small, so that there are many.
         let keys = [
             "keep_tombstones = true",
@@ -144,7 +146,7 @@ impl Round {
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: keys.map(str::to_owned).into(),
-            reached: Some(network.reached()),
+            reached: network.reached(),
             troubled: true,
         };
         cluster.start_all(&plan)
