@@ -28,6 +28,7 @@ fn all_are_there_under_their_names() {
         "deposit v1",
         "get v1",
         "put v1",
+        "put-missing v1",
         "scan v1",
         "withdraw v1",
     ];

@@ -122,18 +122,20 @@ impl Participant {
         sets: &mut TransactionSets,
         cx: &Context<'_>,
     ) -> Result<Answer, Refusal> {
+        // All that the answer can depend on is noted first: nobody may be in the way of who is
+        // refused either, or the refusal goes by what somebody undecided is about to change.
+        let mut stale = false;
         for (space, key, seen) in &install.reads {
             let (handle, version) = self.newest(*space, key);
-            if version.at != *seen {
-                return Err(Refusal::Aborted(Abort::StaleRead));
-            }
+            stale |= version.at != *seen;
             note_read(sets, *space, key.clone(), handle, version);
         }
-        for seen in &install.scans {
-            if !self.is_unchanged(partition, seen, cx) {
-                return Err(Refusal::Aborted(Abort::Phantom));
-            }
-            sets.scans.push(seen.range.clone());
+        sets.scans.extend(install.scans.iter().map(|seen| seen.range.clone()));
+        if stale {
+            return Err(Refusal::Aborted(Abort::StaleRead));
+        }
+        if !install.scans.iter().all(|seen| self.is_unchanged(partition, seen, cx)) {
+            return Err(Refusal::Aborted(Abort::Phantom));
         }
         for (space, key, value) in &install.writes {
             let (space, key, value) = (*space, key.clone(), value.clone());

@@ -136,8 +136,8 @@ pub const PARAMETERS: &[Parameter] = &{
             "delayed",
             "true",
             Kind::Flag,
-            "Whether Payment adds to W_YTD and D_YTD by delayed actions, which bumper and bumper-da \
-             do at the commit and other protocols at once.",
+            "Whether Payment adds to W_YTD and D_YTD by delayed actions, which bumper and \
+             bumper-da do at the commit and other protocols at once.",
         ),
         Parameter::new(
             "placement",
@@ -150,8 +150,8 @@ pub const PARAMETERS: &[Parameter] = &{
             "item-copies",
             "false",
             Kind::Flag,
-            "Whether each warehouse has a copy of the items, placed with it; else one copy is dealt \
-             by hash.",
+            "Whether each warehouse has a copy of the items, placed with it; else one copy is \
+             dealt by hash.",
         ),
     ];
     let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 3];
