@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 
 use crate::effects::LogPosition;
 use crate::ids::RepositoryId;
+use crate::wire::Wire;
 
 /// A checkpoint of a node under way; see [`Node::begin_checkpoint`](crate::Node::begin_checkpoint).
 #[derive(Clone, Debug)]
@@ -49,4 +50,11 @@ pub struct Cursor {
     pub stage: u32,
     /// Where in that.
     pub place: u64,
+}
+
+/// A piece: a byte that tells its kind, and what it holds.
+pub fn piece<T: Wire>(kind: u8, value: &T) -> Vec<u8> {
+    let mut out = vec![kind];
+    value.encode(&mut out);
+    out
 }

@@ -1,8 +1,11 @@
 //! The spaces of one repository: a store each, made at its first use.
 
-use super::versions::Versions;
+use super::versions::{Chain, Versions};
+use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
+use crate::checkpoint::Cursor;
 use crate::ids::SpaceId;
+use crate::wire::{Reader, Wire, WireError};
 
 /// Stores by the numbers of their spaces.
 #[derive(Clone, Debug)]
@@ -57,6 +60,76 @@ impl Spaces {
     pub fn iter(&self) -> impl Iterator<Item = (SpaceId, &Versions)> {
         let all = self.stores.iter().enumerate();
         all.filter_map(|(space, store)| Some((SpaceId(space as u16), store.as_ref()?)))
+    }
+
+    /// Appends the next piece of a checkpoint, of kind `kind`: the newest chains of a space from
+    /// where the cursor stands, of about `bytes` bytes; false: there are none left. Stages of the
+    /// cursor are numbers of spaces.
+    pub fn next_chains(
+        &self,
+        kind: u8,
+        cursor: &mut Cursor,
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        while (cursor.stage as usize) < self.stores.len() {
+            if self.chains_of_space(kind, cursor, bytes, out) {
+                return true;
+            }
+            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+        }
+        false
+    }
+
+    fn chains_of_space(
+        &self,
+        kind: u8,
+        cursor: &mut Cursor,
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(store) = &self.stores[cursor.stage as usize] else { return false };
+        let start = out.len();
+        let mut count = 0_u32;
+        while cursor.place < u64::from(store.slots()) && out.len() - start < bytes {
+            if let Some((key, chain)) = store.chain_in(cursor.place as u32) {
+                if count == 0 {
+                    out.push(kind);
+                    SpaceId(cursor.stage as u16).encode(out);
+                    count.encode(out);
+                }
+                key.encode(out);
+                chain.encode(out);
+                count += 1;
+            }
+            cursor.place += 1;
+        }
+        if count > 0 {
+            out[start + 3..start + 7].copy_from_slice(&count.to_le_bytes());
+        }
+        count > 0
+    }
+
+    /// Takes what [`next_chains`](Self::next_chains) has appended, after its kind.
+    ///
+    /// # Errors
+    /// The bytes are none of that, or of a space that there is not. Any may be given.
+    pub fn restore_chains(
+        &mut self,
+        input: &mut Reader<'_>,
+        catalog: &Catalog,
+    ) -> Result<(), WireError> {
+        let at = input.position();
+        let space = SpaceId::decode(input)?;
+        if catalog.space(space).is_none() {
+            return Err(WireError::Variant { what: "space", at, found: space.0.into() });
+        }
+        let chains: Vec<(SmallBytes, Chain)> = Wire::decode(input)?;
+        let store = self.get_or_make(space, catalog);
+        for (key, chain) in chains {
+            store.add_chain(&key, chain);
+        }
+        Ok(())
     }
 
     /// All stores, to be changed.

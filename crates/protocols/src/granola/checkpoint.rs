@@ -10,10 +10,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use muesli_core::parts::versions::Chain;
+use muesli_core::checkpoint::piece;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Cursor, Timestamp};
 
 use super::memory::Carried;
 use super::message::{Agreement, Message, Request};
@@ -59,38 +59,7 @@ impl Participant {
             out.append(&mut first);
             return true;
         }
-        while (cursor.stage as usize) < self.spaces.len() {
-            if self.chains_from(cursor, bytes, out) {
-                return true;
-            }
-            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
-        }
-        false
-    }
-
-    /// Appends chains of the cursor's space until there are `bytes` bytes; false: there are none.
-    fn chains_from(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
-        let space = SpaceId(cursor.stage as u16);
-        let Some(store) = self.spaces.get(space) else { return false };
-        let start = out.len();
-        let mut count = 0_u32;
-        while cursor.place < u64::from(store.slots()) && out.len() - start < bytes {
-            if let Some((key, chain)) = store.chain_in(cursor.place as u32) {
-                if count == 0 {
-                    out.push(kind::CHAINS);
-                    space.encode(out);
-                    count.encode(out);
-                }
-                key.encode(out);
-                chain.encode(out);
-                count += 1;
-            }
-            cursor.place += 1;
-        }
-        if count > 0 {
-            out[start + 3..start + 7].copy_from_slice(&count.to_le_bytes());
-        }
-        count > 0
+        self.spaces.next_chains(kind::CHAINS, cursor, bytes, out)
     }
 
     /// Takes a piece.
@@ -109,7 +78,7 @@ impl Participant {
             }
             kind::VOTED => self.restore_voted(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => self.memory.recall(Wire::decode(&mut input)?),
-            kind::CHAINS => self.restore_chains(&mut input, cx)?,
+            kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
         }
         input.finish()
@@ -131,28 +100,4 @@ impl Participant {
         self.enter(request, at, votes, cx);
         Ok(())
     }
-
-    fn restore_chains(
-        &mut self,
-        input: &mut Reader<'_>,
-        cx: &Context<'_>,
-    ) -> Result<(), WireError> {
-        let at = input.position();
-        let space = SpaceId::decode(input)?;
-        if cx.catalog.space(space).is_none() {
-            return Err(WireError::Variant { what: "space", at, found: space.0.into() });
-        }
-        let chains: Vec<(SmallBytes, Chain)> = Wire::decode(input)?;
-        let store = self.spaces.get_or_make(space, cx.catalog);
-        for (key, chain) in chains {
-            store.add_chain(&key, chain);
-        }
-        Ok(())
-    }
-}
-
-fn piece<T: Wire>(kind: u8, value: &T) -> Vec<u8> {
-    let mut out = vec![kind];
-    value.encode(&mut out);
-    out
 }

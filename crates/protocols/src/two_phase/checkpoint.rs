@@ -32,9 +32,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use muesli_core::parts::versions::Chain;
+use muesli_core::checkpoint::piece;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId};
+use muesli_core::{Cursor, Nanos, SpaceId};
 
 use super::Variant;
 use super::delayed::uses_what_it_delays;
@@ -91,43 +91,16 @@ impl<V: Variant> Participant<V> {
             out.append(&mut first);
             return true;
         }
-        while (cursor.stage as usize) < self.spaces.len() {
-            if self.chains_from(cursor, bytes, out) {
-                return true;
-            }
-            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
-        }
         if cursor.stage == DONE {
             return false;
+        }
+        if self.spaces.next_chains(kind::CHAINS, cursor, bytes, out) {
+            return true;
         }
         cursor.stage = DONE;
         out.push(kind::TAIL);
         self.time.low().encode(out);
         true
-    }
-
-    /// Appends chains of the cursor's space until there are `bytes` bytes; false: there are none.
-    fn chains_from(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
-        let Some(versions) = &self.spaces[cursor.stage as usize] else { return false };
-        let start = out.len();
-        let mut count = 0_u32;
-        while cursor.place < u64::from(versions.slots()) && out.len() - start < bytes {
-            if let Some((key, chain)) = versions.chain_in(cursor.place as u32) {
-                if count == 0 {
-                    out.push(kind::CHAINS);
-                    SpaceId(cursor.stage as u16).encode(out);
-                    count.encode(out);
-                }
-                key.encode(out);
-                chain.encode(out);
-                count += 1;
-            }
-            cursor.place += 1;
-        }
-        if count > 0 {
-            out[start + 3..start + 7].copy_from_slice(&count.to_le_bytes());
-        }
-        count > 0
     }
 
     /// Takes a piece.
@@ -143,10 +116,10 @@ impl<V: Variant> Participant<V> {
             kind::MEMORY => {
                 self.table.recall(Memory::<V>::decode(&mut input)?);
             }
-            kind::CHAINS => self.restore_chains(&mut input, cx)?,
+            kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::TAIL => {
                 self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
-                self.spaces.iter_mut().flatten().for_each(|space| space.order_replaced());
+                self.spaces.all_mut().for_each(|space| space.order_replaced());
             }
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
         }
@@ -202,28 +175,4 @@ impl<V: Variant> Participant<V> {
             })
             && self.delayed_are_open(prepare, cx)
     }
-
-    fn restore_chains(
-        &mut self,
-        input: &mut Reader<'_>,
-        cx: &mut Context<'_, V>,
-    ) -> Result<(), WireError> {
-        let at = input.position();
-        let space = SpaceId::decode(input)?;
-        if cx.catalog.space(space).is_none() {
-            return Err(WireError::Variant { what: "space", at, found: space.0.into() });
-        }
-        let chains: Vec<(SmallBytes, Chain)> = Wire::decode(input)?;
-        let versions = self.space(space, cx);
-        for (key, chain) in chains {
-            versions.add_chain(&key, chain);
-        }
-        Ok(())
-    }
-}
-
-fn piece<T: Wire>(kind: u8, value: &T) -> Vec<u8> {
-    let mut out = vec![kind];
-    value.encode(&mut out);
-    out
 }

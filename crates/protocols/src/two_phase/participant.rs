@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use muesli_core::parts::locks::{Owner, RangeLocks};
+use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Cursor, Decision, Index, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId,
+    Abort, Address, Cursor, Decision, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
+    Timestamp, TxnId,
 };
 
 use super::finish::Finishing;
@@ -41,9 +42,8 @@ pub struct Participant<V: Variant> {
     pub(super) rules: Rules,
     pub(super) protocol_rules: V::Rules,
     pub(super) keeper: V::Keeper,
-    hash_seed: u64,
     keep_tombstones: bool,
-    pub(super) spaces: Vec<Option<Versions>>,
+    pub(super) spaces: Spaces,
     pub(super) time: V::Time,
     /// No version is needed that was replaced at or below this.
     pub(super) unneeded: Timestamp,
@@ -70,21 +70,7 @@ impl<V: Variant> Participant<V> {
     /// The versions of `space`, made at its first use.
     #[inline]
     pub(super) fn space(&mut self, space: SpaceId, cx: &Context<'_, V>) -> &mut Versions {
-        let at = usize::from(space.0);
-        if !matches!(self.spaces.get(at), Some(Some(_))) {
-            self.make_space(space, cx);
-        }
-        self.spaces[at].as_mut().expect("made above")
-    }
-
-    #[cold]
-    fn make_space(&mut self, space: SpaceId, cx: &Context<'_, V>) {
-        let at = usize::from(space.0);
-        if self.spaces.len() <= at {
-            self.spaces.resize_with(at + 1, || None);
-        }
-        let ordered = cx.catalog.space(space).is_none_or(|s| s.options.index == Index::Ordered);
-        self.spaces[at] = Some(Versions::new(ordered, self.hash_seed));
+        self.spaces.get_or_make(space, cx.catalog)
     }
 
     /// Up to where transactions were applied here.
@@ -104,7 +90,7 @@ impl<V: Variant> Participant<V> {
 
     /// The keys of a space with their versions.
     pub fn versions(&self, space: SpaceId) -> Option<&Versions> {
-        self.spaces.get(usize::from(space.0))?.as_ref()
+        self.spaces.get(space)
     }
 
     /// How many votes and decisions are kept for those who may ask.
@@ -135,7 +121,7 @@ impl<V: Variant> Participant<V> {
 
     fn collect(&mut self) {
         let (low, keep) = (self.unneeded, self.keep_tombstones);
-        for versions in self.spaces.iter_mut().flatten() {
+        for versions in self.spaces.all_mut() {
             versions.collect(low, keep, COLLECT_BUDGET);
         }
     }
@@ -380,9 +366,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             rules: V::rules(rules),
             protocol_rules: rules.clone(),
             keeper: V::keeper(rules, settings.hash_seed),
-            hash_seed: settings.hash_seed,
             keep_tombstones: settings.keep_tombstones,
-            spaces: Vec::new(),
+            spaces: Spaces::new(settings.hash_seed),
             time: V::Time::new(id, rules),
             unneeded: Timestamp::ZERO,
             table: Table::default(),
@@ -471,10 +456,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
-        for (space, versions) in self.spaces.iter().enumerate() {
-            let Some(versions) = versions else { continue };
+        for (space, versions) in self.spaces.iter() {
             for (key, chain) in versions.chains() {
-                chains.push((SpaceId(space as u16), key.clone(), chain));
+                chains.push((space, key.clone(), chain));
             }
         }
         chains.sort();
