@@ -97,6 +97,7 @@ impl Participant {
             return Err(WireError::Variant { what, at: 0, found: 0 });
         }
         let votes = Votes::from_voters(self.others(&request));
+        self.memory.note_vote(request.txn);
         self.enter(request, at, votes, cx);
         Ok(())
     }

@@ -310,11 +310,15 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
                     self.on_acknowledge(txn, repository);
                 }
             }
-            Message::Vote { txn, repository, ballot } => {
+            Message::Vote { txn, repository, ballot, order: _ } => {
                 self.on_ballot(txn, repository, ballot, cx);
             }
             // For participants: whoever sent it here is mistaken.
-            Message::Request(_) | Message::Decide { .. } | Message::Ask { .. } => {}
+            Message::Request(_)
+            | Message::Decide { .. }
+            | Message::Ask { .. }
+            | Message::WhichPosition { .. }
+            | Message::Position { .. } => {}
         }
     }
 

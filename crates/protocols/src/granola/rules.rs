@@ -22,6 +22,10 @@ pub struct Rules {
     pub master: bool,
     /// How locking mode is left.
     pub way_back: WayBack,
+    /// A vote says of the voter's next ones that they lie above it (section 7.4).
+    pub implicit_votes: bool,
+    /// It says so only to whoever has all votes before it.
+    pub bounds_in_order: bool,
     /// Transactions are done in the order of their timestamps.
     pub in_order: bool,
     /// The final timestamp is the highest proposal of all.
@@ -52,6 +56,8 @@ impl Default for Rules {
             always_locks: false,
             master: false,
             way_back: WayBack::default(),
+            implicit_votes: true,
+            bounds_in_order: true,
             in_order: true,
             highest_is_final: true,
             carries_floor: true,
@@ -70,11 +76,11 @@ impl Default for Rules {
 impl Rules {
     /// Granola held in locking mode.
     pub fn locking() -> Rules {
-        Rules { always_locks: true, ..Rules::default() }
+        Rules { always_locks: true, implicit_votes: false, ..Rules::default() }
     }
 
     /// Sinfonia's minitransactions, with procedures.
     pub fn sinfonia() -> Rules {
-        Rules { always_locks: true, master: true, ..Rules::default() }
+        Rules { master: true, ..Rules::locking() }
     }
 }

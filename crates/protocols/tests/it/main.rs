@@ -13,4 +13,5 @@ mod granola;
 mod house_rules;
 mod judge;
 mod stage;
+mod subject;
 mod transcripts;
