@@ -9,6 +9,7 @@ mod explore;
 mod explore_baselines;
 mod explore_bumper;
 mod explore_gmu;
+mod explore_granola;
 mod granola;
 mod house_rules;
 mod judge;

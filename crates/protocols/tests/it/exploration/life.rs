@@ -1,5 +1,6 @@
 //! A node with its log, over its lives.
 
+use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::{
@@ -8,7 +9,7 @@ use muesli_core::{
 
 use crate::subject::Subject;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Host<P: Subject> {
     pub node: Node<P>,
     id: NodeId,
@@ -22,6 +23,14 @@ pub(super) struct Host<P: Subject> {
     firm: usize,
     logged: LogPosition,
     gate: LogPosition,
+}
+
+/// What can differ from one world to the next.
+impl<P: Subject> fmt::Debug for Host<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = (&self.log, self.inherited, self.firm, self.logged, self.gate);
+        f.debug_tuple("Host").field(&self.node).field(&self.life).field(&log).finish()
+    }
 }
 
 impl<P: Subject> Host<P> {

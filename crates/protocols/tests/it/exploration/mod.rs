@@ -199,7 +199,7 @@ impl<P: Subject> World<P> {
             links: BTreeMap::new(),
             clients: Vec::new(),
             timers: BTreeSet::new(),
-            fault: None,
+            fault: scope.fault,
             fault_ahead: false,
             passed: 0,
             begun: BTreeSet::new(),
@@ -219,7 +219,7 @@ impl<P: Subject> World<P> {
         };
         world.clients = scope.programs.iter().enumerate().map(named).collect();
         world.path.clear();
-        (world.fault, world.fault_ahead) = (scope.fault, scope.fault.is_some());
+        world.fault_ahead = scope.fault.is_some();
         world
     }
 
@@ -304,11 +304,21 @@ impl<P: Subject> World<P> {
                 self.passed += 1;
                 assert!(self.passed < PATIENCE, "nobody gets any further: {:?}", self.path);
                 self.now = self.now + Settings::default().in_doubt_after + Nanos(1);
-                for (node, role, timer) in std::mem::take(&mut self.timers) {
+                for (node, role, timer) in self.timers_that_fire() {
                     self.fire(node, role, timer);
                 }
             }
         }
+    }
+
+    /// All; but of attempts that are made again, which might meet for ever, one.
+    fn timers_that_fire(&self) -> Vec<(u32, Role, u32)> {
+        let mut waits = 0;
+        let fires = |(_, role, timer): &&(u32, Role, u32)| {
+            waits += u32::from(P::timer(*role, *timer) == Timer::Wait);
+            !P::TRIES_AGAIN || P::timer(*role, *timer) != Timer::Wait || waits == 1
+        };
+        self.timers.iter().filter(fires).copied().collect()
     }
 
     fn fire(&mut self, node: u32, role: Role, timer: u32) {

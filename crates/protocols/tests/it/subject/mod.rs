@@ -30,6 +30,10 @@ pub trait Subject: Protocol<Participant: Clone> {
     /// Updates are serialized in the order of real time.
     const STRICT_UPDATES: bool;
 
+    /// Whoever meets a conflict is tried again by itself: two that are tried again at one time may
+    /// meet for ever.
+    const TRIES_AGAIN: bool;
+
     /// A message in one line.
     fn show_message(message: &Self::Message, names: &Names) -> String;
     /// A record in one line.

@@ -17,6 +17,7 @@ const LOCK_TIMER: u32 = 2;
 
 impl Subject for Granola {
     const STRICT_UPDATES: bool = false;
+    const TRIES_AGAIN: bool = true;
 
     fn show_message(message: &Message, names: &Names) -> String {
         match message {

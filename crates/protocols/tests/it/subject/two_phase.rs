@@ -19,6 +19,7 @@ const GOSSIP_TIMER: u32 = 0;
 
 impl<V: Variant> Subject for TwoPhase<V> {
     const STRICT_UPDATES: bool = V::VALIDATES_READS && !V::MAY_COMMIT_IN_THE_PAST;
+    const TRIES_AGAIN: bool = false;
 
     fn show_message(shown: &Message<V>, names: &Names) -> String {
         message(shown, names)
