@@ -48,6 +48,12 @@ fn whatever_is_done_raises_the_last_timestamp() {
 }
 
 #[test]
+fn votes_imply_something_only_in_order() {
+    let shape = Shape { faults: "link,skew", clients: 9, ..Shape::new(TIMESTAMPS) };
+    assert_caught("bounds_in_order", &shape, |rules| rules.bounds_in_order = false, 100);
+}
+
+#[test]
 fn reads_raise_the_last_timestamp_too() {
     let mix = Mix { look: 8, ..TIMESTAMPS };
     let shape = Shape { faults: "skew,pause,link", clients: 9, ..Shape::new(mix) };
