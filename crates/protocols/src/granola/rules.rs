@@ -36,6 +36,8 @@ pub struct Rules {
     pub raises_last: bool,
     /// Reads raise it too.
     pub reads_raise: bool,
+    /// A reader that does not wait for its turn has seen nothing that lies above what is done.
+    pub readers_check: bool,
     /// A repository that starts again proposes above all that it can have done before.
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
@@ -63,6 +65,7 @@ impl Default for Rules {
             carries_floor: true,
             raises_last: true,
             reads_raise: true,
+            readers_check: true,
             ceiling: true,
             stable_conflicts: true,
             master_waits: true,

@@ -166,6 +166,12 @@ fn without_what_sessions_have_seen_the_checker_notices() {
 }
 
 #[test]
+fn without_a_look_at_what_its_session_has_seen_a_reader_is_noticed() {
+    let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
+    breaks(|rules| rules.readers_check = false, &ahead(of(Rules::default(), &pair)));
+}
+
+#[test]
 fn with_bounds_of_votes_out_of_order_the_checker_notices() {
     let lossy = Scope { fault: Some(Fault::Lose), ..after_one(two()) };
     breaks(|rules| rules.bounds_in_order = false, &lossy);

@@ -1,6 +1,6 @@
 //! What a transaction's client waits for, counted: message delays and writes to a log, one after
-//! the other. In these worlds nothing takes time but a message, one microsecond, a sync, a hundred of
-//! them, and a turn, a nanosecond; so how long a transaction took tells how many it waited for.
+//! the other. In these worlds nothing takes time but a message, one microsecond, a sync, a hundred
+//! of them, and a turn, a nanosecond; so how long a transaction took tells how many it waited for.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -51,6 +51,7 @@ fn all_classes_on_several_replicas() {
 
 #[test]
 fn all_classes_under_every_kind_of_fault() {
+    try_seeds(&Shape { replicas: 2, faults: "all", ..Shape::new(ALL) }, 0..15);
     try_seeds(&Shape { faults: "all", ..Shape::new(ALL) }, 0..20);
     let rules = Rules::locking();
     try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 0..10);

@@ -196,6 +196,7 @@ fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<()
         "carries_floor" => &mut rules.carries_floor,
         "raises_last" => &mut rules.raises_last,
         "reads_raise" => &mut rules.reads_raise,
+        "readers_check" => &mut rules.readers_check,
         "ceiling" => &mut rules.ceiling,
         "stable_conflicts" => &mut rules.stable_conflicts,
         "master_waits" => &mut rules.master_waits,
