@@ -49,6 +49,9 @@ impl Participant {
     /// done.
     pub(super) fn force_locking(&mut self, cx: &mut Context<'_>) {
         self.locking = true;
+        // What has kept its claims since the last time stands in the order of places, too.
+        let all: Vec<_> = self.active.keys().copied().collect();
+        all.into_iter().for_each(|txn| self.undo(txn));
         for (place, txn) in self.queue.all() {
             let active = &self.active[&txn];
             let (request, is_decided) = (active.request.clone(), active.place.is_some());
