@@ -152,7 +152,7 @@ impl AddAssign for Modes {
         self.locked += more.locked;
         self.transitions += more.transitions;
         self.waited += more.waited;
-        self.waiting += more.waiting;
+        self.waiting = self.waiting + more.waiting;
     }
 }
 

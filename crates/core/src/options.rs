@@ -32,12 +32,6 @@ impl std::ops::Add for Nanos {
     }
 }
 
-impl std::ops::AddAssign for Nanos {
-    fn add_assign(&mut self, other: Nanos) {
-        *self = *self + other;
-    }
-}
-
 impl std::ops::Sub for Nanos {
     type Output = Nanos;
     fn sub(self, other: Nanos) -> Nanos {

@@ -56,7 +56,7 @@ impl Several {
     /// Counts one that took this long.
     pub fn add(&mut self, took: Nanos) {
         self.committed += 1;
-        self.took += took;
+        self.took = self.took + took;
     }
 
     /// How long one took on average.
@@ -122,7 +122,7 @@ impl Tally {
         }
         self.latency.add(&other.latency).expect("it grows as it must");
         self.several.committed += other.several.committed;
-        self.several.took += other.several.took;
+        self.several.took = self.several.took + other.several.took;
     }
 
     /// Whether nothing went wrong but what conflicts and faults explain.

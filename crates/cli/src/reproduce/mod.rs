@@ -35,7 +35,7 @@ struct ReproduceOptions {
     /// Another number of clients a node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     clients: Option<u32>,
-    /// Other values of the figure's axis (numbers of nodes, of clients, shares), with commas between
+    /// Other values of the figure's axis (nodes, clients, shares), with commas between
     #[arg(long = "at", value_name = "X", value_delimiter = ',')]
     xs: Vec<f64>,
     /// The folder for tables and plots

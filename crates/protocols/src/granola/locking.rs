@@ -182,7 +182,7 @@ impl Participant {
         // Each may be over at once, and whoever calls this then has gone on with the others.
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
             let Deferred { request, since } = self.deferred.remove(0);
-            cx.effects.modes.waiting += cx.now() - since;
+            cx.effects.modes.waiting = cx.effects.modes.waiting + (cx.now() - since);
             let early = self.early.remove(&request.txn).unwrap_or_default();
             self.prepare(request, early, cx);
             if self.deferred.is_empty() {
@@ -227,7 +227,7 @@ impl Participant {
             .partition(|deferred| deferred.since + cx.settings.lock_wait <= now);
         self.deferred = rest;
         for Deferred { request, since } in late {
-            cx.effects.modes.waiting += now - since;
+            cx.effects.modes.waiting = cx.effects.modes.waiting + (now - since);
             self.early.remove(&request.txn);
             self.refuse(&request, Ballot::Conflict, cx);
         }

@@ -85,7 +85,7 @@ impl<P: Protocol> Pair<P> {
     pub(super) fn transaction(&mut self, shape: Shape) {
         // Time goes on, or the watermark would stand still and versions pile up.
         for (_, effects) in &mut self.nodes {
-            effects.now += Nanos::from_micros(1);
+            effects.now = effects.now + Nanos::from_micros(1);
         }
         let txn = self.operate(|node, effects| node.begin(TxnOptions::default(), effects));
         let txn = txn.expect("a transaction can begin");
