@@ -331,6 +331,11 @@ mod tests {
         assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
         let unknown = Course { parameters: vec!["colour=red".to_owned()], ..COURSE };
         assert!(points::run(&SMALL, &unknown).is_err());
+        for x in [-1.0, 0.0, f64::NAN] {
+            let course = Course { xs: vec![x], ..COURSE };
+            let error = points::run(&SMALL, &course).unwrap_err().to_string();
+            assert!(error.contains("nodes") && error.contains("1 to 1000"), "{error}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
@@ -104,6 +104,10 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
         ([], false) => figure.xs,
         (xs, _) => xs,
     };
+    let (least, most) = figure.axis.range;
+    if let Some(x) = xs.iter().find(|x| !(least..=most).contains(x)) {
+        bail!("{}: {x} {} cannot be; allowed are {least} to {most}", figure.name, figure.axis.name);
+    }
     // The largest first, so that all cores end at about the same time.
     let all: Vec<(f64, &Line)> =
         xs.iter().rev().flat_map(|x| figure.lines.iter().map(|line| (*x, line))).collect();

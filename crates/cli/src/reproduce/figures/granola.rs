@@ -33,23 +33,29 @@ fn far(setting: &mut Setting) {
     setting.machine.patience *= 100;
 }
 
+/// Shares.
+const PERCENT: (f64, f64) = (0.0, 100.0);
+
 const CLIENTS: Axis =
     Axis { name: "clients", set: |x, setting| setting.clients = Some(x as u32), logarithmic: true };
 const DISTRIBUTED: Axis = Axis {
     name: "% distributed",
     set: |x, setting| setting.put("distributed", x),
+    range: PERCENT,
     logarithmic: false,
 };
 /// Pairs of transactions that conflict.
 const CONFLICTS: Axis = Axis {
     name: "% of pairs conflict",
     set: |x, setting| setting.put("conflicts", 10.0 * x.sqrt()),
+    range: PERCENT,
     logarithmic: true,
 };
 /// The share of transactions that use the shared counters.
 const SHARED: Axis = Axis {
     name: "% use shared counters",
     set: |x, setting| setting.put("conflicts", x),
+    range: PERCENT,
     logarithmic: true,
 };
 
@@ -157,6 +163,7 @@ const WAYS_BACK: Figure = Figure {
             setting.put("distributed", x + 0.05);
             setting.put("coordinated", 5.0 / (x + 0.05));
         },
+        range: (0.0, 99.95),
         logarithmic: false,
     },
     xs: &[0.0, 20.0, 40.0, 60.0, 80.0, 99.95],
@@ -263,7 +270,12 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.9",
         about: "Granola, figure 6.9: throughput over the cost of locks",
-        axis: Axis { name: "% of the work is locks", set: lock_cost, logarithmic: false },
+        axis: Axis {
+            name: "% of the work is locks",
+            set: lock_cost,
+            range: (0.0, 99.0),
+            logarithmic: false,
+        },
         xs: &[0.0, 10.0, 20.0, 35.0, 50.0],
         quick_xs: &[0.0, 35.0],
         lines: THREE,
@@ -380,6 +392,7 @@ pub const FIGURES: &[Figure] = &[
                 setting.put("distributed", x);
                 setting.put("coordinated", 100.0);
             },
+            range: PERCENT,
             logarithmic: true,
         },
         xs: &[0.01, 0.1, 1.0, 10.0, 50.0],
@@ -434,6 +447,7 @@ pub const FIGURES: &[Figure] = &[
             set: |x, setting| {
                 setting.put("remote-items", 100.0 * (1.0 - (1.0 - x / 100.0).powf(0.1)))
             },
+            range: PERCENT,
             logarithmic: false,
         },
         nodes: 2,
@@ -513,5 +527,6 @@ pub const FIGURES: &[Figure] = &[
 const COORDINATED_OF_ALL: Axis = Axis {
     name: "% coordinated",
     set: |x, setting| setting.put("coordinated", x),
+    range: PERCENT,
     logarithmic: true,
 };

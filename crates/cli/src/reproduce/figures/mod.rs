@@ -98,12 +98,18 @@ pub struct Axis {
     pub name: &'static str,
     /// Sets it.
     pub set: fn(f64, &mut Setting),
+    /// The least and the most that it can be.
+    pub range: (f64, f64),
     /// Whether equal steps are equal factors.
     pub logarithmic: bool,
 }
 
-const NODES: Axis =
-    Axis { name: "nodes", set: |x, setting| setting.nodes = x as usize, logarithmic: false };
+const NODES: Axis = Axis {
+    name: "nodes",
+    set: |x, setting| setting.nodes = x as usize,
+    range: (1.0, 1_000.0),
+    logarithmic: false,
+};
 
 /// What is compared.
 #[derive(Clone, Copy)]
