@@ -36,8 +36,12 @@ fn far(setting: &mut Setting) {
 /// Shares.
 const PERCENT: (f64, f64) = (0.0, 100.0);
 
-const CLIENTS: Axis =
-    Axis { name: "clients", set: |x, setting| setting.clients = Some(x as u32), logarithmic: true };
+const CLIENTS: Axis = Axis {
+    name: "clients",
+    set: |x, setting| setting.clients = Some(x as u32),
+    range: (1.0, 100_000.0),
+    logarithmic: true,
+};
 const DISTRIBUTED: Axis = Axis {
     name: "% distributed",
     set: |x, setting| setting.put("distributed", x),
