@@ -4,6 +4,7 @@
 //! Messages between roles of one node never reach the driver: they are delivered here, in order,
 //! once what they wait for is stable; in memory that is at once.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::actions::Action;
@@ -21,7 +22,7 @@ use crate::recorder::Recorder;
 use crate::wire::{Reader, Wire, WireError};
 
 /// The state machines of one node under one protocol.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Node<P: Protocol> {
     id: NodeId,
     catalog: Arc<Catalog>,
@@ -29,6 +30,16 @@ pub struct Node<P: Protocol> {
     rules: P::Rules,
     coordinator: P::Coordinator,
     participants: Vec<(RepositoryId, P::Participant)>,
+}
+
+/// Without what it shares with other nodes.
+impl<P: Protocol> fmt::Debug for Node<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Node { id, coordinator, participants, .. } = self;
+        let mut shown = f.debug_struct("Node");
+        shown.field("id", id).field("coordinator", coordinator);
+        shown.field("participants", participants).finish_non_exhaustive()
+    }
 }
 
 /// Builds the context of a role from the node's parts, leaving the others free to be borrowed.

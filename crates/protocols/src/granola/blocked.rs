@@ -19,11 +19,12 @@ use muesli_core::parts::execution::footprint;
 
 use super::message::{Agreement, Ballot, End, Install, Request, Task};
 use super::participant::{Context, Participant};
+use super::queue::Lane;
 
 impl Participant {
     /// Goes into locking mode if what is first in the queue has waited for too long.
     pub(super) fn look_for_blocked(&mut self, cx: &mut Context<'_>) {
-        let first = self.queue.first().map(|(_, txn)| &self.active[txn]);
+        let first = self.queue.first().map(|(_, txn)| &self.active[&txn]);
         let waits = first.is_some_and(|active| {
             active.place.is_none() && active.since + cx.settings.in_doubt_after <= cx.now()
         });
@@ -48,8 +49,10 @@ impl Participant {
     /// done.
     pub(super) fn force_locking(&mut self, cx: &mut Context<'_>) {
         self.locking = true;
-        let queued: Vec<_> = self.queue.iter().copied().collect();
-        for (place, txn) in queued {
+        // What has kept its claims since the last time stands in the order of places, too.
+        let all: Vec<_> = self.active.keys().copied().collect();
+        all.into_iter().for_each(|txn| self.undo(txn));
+        for (place, txn) in self.queue.all() {
             let active = &self.active[&txn];
             let (request, is_decided) = (active.request.clone(), active.place.is_some());
             if request.agreement == Agreement::Alone || request.read_only {
@@ -62,7 +65,7 @@ impl Participant {
             }
             let claim = self.all_it_may_touch(&request, cx);
             if is_decided && !self.claims.conflict(&claim) {
-                self.queue.remove(&(place, txn));
+                self.queue.remove(Lane::Placed, &(place, txn));
                 self.active.remove(&txn);
                 self.perform(&request, place, cx);
             } else {
@@ -74,7 +77,7 @@ impl Participant {
     /// Of a transaction that changes nothing or was not voted on: its coordinator is to try again.
     fn turn_away(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let active = self.active.remove(&request.txn).expect("it is queued");
-        self.queue.remove(&(active.bound, request.txn));
+        self.queue.remove(active.lane, &(active.bound, request.txn));
         if request.agreement == Agreement::Alone {
             self.refuse(request, Ballot::Conflict, cx);
         } else {
@@ -89,7 +92,7 @@ impl Participant {
         let (prepared, claim) = self.try_run(&request, cx);
         let active = self.active.get_mut(&txn).expect("it is queued");
         active.prepared = Some(prepared);
-        self.queue.remove(&(active.bound, txn));
+        self.queue.remove(active.lane, &(active.bound, txn));
         self.claims.hold(txn, claim);
     }
 

@@ -3,8 +3,8 @@
 use muesli_core::procedure::{Call, Class, Invoked, Place, Refuses};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Catalog, Failure, Nanos, OpId, OpResult, Settings, SmallBytes, Step, Timestamp,
-    TxnOptions,
+    Abort, Catalog, Failure, Nanos, NodeId, OpId, OpResult, RepositoryId, Settings, SmallBytes,
+    Step, Timestamp, TxnOptions,
 };
 
 use super::coordinator::{Context, Coordinator};
@@ -92,7 +92,8 @@ impl Coordinator {
             return Err(Failure::ReadOnly);
         }
         let read_only = declared.read_only;
-        let participants = participants_of(&parts, read_only, cx.catalog);
+        let participants =
+            participants_of(&parts, Holders::of(read_only, self.reader()), cx.catalog);
         let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
         let alike = declared.refuses != Refuses::Alone || one_partition || read_only;
         let agreement = match (call.class, participants.len()) {
@@ -177,14 +178,52 @@ fn partition_of(place: &Place, catalog: &Catalog) -> Result<u16, Failure> {
     }
 }
 
-/// Everyone who holds a partition of these; of those that are only read, the first who does.
-pub(super) fn participants_of(parts: &[Part], read_only: bool, catalog: &Catalog) -> Repositories {
+/// Which of the repositories that hold a partition take part.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Holders {
+    /// All of them.
+    All,
+    /// One of them, since nothing is written: one of this node, else one after the other.
+    One { near: NodeId, turn: u64 },
+}
+
+impl Holders {
+    /// Those that write take all, those that read one.
+    pub fn of(read_only: bool, reader: Holders) -> Holders {
+        if read_only { reader } else { Holders::All }
+    }
+
+    fn choose(self, partition: u16, catalog: &Catalog) -> Repositories {
+        let all: Repositories = catalog.replicas_of(partition).collect();
+        let Holders::One { near, turn } = self else { return all };
+        let here = all.iter().copied().find(|it| catalog.home(*it) == near);
+        let one = here.unwrap_or_else(|| all[(turn % all.len() as u64) as usize]);
+        Repositories::from_iter([one])
+    }
+}
+
+/// Those who take part: of each partition all who hold it, or one; whoever takes part already will
+/// do.
+pub(super) fn participants_of(parts: &[Part], holders: Holders, catalog: &Catalog) -> Repositories {
     let mut all = Repositories::new();
     for part in parts {
-        let count = if read_only { 1 } else { usize::MAX };
-        all.extend(catalog.replicas_of(part.partition).take(count));
+        let known = all.iter().any(|it| catalog.holds(*it, part.partition));
+        if !known || matches!(holders, Holders::All) {
+            all.extend(holders.choose(part.partition, catalog));
+        }
     }
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Another repository that can answer a reader of one, the next one in the order of replicas.
+pub(super) fn other_reader(request: &Request, catalog: &Catalog) -> Option<Repositories> {
+    let (now, first) = (request.participants.first()?, request.parts.first()?);
+    let holds_all =
+        |it: &RepositoryId| request.parts.iter().all(|part| catalog.holds(*it, part.partition));
+    let all: Repositories = catalog.replicas_of(first.partition).filter(holds_all).collect();
+    let place = all.iter().position(|it| it == now)?;
+    let next = all[(place + 1) % all.len()];
+    (next != *now).then(|| Repositories::from_iter([next]))
 }

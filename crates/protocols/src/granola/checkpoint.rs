@@ -39,7 +39,7 @@ impl Participant {
     pub(super) fn checkpoint_of_now(&self) -> Cursor {
         let clock = (self.clock.done, self.clock.proposed, self.clock.ceiling);
         let mut pieces = VecDeque::from([piece(kind::CLOCK, &clock)]);
-        let logged = self.active.values().filter(|active| active.request.is_update());
+        let logged = self.active.values().filter(|active| self.is_logged(&active.request));
         for active in logged.filter(|active| active.request.agreement != Agreement::Alone) {
             let voted: Voted = (active.request.clone(), active.proposed);
             pieces.push_back(piece(kind::VOTED, &voted));
@@ -88,7 +88,7 @@ impl Participant {
     fn restore_voted(&mut self, voted: Voted, cx: &Context<'_>) -> Result<(), WireError> {
         let (request, at) = voted;
         let sound = request.participants.contains(&self.id)
-            && request.is_update()
+            && self.is_logged(&request)
             && request.agreement != Agreement::Alone
             && !self.active.contains_key(&request.txn)
             && wire::is_about(&Message::Request(request.clone()), cx.catalog);
@@ -97,6 +97,7 @@ impl Participant {
             return Err(WireError::Variant { what, at: 0, found: 0 });
         }
         let votes = Votes::from_voters(self.others(&request));
+        self.memory.note_vote(request.txn);
         self.enter(request, at, votes, cx);
         Ok(())
     }

@@ -23,12 +23,14 @@ pub(super) struct Clock {
     pub proposed: Timestamp,
     /// Nothing is done or proposed above it.
     pub ceiling: Timestamp,
+    /// An earlier life may have done anything up to this.
+    pub earlier: Timestamp,
 }
 
 impl Clock {
     pub fn new(repository: RepositoryId) -> Clock {
         let zero = Timestamp::ZERO;
-        Clock { repository, done: zero, proposed: zero, ceiling: zero }
+        Clock { repository, done: zero, proposed: zero, ceiling: zero, earlier: zero }
     }
 
     /// A proposal above `floor` and all that was done and proposed here.
@@ -57,6 +59,7 @@ impl Clock {
     pub fn restart_above(&mut self, ceiling: Timestamp) {
         self.ceiling = self.ceiling.max(ceiling);
         self.proposed = self.proposed.max(ceiling);
+        self.earlier = self.earlier.max(ceiling);
     }
 }
 

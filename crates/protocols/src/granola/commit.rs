@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use muesli_core::recorder::Status;
 use muesli_core::{Abort, Catalog, Committed, Failure, OpId, OpResult, Step, Txn};
 
-use super::calls::{failure_of, participants_of};
+use super::calls::{Holders, failure_of, participants_of};
 use super::coordinator::{Context, Coordinator, Slot};
 use super::message::{Agreement, Few, Install, Part, Request, Task};
 use super::pending::{Purpose, Verdict};
@@ -23,6 +23,7 @@ impl Coordinator {
         }
         // Reads that are under way as their transaction is to end have come too late.
         self.fail_operations(txn, &Failure::Ended, cx);
+        let reader = self.reader();
         let slot = self.slot(txn).expect("an open transaction");
         let read_only = slot.sets.writes.is_empty();
         if read_only && slot.looks <= 1 {
@@ -31,7 +32,7 @@ impl Coordinator {
             return Step::Done(Ok(Committed { at }));
         }
         let (floor, parts) = (slot.options.floor, slot.divide(cx.catalog));
-        let participants = participants_of(&parts, read_only, cx.catalog);
+        let participants = participants_of(&parts, Holders::of(read_only, reader), cx.catalog);
         let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
         let blind = slot.sets.reads.is_empty() && slot.scans.is_empty();
         let agreement = match participants.len() {

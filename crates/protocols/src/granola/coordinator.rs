@@ -12,6 +12,7 @@ use muesli_core::{
     Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
+use super::calls::Holders;
 use super::interactive::Operation;
 use super::message::{Found, Message, Seen};
 use super::pending::{Again, Pending};
@@ -113,6 +114,11 @@ impl Coordinator {
     pub(super) fn next_txn_id(&mut self) -> TxnId {
         self.sequence += 1;
         TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+    }
+
+    /// Who reads the next partition that several repositories hold.
+    pub(super) fn reader(&self) -> Holders {
+        Holders::One { near: self.id, turn: self.sequence }
     }
 
     /// All transactions with smaller numbers are settled everywhere.
@@ -310,11 +316,15 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
                     self.on_acknowledge(txn, repository);
                 }
             }
-            Message::Vote { txn, repository, ballot } => {
+            Message::Vote { txn, repository, ballot, order: _ } => {
                 self.on_ballot(txn, repository, ballot, cx);
             }
             // For participants: whoever sent it here is mistaken.
-            Message::Request(_) | Message::Decide { .. } | Message::Ask { .. } => {}
+            Message::Request(_)
+            | Message::Decide { .. }
+            | Message::Ask { .. }
+            | Message::WhichPosition { .. }
+            | Message::Position { .. } => {}
         }
     }
 

@@ -122,7 +122,7 @@ impl Coordinator {
         let floor = slot.options.floor;
         for (partition, task) in tasks {
             let parts = smallvec![Part { partition, task }];
-            let participants = participants_of(&parts, true, cx.catalog);
+            let participants = participants_of(&parts, self.reader(), cx.catalog);
             let settled_below = self.settled_below();
             let request = Request {
                 txn: self.next_txn_id(),

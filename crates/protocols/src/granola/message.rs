@@ -4,6 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | `Request` | coordinator | every participant | `Reply` |
 //! | `Vote` | participant | the other participants | their own `Vote`s, sent unasked |
+//! | `WhichPosition` | participant that has missed votes | who cast them | `Position` |
 //! | `Vote` | the same, under a master | the coordinator | `Decide` |
 //! | `Decide` | coordinator that is a master | every participant | `Reply` |
 //! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
@@ -40,6 +41,25 @@ pub enum Message {
         repository: RepositoryId,
         /// How.
         ballot: Ballot,
+        /// Its number, if it is told for the first time, and to whom it may imply something.
+        order: Option<Order>,
+    },
+    /// Participant to participant: I do not know whether I have all votes of yours.
+    WhichPosition {
+        /// Who asks.
+        repository: RepositoryId,
+    },
+    /// Participant to participant: this is where I am in my votes for you. Whatever I vote on from
+    /// now on lies above `at`.
+    Position {
+        /// Who votes.
+        repository: RepositoryId,
+        /// Its last vote for the other one.
+        order: Order,
+        /// Its last proposal.
+        at: Timestamp,
+        /// Of each coordinator, the newest transaction that it has voted on.
+        voted: Vec<TxnId>,
     },
     /// Master to participant: what all votes come to.
     Decide {
@@ -173,6 +193,15 @@ pub enum Ballot {
     Conflict,
     /// It is refused, for a reason of its own.
     Abort(Timestamp, Refusal),
+}
+
+/// Where a vote stands among those of its voter for one other repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The voter's life: its first proposal in it.
+    pub stream: Timestamp,
+    /// From 1, without gaps.
+    pub number: u64,
 }
 
 /// Why a transaction is refused.
@@ -347,7 +376,10 @@ impl Message {
         let body = match self {
             Message::Request(request) => request.bytes(),
             Message::Ask { request, .. } => request.bytes() + 12,
-            Message::Vote { .. } | Message::Decide { .. } => 12,
+            Message::Vote { order, .. } => 12 + 16 * usize::from(order.is_some()),
+            Message::Decide { .. } => 12,
+            Message::WhichPosition { .. } => 2,
+            Message::Position { voted, .. } => 26 + 16 * voted.len(),
             Message::Reply { end, .. } => end.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
         };
@@ -359,6 +391,8 @@ impl Message {
         match self {
             Message::Request(_) => "Request",
             Message::Vote { .. } => "Vote",
+            Message::WhichPosition { .. } => "WhichPosition",
+            Message::Position { .. } => "Position",
             Message::Decide { .. } => "Decide",
             Message::Ask { .. } => "Ask",
             Message::Reply { .. } => "Reply",

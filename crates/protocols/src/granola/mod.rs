@@ -20,8 +20,9 @@
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
-//! and votes), [`turns`] and [`tasks`] (what is done when its turn has come), [`locking`],
-//! [`blocked`] (a participant stays away), `memory`, [`replay`] and [`checkpoint`].
+//! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`turns`] and
+//! [`tasks`] (what is done when its turn has come), [`locking`], [`blocked`] (a participant stays
+//! away), `memory`, [`replay`] and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -39,9 +40,11 @@ mod memory;
 pub mod message;
 pub mod participant;
 pub mod pending;
+mod queue;
 pub mod replay;
 pub mod requests;
 mod rules;
+mod streams;
 pub mod tasks;
 pub mod turns;
 mod wire;

@@ -16,6 +16,8 @@ use super::clock::Clock;
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
 use super::message::{Agreement, Ballot, Message, Record, Request};
+use super::queue::{Lane, Queue};
+use super::streams::Streams;
 use super::{Granola, Rules};
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
@@ -36,6 +38,8 @@ pub(super) struct Active {
     pub proposed: Timestamp,
     /// Where it stands in the queue: it will not be done below this.
     pub bound: Timestamp,
+    /// Which lane of the queue it stands in, if it is there.
+    pub lane: Lane,
     /// The proposals of the others.
     pub votes: Votes<RepositoryId, Timestamp>,
     /// Its place, once all votes are there.
@@ -59,7 +63,9 @@ pub struct Participant {
     pub(super) clock: Clock,
     pub(super) active: BTreeMap<TxnId, Active>,
     /// Transactions in timestamp order, by their bounds.
-    pub(super) queue: BTreeSet<(Timestamp, TxnId)>,
+    pub(super) queue: Queue,
+    /// Which votes this repository has cast for whom, and has heard of whom.
+    pub(super) streams: Streams,
     /// Votes on transactions whose requests have not come.
     pub(super) early: BTreeMap<TxnId, Vec<(RepositoryId, Ballot)>>,
     pub(super) memory: Memory,
@@ -92,6 +98,11 @@ impl Participant {
     /// The highest timestamp at which anything was done here.
     pub fn done(&self) -> Timestamp {
         self.clock.done
+    }
+
+    /// Whether it is in locking mode.
+    pub fn is_locking(&self) -> bool {
+        self.locking
     }
 
     /// The spaces with their keys.
@@ -160,7 +171,8 @@ impl muesli_core::Participant<Granola> for Participant {
             spaces: Spaces::new(settings.hash_seed),
             clock: Clock::new(id),
             active: BTreeMap::new(),
-            queue: BTreeSet::new(),
+            queue: Queue::default(),
+            streams: Streams::default(),
             early: BTreeMap::new(),
             memory: Memory::default(),
             locking: rules.always_locks,
@@ -192,7 +204,18 @@ impl muesli_core::Participant<Granola> for Participant {
     fn receive(&mut self, _from: Address, message: Message, cx: &mut Context<'_>) {
         match message {
             Message::Request(request) => self.on_request(request, cx),
-            Message::Vote { txn, repository, ballot } => self.on_vote(txn, repository, ballot, cx),
+            Message::Vote { txn, repository, ballot, order } => {
+                self.note_order(repository, &ballot, order, cx);
+                self.on_vote(txn, repository, ballot, cx);
+                // Of all who wait for this repository it may be known now that they come later.
+                if order.is_some() && self.next_ready().is_some() {
+                    self.go_on(cx);
+                }
+            }
+            Message::WhichPosition { repository } => self.on_which_position(repository, cx),
+            Message::Position { repository, order, at, voted } => {
+                self.on_position(repository, order, at, voted, cx);
+            }
             Message::Decide { txn, ballot } => self.on_decide(txn, ballot, cx),
             Message::Ask { request, repository, ballot } => {
                 self.on_ask(request, repository, ballot, cx);

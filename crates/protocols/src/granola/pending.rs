@@ -9,7 +9,7 @@ use muesli_core::{
     TxnId,
 };
 
-use super::calls::Invocation;
+use super::calls::{Invocation, other_reader};
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
 use super::message::{Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request};
@@ -311,7 +311,7 @@ impl Coordinator {
     /// the end it is told that nobody knows, and the transaction goes on.
     pub(super) fn send_again(&mut self, cx: &mut Context<'_>) {
         let (now, settings) = (cx.now(), cx.settings);
-        let mut given_up = Vec::new();
+        let (mut given_up, mut elsewhere) = (Vec::new(), Vec::new());
         for pending in self.pending.values_mut() {
             if pending.since + settings.give_up_after <= now
                 && let Some(purpose) = pending.purpose.take()
@@ -320,6 +320,12 @@ impl Coordinator {
             }
             if pending.sent + settings.retry_after > now {
                 continue;
+            }
+            if pending.purpose.is_some() && reads_alone(&pending.request) {
+                elsewhere.extend(
+                    other_reader(&pending.request, cx.catalog)
+                        .map(|other| (pending.request.txn.sequence, other)),
+                );
             }
             pending.sent = now;
             let mut missing = pending.unacknowledged.clone();
@@ -335,6 +341,21 @@ impl Coordinator {
         for (request, purpose) in given_up {
             self.give_up(&request, purpose, cx);
         }
+        for (sequence, other) in elsewhere {
+            self.read_elsewhere(sequence, other, cx);
+        }
+    }
+
+    /// A reader of one repository is not answered: it becomes another one, which asks another
+    /// repository. An answer of the first one is nobody's then.
+    fn read_elsewhere(&mut self, sequence: u64, other: Repositories, cx: &mut Context<'_>) {
+        let Some(pending) = self.pending.remove(sequence) else { return };
+        let Pending { request, purpose: Some(purpose), since, attempt, .. } = pending else {
+            unreachable!("somebody waits for it")
+        };
+        let request = Request { participants: other, ..(*request).clone() };
+        self.again.insert((cx.now(), sequence), Again { request, purpose, since, attempt });
+        self.on_again_timeout(cx);
     }
 
     fn give_up(&mut self, request: &Request, purpose: Purpose, cx: &mut Context<'_>) {
@@ -399,6 +420,10 @@ impl Coordinator {
             None => Outcome::NotKnown(Doubt::Forgotten),
         }
     }
+}
+
+fn reads_alone(request: &Request) -> bool {
+    request.read_only && request.agreement == Agreement::Alone
 }
 
 /// A number that differs from one transaction to the next, and not by one: a coordinator has no

@@ -32,6 +32,7 @@ impl Participant {
         match record {
             Record::Voted { request, at } => {
                 self.memory.hear(request.txn, request.settled_below);
+                self.memory.note_vote(request.txn);
                 self.clock.restart_above(at);
                 let votes = Votes::from_voters(self.others(&request));
                 self.enter(request, at, votes, cx);
@@ -61,7 +62,7 @@ impl Participant {
     /// Takes out a transaction that was voted on, and tells what was proposed.
     fn take_out(&mut self, txn: TxnId) -> Option<Timestamp> {
         let active = self.active.remove(&txn)?;
-        self.queue.remove(&(active.bound, txn));
+        self.queue.remove(active.lane, &(active.bound, txn));
         Some(active.proposed)
     }
 

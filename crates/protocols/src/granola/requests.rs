@@ -9,6 +9,7 @@ use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
 use super::memory::{Age, Over};
 use super::message::{Agreement, Ballot, End, Message, Noted, Record, Refusal, Request, Task};
 use super::participant::{Active, Context, Participant};
+use super::queue::Lane;
 
 impl Participant {
     /// A request of a coordinator, or of a participant that was asked before.
@@ -70,6 +71,11 @@ impl Participant {
     /// queue, or is done, in the same step.
     pub(super) fn propose(&mut self, request: &Request, cx: &mut Context<'_>) -> Timestamp {
         let floor = if self.rules.carries_floor { request.floor } else { Timestamp::ZERO };
+        self.propose_above(floor, cx)
+    }
+
+    /// A timestamp above all that was done and proposed here, and above `floor`.
+    pub(super) fn propose_above(&mut self, floor: Timestamp, cx: &mut Context<'_>) -> Timestamp {
         let at = self.clock.propose(floor, cx.now());
         self.cover(at, cx);
         at
@@ -87,6 +93,9 @@ impl Participant {
 
     /// The only participant: its timestamp is final as soon as it is chosen.
     fn take_up_alone(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        if request.read_only && !self.queue.is_empty() && self.reads_at_once(&request) {
+            return self.perform(&request, self.clock.done, cx);
+        }
         let at = self.propose(&request, cx);
         if self.queue.is_empty() && self.claims.is_empty() {
             return self.perform(&request, at, cx);
@@ -94,6 +103,19 @@ impl Participant {
         let votes = Votes::from_voters([]);
         self.enter(request, at, votes, cx);
         self.go_on(cx);
+    }
+
+    /// Whether a reader of this repository alone can lie right behind what was done last, instead
+    /// of waiting for its turn behind all that is queued: its session has seen nothing later, and
+    /// nobody will come to stand below (section 7.2, where backups read so). In a new life, only
+    /// what was done in it is as new as what clients were told of before.
+    fn reads_at_once(&self, request: &Request) -> bool {
+        let done = self.clock.done;
+        if !self.rules.readers_check {
+            return done > Timestamp::ZERO;
+        }
+        let in_order = self.claims.is_empty() && self.queue.first().is_none_or(|it| it.0 > done);
+        in_order && done > self.clock.earlier && request.floor <= done
     }
 
     fn vote_in_timestamp_mode(
@@ -125,20 +147,24 @@ impl Participant {
     ) {
         let place = votes.is_complete().then_some(at);
         let txn = request.txn;
-        self.queue.insert((at, txn));
         let (since, asked) = (cx.now(), cx.now());
-        let (bound, proposed, prepared) = (at, at, None);
-        let active = Active { request, proposed, bound, votes, place, prepared, since, asked };
+        let (bound, proposed, prepared, lane) = (at, at, None, Lane::Placed);
+        let mut active =
+            Active { request, proposed, bound, lane, votes, place, prepared, since, asked };
+        active.lane = self.streams.lane_of(&active);
+        self.queue.insert(active.lane, (at, txn));
         self.active.insert(txn, active);
     }
 
-    pub(super) fn send_vote(&self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
+    pub(super) fn send_vote(&mut self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
         if self.rules.master {
             return self.vote_to_master(request.txn, ballot, cx);
         }
+        self.memory.note_vote(request.txn);
         for other in self.others(request) {
+            let order = self.number_vote(other, &ballot, cx);
             let (txn, repository, ballot) = (request.txn, self.id, ballot.clone());
-            cx.send_to_repository(other, Message::Vote { txn, repository, ballot });
+            cx.send_to_repository(other, Message::Vote { txn, repository, ballot, order });
         }
     }
 
@@ -197,8 +223,10 @@ impl Participant {
             let end = end_by(&ballot).expect("a vote against it");
             return self.drop_active(txn, end, cx);
         };
-        if active.votes.count(repository, at) == Counted::Complete {
-            self.decide(txn, cx);
+        match active.votes.count(repository, at) {
+            Counted::Complete => self.decide(txn, cx),
+            Counted::Waiting => self.change_lane(txn),
+            Counted::Ignored => {}
         }
     }
 
@@ -218,18 +246,21 @@ impl Participant {
         let active = self.active.get_mut(&txn).expect("an active transaction");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
-        active.place = Some(place);
+        let (was, from) = (active.lane, active.bound);
+        (active.place, active.lane) = (Some(place), Lane::Placed);
+        let is_prepared = active.prepared.is_some();
         // In locking mode nothing that is queued touches what this one has claimed.
         let first = self.queue.first().filter(|_| !self.locking);
-        let before = first.is_some_and(|first| *first < (place, txn));
-        if active.prepared.is_some() && !before {
+        let before = first.is_some_and(|first| first < (place, txn));
+        if is_prepared && !before {
             self.perform_prepared(txn, cx);
         } else {
-            self.undo(txn);
-            let active = self.active.get_mut(&txn).expect("an active transaction");
-            self.queue.remove(&(active.bound, txn));
             active.bound = place;
-            self.queue.insert((place, txn));
+            if active.prepared.take().is_some() {
+                self.claims.release(txn);
+            }
+            self.queue.remove(was, &(from, txn));
+            self.queue.insert(Lane::Placed, (place, txn));
         }
         self.go_on(cx);
     }
@@ -237,7 +268,7 @@ impl Participant {
     /// Somebody voted against a transaction that was voted on here.
     pub(super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
         let active = self.active.remove(&txn).expect("an active transaction");
-        self.queue.remove(&(active.bound, txn));
+        self.queue.remove(active.lane, &(active.bound, txn));
         self.claims.release(txn);
         self.end_dropped(&active, end, cx);
         self.go_on(cx);
@@ -268,8 +299,7 @@ impl Participant {
         if self.memory.age(txn) == Age::Settled && request.read_only && !known {
             // A copy of a reader's request that was long under way, where a crash had it forgotten:
             // nobody waits for it any more.
-            let message = Message::Vote { txn, repository: self.id, ballot: Ballot::Conflict };
-            return cx.send_to_repository(repository, message);
+            return self.tell_vote(repository, txn, Ballot::Conflict, cx);
         }
         if !known {
             // Its request may never have come here, or this life does not know of it.
@@ -281,9 +311,14 @@ impl Participant {
             None => self.memory.get(txn).and_then(|over| over.ballot.clone()),
         };
         if let Some(ballot) = ballot.filter(|_| known || self.rules.master) {
-            let message = Message::Vote { txn, repository: self.id, ballot };
-            cx.send_to_repository(repository, message);
+            self.tell_vote(repository, txn, ballot, cx);
         }
+    }
+
+    /// Tells of a vote again. It implies nothing: newer ones may have been cast since.
+    fn tell_vote(&self, to: RepositoryId, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
+        let message = Message::Vote { txn, repository: self.id, ballot, order: None };
+        cx.send_to_repository(to, message);
     }
 
     /// Asks for the votes that should have come by now, of those who may never have heard of the

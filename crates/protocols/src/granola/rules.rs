@@ -22,6 +22,10 @@ pub struct Rules {
     pub master: bool,
     /// How locking mode is left.
     pub way_back: WayBack,
+    /// A vote says of the voter's next ones that they lie above it (section 7.4).
+    pub implicit_votes: bool,
+    /// It says so only to whoever has all votes before it.
+    pub bounds_in_order: bool,
     /// Transactions are done in the order of their timestamps.
     pub in_order: bool,
     /// The final timestamp is the highest proposal of all.
@@ -32,6 +36,8 @@ pub struct Rules {
     pub raises_last: bool,
     /// Reads raise it too.
     pub reads_raise: bool,
+    /// A reader that does not wait for its turn has seen nothing that lies above what is done.
+    pub readers_check: bool,
     /// A repository that starts again proposes above all that it can have done before.
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
@@ -52,11 +58,14 @@ impl Default for Rules {
             always_locks: false,
             master: false,
             way_back: WayBack::default(),
+            implicit_votes: true,
+            bounds_in_order: true,
             in_order: true,
             highest_is_final: true,
             carries_floor: true,
             raises_last: true,
             reads_raise: true,
+            readers_check: true,
             ceiling: true,
             stable_conflicts: true,
             master_waits: true,
@@ -70,7 +79,7 @@ impl Default for Rules {
 impl Rules {
     /// Granola held in locking mode.
     pub fn locking() -> Rules {
-        Rules { always_locks: true, ..Rules::default() }
+        Rules { always_locks: true, implicit_votes: false, ..Rules::default() }
     }
 
     /// Locking mode is left at once, and locks are given back to whoever needs them.
@@ -91,6 +100,6 @@ impl Rules {
 
     /// Sinfonia's minitransactions, with procedures.
     pub fn sinfonia() -> Rules {
-        Rules { always_locks: true, master: true, ..Rules::default() }
+        Rules { master: true, ..Rules::locking() }
     }
 }

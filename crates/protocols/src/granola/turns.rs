@@ -12,6 +12,7 @@ use super::message::{
     Agreement, Answer, Ballot, End, Few, Noted, Record, Refusal, Request, Task, Write,
 };
 use super::participant::{Context, Participant};
+use super::queue::Lane;
 use super::tasks::Notes;
 
 impl Participant {
@@ -22,7 +23,7 @@ impl Participant {
             if left && self.undo_who_is_in_the_way(txn, cx) {
                 continue;
             }
-            self.queue.remove(&(place, txn));
+            self.queue.remove(Lane::Placed, &(place, txn));
             let active = self.active.remove(&txn).expect("what is queued is active");
             self.claims.release(txn);
             self.perform(&active.request, place, cx);
@@ -46,12 +47,10 @@ impl Participant {
         !others.is_empty()
     }
 
-    fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
-        let is_ready = |(_, txn): &(Timestamp, TxnId)| self.active[txn].place.is_some();
-        if self.rules.in_order {
-            self.queue.first().copied().filter(is_ready)
-        } else {
-            self.queue.iter().rev().copied().find(is_ready)
+    pub(super) fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
+        match self.rules.in_order {
+            true => self.queue.first_ready(|voter| self.streams.bound(voter)),
+            false => self.queue.last_placed(),
         }
     }
 

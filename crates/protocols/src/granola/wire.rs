@@ -12,12 +12,13 @@ use muesli_core::{
 };
 
 use super::message::{
-    Agreement, Answer, Ballot, End, Few, Found, Install, Message, Noted, Part, Record, Refusal,
-    Repositories, Request, Seen, Task, Write,
+    Agreement, Answer, Ballot, End, Few, Found, Install, Message, Noted, Order, Part, Record,
+    Refusal, Repositories, Request, Seen, Task, Write,
 };
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes> });
 wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
+wire_struct!(Order { stream: Timestamp, number: u64 });
 wire_struct!(Part { partition: u16, task: Task });
 
 wire_struct!(Install {
@@ -122,7 +123,12 @@ wire_enum!(End, "end" {
 
 wire_enum!(Message, "message" {
     0 => Message::Request(request: std::sync::Arc<Request>),
-    1 => Message::Vote { txn: TxnId, repository: RepositoryId, ballot: Ballot },
+    1 => Message::Vote {
+        txn: TxnId,
+        repository: RepositoryId,
+        ballot: Ballot,
+        order: Option<Order>
+    },
     2 => Message::Ask {
         request: std::sync::Arc<Request>,
         repository: RepositoryId,
@@ -131,6 +137,13 @@ wire_enum!(Message, "message" {
     3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End, noted: Noted },
     4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
     5 => Message::Decide { txn: TxnId, ballot: Ballot },
+    6 => Message::WhichPosition { repository: RepositoryId },
+    7 => Message::Position {
+        repository: RepositoryId,
+        order: Order,
+        at: Timestamp,
+        voted: Vec<TxnId>
+    },
 });
 
 wire_enum!(Record, "record" {
@@ -151,6 +164,8 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         }
         Message::Decide { .. } => true,
         Message::Vote { repository, .. }
+        | Message::WhichPosition { repository }
+        | Message::Position { repository, .. }
         | Message::Reply { repository, .. }
         | Message::Acknowledge { repository, .. } => there(repository),
     }

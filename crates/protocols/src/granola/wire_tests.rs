@@ -68,13 +68,19 @@ fn messages() -> Vec<Message> {
     for ballot in
         [Ballot::Commit(Timestamp(2)), Ballot::Conflict, Ballot::Abort(Timestamp(3), refusal)]
     {
-        all.push(Message::Vote { txn, repository, ballot: ballot.clone() });
+        let order = Some(Order { stream: Timestamp(8), number: 3 });
+        for order in [None, order] {
+            all.push(Message::Vote { txn, repository, ballot: ballot.clone(), order });
+        }
         all.push(Message::Ask { request: request(Agreement::Independent), repository, ballot });
     }
     for end in ends() {
         all.push(Message::Reply { txn, repository, end, noted: Noted::default() });
     }
     all.push(Message::Acknowledge { repository, txns: vec![txn] });
+    all.push(Message::WhichPosition { repository });
+    let order = Order { stream: Timestamp(8), number: 3 };
+    all.push(Message::Position { repository, order, at: Timestamp(9), voted: vec![txn] });
     all
 }
 

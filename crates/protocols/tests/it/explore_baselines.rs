@@ -8,7 +8,7 @@ use muesli_check::Level;
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
-use muesli_protocols::two_phase::Variant;
+use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
@@ -21,7 +21,7 @@ const WRITE_A_AT_1: Program = (1, &[Put("a")]);
 
 const LIMIT: usize = 300_000;
 
-fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<V>]) {
+fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
     let mut golden = goldenfile::Mint::new(folder);
     let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
@@ -39,7 +39,7 @@ fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<V>]) {
 
 #[test]
 fn two_phase_locking_is_strict_for_readers_too() {
-    let skew = || Scope::<TryLocks>::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
+    let skew = || Scope::<TwoPhase<TryLocks>>::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
     let with_reader = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_AB_AT_2]);
     let mut scopes = vec![with_reader, Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])];
     for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
@@ -50,7 +50,7 @@ fn two_phase_locking_is_strict_for_readers_too() {
 
 #[test]
 fn repeatable_read_repeats() {
-    let scopes: [Scope<NewestVersions>; 2] = [
+    let scopes: [Scope<TwoPhase<NewestVersions>>; 2] = [
         Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
         Scope::of(&[WRITE_A_AT_1, SKEW_B_AT_1, READ_AGAIN_AT_2]),
     ];
@@ -59,13 +59,13 @@ fn repeatable_read_repeats() {
 
 #[test]
 fn repeatable_read_lets_write_skew_pass() {
-    let scope: Scope<NewestVersions> = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
+    let scope: Scope<TwoPhase<NewestVersions>> = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
     assert!(explore(&scope, LIMIT).violation.is_some());
 }
 
 #[test]
 fn with_everybody_taking_part() {
-    let scopes: [Scope<Everybody>; 2] =
+    let scopes: [Scope<TwoPhase<Everybody>>; 2] =
         [Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1]), Scope::of(&[WRITE_A_AT_1, READ_AB_AT_2])];
     hold("ngm", Level::Serializable, &scopes);
 }

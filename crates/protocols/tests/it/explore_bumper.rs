@@ -6,8 +6,9 @@ use std::io::Write;
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Get, Later, Put, ReadOnly, Scan};
 use muesli_protocols::bumper::{Rules, TimeWarp};
+use muesli_protocols::two_phase::TwoPhase;
 
-type BumperScope = Scope<TimeWarp>;
+type BumperScope = Scope<TwoPhase<TimeWarp>>;
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const WRITE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);

@@ -6,8 +6,9 @@ use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Get, Put, ReadOnly, Scan};
 use muesli_check::Level;
 use muesli_protocols::gmu::{Rules, Vectors};
+use muesli_protocols::two_phase::TwoPhase;
 
-type GmuScope = Scope<Vectors>;
+type GmuScope = Scope<TwoPhase<Vectors>>;
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use muesli_core::{
-    Action, Effects, Failure, Later, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Txn,
-    TxnOptions,
-};
-use muesli_protocols::two_phase::{TwoPhase, Variant};
-
 use super::Program;
+use crate::subject::{Subject, procedures};
+use muesli_core::procedure::Class;
+use muesli_core::{
+    Action, Effects, Failure, Later, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step,
+    Timestamp, Txn, TxnOptions,
+};
 
 pub(super) const SPACE: SpaceId = SpaceId(0);
 
@@ -26,6 +26,9 @@ pub enum Do {
     #[allow(dead_code, reason = "only one protocol's scopes have delayed actions")]
     Later(&'static str),
     Scan(&'static str, &'static str),
+    /// A one-round transaction: a procedure and its keys. Each further one of a program is another
+    /// transaction of the same session.
+    Call(&'static str, &'static [&'static str]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +48,17 @@ pub(super) struct Client {
     txn: Option<Txn>,
     waiting: Option<OpId>,
     seen: Vec<String>,
+    /// Of one-round transactions: their session, and the highest timestamp that it has seen.
+    session: u64,
+    floor: Timestamp,
     outcome: Option<Outcome>,
 }
 
 impl Client {
-    pub fn new(name: &str, (node, program): Program) -> Client {
-        let name = name.to_owned();
+    pub fn new(name: &str, session: u64, (node, program): Program) -> Client {
+        let (name, floor) = (name.to_owned(), Timestamp::ZERO);
         let (next, txn, waiting, seen, outcome) = (0, None, None, Vec::new(), None);
-        Client { name, node, program, next, txn, waiting, seen, outcome }
+        Client { name, node, program, next, txn, waiting, seen, session, floor, outcome }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -85,11 +91,11 @@ impl Client {
     }
 
     /// Does one operation that others may notice; writes are buffered, so they go along with it.
-    pub fn step<V: Variant>(
-        &mut self,
-        node: &mut Node<TwoPhase<V>>,
-        effects: &mut Effects<TwoPhase<V>>,
-    ) {
+    pub fn step<P: Subject>(&mut self, node: &mut Node<P>, effects: &mut Effects<P>) {
+        if let Some(&Do::Call(name, keys)) = self.program.get(self.next) {
+            self.next += 1;
+            return self.call(name, keys, node, effects);
+        }
         let txn = match self.txn {
             Some(txn) => txn,
             None => self.begin(node, effects),
@@ -112,6 +118,7 @@ impl Client {
                     let done = node.later(txn, SPACE, &key.into(), &action, effects);
                     assert!(matches!(done, Ok(Later::Deferred)), "not delayed: {done:?}");
                 }
+                Do::Call(..) => unreachable!("a program has calls alone, or none"),
                 Do::Get(key) => {
                     let step = node.get(txn, SPACE, &key.into(), effects);
                     return self.take(step, OpResult::Value);
@@ -127,11 +134,21 @@ impl Client {
         }
     }
 
-    fn begin<V: Variant>(
+    fn call<P: Subject>(
         &mut self,
-        node: &mut Node<TwoPhase<V>>,
-        effects: &mut Effects<TwoPhase<V>>,
-    ) -> Txn {
+        name: &str,
+        keys: &[&str],
+        node: &mut Node<P>,
+        effects: &mut Effects<P>,
+    ) {
+        let (floor, session) = (self.floor, self.session);
+        let options = TxnOptions { floor, session, ..TxnOptions::default() };
+        let call = procedures::call(name, keys, Class::Auto, node.catalog());
+        let step = node.invoke(options, call, effects);
+        self.take(step, OpResult::Invoked);
+    }
+
+    fn begin<P: Subject>(&mut self, node: &mut Node<P>, effects: &mut Effects<P>) -> Txn {
         let options = TxnOptions {
             read_only: self.program.first() == Some(&Do::ReadOnly),
             strict: self.program.first() == Some(&Do::Strict),
@@ -167,8 +184,25 @@ impl Client {
                 self.seen.push(format!("[{}]", rows.join(" ")));
             }
             OpResult::Committed(_) => self.outcome = Some(Outcome::Committed),
+            OpResult::Invoked(invoked) => {
+                self.floor = self.floor.max(invoked.at);
+                self.seen.extend(invoked.results.iter().map(text));
+                self.end_if_last();
+            }
+            OpResult::Failed(Failure::Refused(reason)) => {
+                self.seen.push(text(reason));
+                self.end_if_last();
+            }
             OpResult::Failed(Failure::Aborted(_)) => self.outcome = Some(Outcome::Aborted),
             other => panic!("{}: {other:?} was not to be expected", self.name),
+        }
+    }
+}
+
+impl Client {
+    fn end_if_last(&mut self) {
+        if self.next == self.program.len() {
+            self.outcome = Some(Outcome::Committed);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Whether delayed actions were done once, and everywhere: what no reader need have noticed.
 
-use muesli_protocols::two_phase::Variant;
-
 use super::World;
 use super::client::{Client, Do, SPACE};
+use crate::subject::Subject;
 
-impl<V: Variant> World<V> {
+impl<P: Subject> World<P> {
     /// At the end: every repository with a key that was only appended to has the name of each
     /// transaction that committed exactly as often as that appended it, and of no other.
     pub(super) fn judge_delayed(&self) -> Result<(), String> {
@@ -34,7 +33,7 @@ impl<V: Variant> World<V> {
     fn values(&self, key: &str) -> Vec<(String, String)> {
         let participants = self.hosts.iter().flat_map(|host| host.node.participants());
         let holders = participants.filter_map(|(id, participant)| {
-            let versions = participant.versions(SPACE)?;
+            let versions = P::versions(participant, SPACE)?;
             let newest = versions.newest(versions.find(&key.into())?);
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let value = newest.value.map_or_else(String::new, |value| text(value.as_slice()));

@@ -1,19 +1,22 @@
 //! A node with its log, over its lives.
 
+use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::{
     Catalog, Effects, LogPosition, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
 };
-use muesli_protocols::two_phase::{Record, TwoPhase, Variant};
 
-#[derive(Clone, Debug)]
-pub(super) struct Host<V: Variant> {
-    pub node: Node<TwoPhase<V>>,
+use crate::subject::Subject;
+
+#[derive(Clone)]
+pub(super) struct Host<P: Subject> {
+    pub node: Node<P>,
     id: NodeId,
-    rules: V::Rules,
+    settings: Arc<Settings>,
+    rules: P::Rules,
     life: u32,
-    log: Vec<(RepositoryId, Record<V>)>,
+    log: Vec<(RepositoryId, P::Record)>,
     /// How much of the log was there when this life began.
     inherited: usize,
     /// How much of it must have been stable for the node to say what it said.
@@ -22,16 +25,25 @@ pub(super) struct Host<V: Variant> {
     gate: LogPosition,
 }
 
-impl<V: Variant> Host<V> {
+/// What can differ from one world to the next.
+impl<P: Subject> fmt::Debug for Host<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = (&self.log, self.inherited, self.firm, self.logged, self.gate);
+        f.debug_tuple("Host").field(&self.node).field(&self.life).field(&log).finish()
+    }
+}
+
+impl<P: Subject> Host<P> {
     pub fn new(
         id: NodeId,
         catalog: Arc<Catalog>,
         settings: Arc<Settings>,
-        rules: V::Rules,
-    ) -> Host<V> {
+        rules: P::Rules,
+    ) -> Host<P> {
         Host {
-            node: Node::new(id, 1, catalog, settings, &rules),
+            node: Node::new(id, 1, catalog, settings.clone(), &rules),
             id,
+            settings,
             rules,
             life: 1,
             log: Vec::new(),
@@ -43,7 +55,7 @@ impl<V: Variant> Host<V> {
     }
 
     /// The buffer of one turn.
-    pub fn turn(&self, now: Nanos) -> Effects<TwoPhase<V>> {
+    pub fn turn(&self, now: Nanos) -> Effects<P> {
         Effects {
             now,
             recorder: Some(Box::new(Recorder::new())),
@@ -53,11 +65,11 @@ impl<V: Variant> Host<V> {
         }
     }
 
-    pub fn end_turn(&mut self, effects: &Effects<TwoPhase<V>>) {
+    pub fn end_turn(&mut self, effects: &Effects<P>) {
         (self.logged, self.gate) = (effects.logged, effects.gate);
     }
 
-    pub fn log(&mut self, repository: RepositoryId, record: Record<V>) {
+    pub fn log(&mut self, repository: RepositoryId, record: P::Record) {
         self.log.push((repository, record));
     }
 
@@ -67,7 +79,7 @@ impl<V: Variant> Host<V> {
     }
 
     /// A new life, from the log without what it may have lost; what its first turn wants done.
-    pub fn restart(&mut self, lossy: bool, now: Nanos) -> Effects<TwoPhase<V>> {
+    pub fn restart(&mut self, lossy: bool, now: Nanos) -> Effects<P> {
         if lossy {
             self.log.truncate(self.firm);
         }
@@ -75,8 +87,8 @@ impl<V: Variant> Host<V> {
         (self.inherited, self.firm) = (self.log.len(), self.log.len());
         (self.logged, self.gate) = (LogPosition(0), LogPosition(0));
         let catalog = self.node.catalog().clone();
-        let settings = Settings { keep_tombstones: true, logging: true, ..Settings::default() };
-        self.node = Node::new(self.id, self.life, catalog, Arc::new(settings), &self.rules);
+        let settings = self.settings.clone();
+        self.node = Node::new(self.id, self.life, catalog, settings, &self.rules);
         let mut effects = self.turn(now);
         for (repository, record) in &self.log {
             self.node.replay(*repository, record.clone(), &mut effects);

@@ -22,10 +22,10 @@ use muesli_core::{
     Catalog, Effect, Effects, Envelope, Nanos, NodeId, Recorder, Role, Rule, Settings,
     SpaceOptions, TxnId,
 };
-use muesli_protocols::score::Snapshots;
-use muesli_protocols::two_phase::{Message, TwoPhase, Variant};
+use muesli_protocols::score::Score;
 
 use crate::judge::Evidence;
+use crate::subject::{Subject, Timer, procedures};
 use client::Client;
 pub use client::Do;
 use life::Host;
@@ -35,8 +35,8 @@ pub type Program = (u32, &'static [Do]);
 
 /// What is explored.
 #[derive(Clone, Debug)]
-pub struct Scope<V: Variant = Snapshots> {
-    pub rules: V::Rules,
+pub struct Scope<P: Subject = Score> {
+    pub rules: P::Rules,
     pub replicas: usize,
     /// Transactions that ran before, one after the other.
     pub before: Vec<Program>,
@@ -49,10 +49,10 @@ pub struct Scope<V: Variant = Snapshots> {
     pub level: Level,
 }
 
-impl<V: Variant> Scope<V> {
-    pub fn of(programs: &[Program]) -> Scope<V> {
+impl<P: Subject> Scope<P> {
+    pub fn of(programs: &[Program]) -> Scope<P> {
         Scope {
-            rules: V::Rules::default(),
+            rules: P::Rules::default(),
             replicas: 1,
             before: Vec::new(),
             programs: programs.to_vec(),
@@ -63,7 +63,7 @@ impl<V: Variant> Scope<V> {
     }
 }
 
-impl<V: Variant> Scope<V> {
+impl<P: Subject> Scope<P> {
     /// What runs, where, and under which conditions, in one line.
     pub fn title(&self) -> String {
         let programs = self.programs.iter().enumerate();
@@ -109,7 +109,7 @@ enum Choice {
     Client(usize),
     /// The message at a place of a link.
     Deliver(u32, u32, usize),
-    LockWaitEnds(u32, Role),
+    WaitEnds(u32, Role, u32),
     /// The node loses its memory, and perhaps the end of its log.
     Crash(u32, Lost),
     Lose(u32, u32),
@@ -125,9 +125,9 @@ enum Lost {
 }
 
 #[derive(Clone)]
-struct World<V: Variant> {
-    hosts: Vec<Host<V>>,
-    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message<V>>>>,
+struct World<P: Subject> {
+    hosts: Vec<Host<P>>,
+    links: BTreeMap<(u32, u32), VecDeque<Envelope<P::Message>>>,
     clients: Vec<Client>,
     /// Timers that were set; without crashes, only those that end waits for locks.
     timers: BTreeSet<(u32, Role, u32)>,
@@ -136,8 +136,8 @@ struct World<V: Variant> {
     fault_ahead: bool,
     /// How often time has passed: a bound for liveness.
     passed: u32,
-    /// Transactions that took two phases.
-    prepared: BTreeSet<TxnId>,
+    /// Transactions of which their coordinators have spoken.
+    begun: BTreeSet<TxnId>,
     evidence: Evidence,
     /// Grows by two with every end of a transaction, so that real time orders what did not
     /// overlap, and only that.
@@ -149,7 +149,7 @@ struct World<V: Variant> {
 ///
 /// # Panics
 /// If more than `limit` states are found, or a state from which nobody gets any further.
-pub fn explore<V: Variant>(scope: &Scope<V>, limit: usize) -> Found {
+pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
     let mut found = Found::default();
     let start = World::new(scope);
     let mut seen = BTreeSet::from([start.fingerprint()]);
@@ -161,7 +161,7 @@ pub fn explore<V: Variant>(scope: &Scope<V>, limit: usize) -> Found {
         if choices.is_empty() {
             let outcome = world.outcome();
             *found.outcomes.entry(outcome).or_default() += 1;
-            let verdict = world.evidence.judge::<V>(scope.level);
+            let verdict = world.evidence.judge::<P>(scope.level);
             let delayed = world.judge_delayed().err();
             let broken = (!verdict.holds()).then(|| verdict.to_string()).or(delayed);
             if let Some(broken) = broken {
@@ -180,15 +180,18 @@ pub fn explore<V: Variant>(scope: &Scope<V>, limit: usize) -> Found {
     found
 }
 
-impl<V: Variant> World<V> {
-    fn new(scope: &Scope<V>) -> World<V> {
+impl<P: Subject> World<P> {
+    fn new(scope: &Scope<P>) -> World<P> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
         let rule = Rule::Range(vec!["b".into(), "c".into()]);
         let options = SpaceOptions { rule, ..SpaceOptions::default() };
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
-        let catalog = Arc::new(catalog.with_space("s", options).expect("ascending splits"));
+        let catalog =
+            Arc::new(catalog.with_space(procedures::SPACE, options).expect("ascending splits"));
         let logging = matches!(scope.fault, Some(Fault::Crash(_)));
-        let settings = Settings { keep_tombstones: true, logging, ..Settings::default() };
+        let procedures = procedures::all();
+        let settings =
+            Settings { keep_tombstones: true, logging, procedures, ..Settings::default() };
         let settings = Arc::new(settings);
         let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
         let mut world = World {
@@ -196,26 +199,27 @@ impl<V: Variant> World<V> {
             links: BTreeMap::new(),
             clients: Vec::new(),
             timers: BTreeSet::new(),
-            fault: None,
+            fault: scope.fault,
             fault_ahead: false,
             passed: 0,
-            prepared: BTreeSet::new(),
+            begun: BTreeSet::new(),
             evidence: Evidence::default(),
             now: Nanos(0),
             path: Vec::new(),
         };
         for (serial, program) in scope.before.iter().enumerate() {
-            world.clients = vec![Client::new(&format!("before{serial}"), *program)];
+            world.clients = vec![Client::new(&format!("before{serial}"), 0, *program)];
             while let Some(&choice) = world.choices(false).first() {
                 world.take(choice);
             }
             assert!(world.clients[0].has_committed(), "what ran before has committed");
         }
-        let named =
-            |(at, program): (usize, &Program)| Client::new(&format!("t{}", at + 1), *program);
+        let named = |(at, program): (usize, &Program)| {
+            Client::new(&format!("t{}", at + 1), at as u64 + 1, *program)
+        };
         world.clients = scope.programs.iter().enumerate().map(named).collect();
         world.path.clear();
-        (world.fault, world.fault_ahead) = (scope.fault, scope.fault.is_some());
+        world.fault_ahead = scope.fault.is_some();
         world
     }
 
@@ -259,7 +263,7 @@ impl<V: Variant> World<V> {
             return;
         }
         assert!(!self.timers.is_empty(), "somebody waits, and for nothing");
-        choices.extend(self.timers.iter().map(|t| Choice::LockWaitEnds(t.0, t.1)));
+        choices.extend(self.timers.iter().map(|t| Choice::WaitEnds(t.0, t.1, t.2)));
     }
 
     fn take(&mut self, choice: Choice) {
@@ -280,9 +284,9 @@ impl<V: Variant> World<V> {
                 host.node.deliver(envelope, &mut effects);
                 self.perform(to, effects);
             }
-            Choice::LockWaitEnds(node, role) => {
+            Choice::WaitEnds(node, role, timer) => {
                 self.now = self.now + Settings::default().lock_wait;
-                self.fire(node, role, LOCK_TIMER);
+                self.fire(node, role, timer);
             }
             Choice::Crash(node, lost) => self.crash(node, lost),
             Choice::Lose(from, to) | Choice::Repeat(from, to) => {
@@ -300,11 +304,21 @@ impl<V: Variant> World<V> {
                 self.passed += 1;
                 assert!(self.passed < PATIENCE, "nobody gets any further: {:?}", self.path);
                 self.now = self.now + Settings::default().in_doubt_after + Nanos(1);
-                for (node, role, timer) in std::mem::take(&mut self.timers) {
+                for (node, role, timer) in self.timers_that_fire() {
                     self.fire(node, role, timer);
                 }
             }
         }
+    }
+
+    /// All; but of attempts that are made again, which might meet for ever, one.
+    fn timers_that_fire(&self) -> Vec<(u32, Role, u32)> {
+        let mut waits = 0;
+        let fires = |(_, role, timer): &&(u32, Role, u32)| {
+            waits += u32::from(P::timer(*role, *timer) == Timer::Wait);
+            !P::TRIES_AGAIN || P::timer(*role, *timer) != Timer::Wait || waits == 1
+        };
+        self.timers.iter().filter(fires).copied().collect()
     }
 
     fn fire(&mut self, node: u32, role: Role, timer: u32) {
@@ -325,20 +339,18 @@ impl<V: Variant> World<V> {
         let host = &mut self.hosts[node as usize];
         let mut recorder = Recorder::new();
         host.node.record_running(&mut recorder);
-        self.evidence.absorb_crashed(&recorder);
+        self.evidence.absorb_crashed(node, &recorder);
         let effects = host.restart(lost == Lost::WhatItMay, self.now);
         self.perform(node, effects);
     }
 
-    fn perform(&mut self, at: u32, mut effects: Effects<TwoPhase<V>>) {
+    fn perform(&mut self, at: u32, mut effects: Effects<P>) {
         let host = &mut self.hosts[at as usize];
         for effect in std::mem::take(&mut effects.list) {
             match effect {
                 Effect::Send { envelope, after } => {
                     host.has_said(after);
-                    if let Message::Prepare(prepare) = &envelope.message {
-                        self.prepared.insert(prepare.txn);
-                    }
+                    self.begun.extend(P::begins(&envelope.message));
                     self.links.entry((at, envelope.to.node.0)).or_default().push_back(envelope);
                 }
                 Effect::Complete { op, result, after } => {
@@ -349,9 +361,12 @@ impl<V: Variant> World<V> {
                     }
                 }
                 Effect::SetTimer { role, timer, .. } => {
-                    let of_locks = timer == LOCK_TIMER && role != Role::Coordinator;
-                    let gossip = timer == GOSSIP_TIMER && role == Role::Coordinator;
-                    if of_locks || (self.fault.is_some() && !gossip) {
+                    let counts = match P::timer(role, timer) {
+                        Timer::Wait => true,
+                        Timer::Care => self.fault.is_some(),
+                        Timer::Idle => false,
+                    };
+                    if counts {
                         self.timers.insert((at, role, timer));
                     }
                 }
@@ -362,7 +377,7 @@ impl<V: Variant> World<V> {
         self.links.retain(|_, link| !link.is_empty());
         let recorder = effects.recorder.expect("given above");
         self.now = self.now + Nanos(2 * recorder.len() as u64);
-        self.evidence.absorb(&recorder, self.prepared.iter().copied());
+        self.evidence.absorb(at, &recorder, self.begun.iter().copied());
         self.evidence.transactions.sort_by_key(|(record, _)| record.id);
     }
 
@@ -380,10 +395,6 @@ impl<V: Variant> World<V> {
     }
 }
 
-/// The timers by which a repository ends waits for locks, and a coordinator tells its bound, as
-/// the protocol numbers them.
-const LOCK_TIMER: u32 = 1;
-const GOSSIP_TIMER: u32 = 0;
 /// So often time may pass before everybody must have got an answer.
 const PATIENCE: u32 = 20;
 

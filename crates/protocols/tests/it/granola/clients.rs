@@ -10,7 +10,8 @@ use std::task::Poll;
 use muesli_core::client::{self, Engine};
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, ProcedureId};
 use muesli_core::{
-    Catalog, Failure, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnOptions,
+    Catalog, Failure, Nanos, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn,
+    TxnOptions,
 };
 use muesli_sim::random::Random;
 use muesli_sim::world::ClientStart;
@@ -101,6 +102,27 @@ async fn ask<T>(
     }
 }
 
+/// Has a one-round transaction done.
+pub async fn invoke(database: u64, options: TxnOptions, call: Call) -> Result<Invoked, Failure> {
+    let take = |result| match result {
+        OpResult::Invoked(invoked) => Some(invoked),
+        _ => None,
+    };
+    ask(database, |engine| engine.invoke(options, call), take).await
+}
+
+/// Does nothing for a while.
+pub async fn sleep(database: u64, how_long: Nanos) {
+    let start = |engine: &dyn Engine| Step::Wait(engine.sleep(how_long));
+    let take = |result| (result == OpResult::Awake).then_some(());
+    ask(database, start, take).await.expect("sleeping never fails");
+}
+
+/// The time of the client's node.
+pub fn now(database: u64) -> Nanos {
+    client::with(database, |engine| engine.now()).expect("a client's node")
+}
+
 /// A client that waits, and perhaps vanishes meanwhile.
 struct Waits {
     database: u64,
@@ -178,12 +200,8 @@ impl Client {
         };
         let fragments: Vec<_> = self.keys(one_partition).into_iter().map(fragment).collect();
         let (options, wanted) = (self.options(), fragments.len());
-        let invoke = |engine: &dyn Engine| engine.invoke(options, Call { class, fragments });
-        let take = |result| match result {
-            OpResult::Invoked(invoked) => Some(invoked),
-            _ => None,
-        };
-        let Invoked { at, results } = ask(self.database, invoke, take).await?;
+        let call = Call { class, fragments };
+        let Invoked { at, results } = invoke(self.database, options, call).await?;
         assert_eq!(results.len(), wanted, "a result for each fragment");
         Ok(at)
     }

@@ -1,6 +1,8 @@
 //! Granola in simulated worlds: every class of transaction, under every kind of fault.
 
 mod clients;
+mod counted;
+mod external;
 mod procedures;
 mod sabotage;
 mod seeds;

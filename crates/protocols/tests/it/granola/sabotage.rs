@@ -48,6 +48,19 @@ fn whatever_is_done_raises_the_last_timestamp() {
 }
 
 #[test]
+fn readers_of_any_replica_look_at_what_their_session_has_seen() {
+    let mix = Mix { look: 9, keys: 4, ..TIMESTAMPS };
+    let shape = Shape { replicas: 2, faults: "skew,link,pause", clients: 9, ..Shape::new(mix) };
+    assert_caught("readers_check", &shape, |rules| rules.readers_check = false, 100);
+}
+
+#[test]
+fn votes_imply_something_only_in_order() {
+    let shape = Shape { faults: "link,skew", clients: 9, ..Shape::new(TIMESTAMPS) };
+    assert_caught("bounds_in_order", &shape, |rules| rules.bounds_in_order = false, 100);
+}
+
+#[test]
 fn reads_raise_the_last_timestamp_too() {
     let mix = Mix { look: 8, ..TIMESTAMPS };
     let shape = Shape { faults: "skew,pause,link", clients: 9, ..Shape::new(mix) };

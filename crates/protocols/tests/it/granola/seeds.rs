@@ -44,6 +44,14 @@ fn all_ways_back() {
     }
 }
 
+/// One of these once showed that who kept its claims on the way back was passed by who had to claim
+/// all that it may touch.
+#[test]
+fn what_keeps_its_claims_where_a_participant_stays_away() {
+    let rules = Rules { way_back: WayBack::UndoOnDemand, ..Rules::default() };
+    try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 1000..1012);
+}
+
 #[test]
 fn all_classes_on_several_replicas() {
     try_seeds(&Shape { replicas: 2, ..Shape::new(ALL) }, 0..5);
@@ -51,6 +59,7 @@ fn all_classes_on_several_replicas() {
 
 #[test]
 fn all_classes_under_every_kind_of_fault() {
+    try_seeds(&Shape { replicas: 2, faults: "all", ..Shape::new(ALL) }, 0..15);
     try_seeds(&Shape { faults: "all", ..Shape::new(ALL) }, 0..20);
     let rules = Rules::locking();
     try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 0..10);

@@ -23,6 +23,12 @@ fn all_classes_under_every_kind_of_fault() {
     try_seeds(&Shape { replicas: 2, ..shape("all") }, 0..15);
 }
 
+/// One of these once asked for ever: a checkpoint had left out that a reader was voted on.
+#[test]
+fn readers_are_in_checkpoints() {
+    try_seeds(&shape("all"), 2304..2314);
+}
+
 #[test]
 fn masters_and_participants_that_crash() {
     let mix = Mix { single: 1, independent: 2, coordinated: 4, look: 2, interactive: 0, keys: 5 };

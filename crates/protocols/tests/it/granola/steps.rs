@@ -110,7 +110,7 @@ fn txn(sequence: u64) -> TxnId {
 }
 
 fn vote(sequence: u64, ballot: Ballot) -> Message {
-    Message::Vote { txn: txn(sequence), repository: RepositoryId(1), ballot }
+    Message::Vote { txn: txn(sequence), repository: RepositoryId(1), ballot, order: None }
 }
 
 fn done_at(said: &[Message]) -> Option<Timestamp> {

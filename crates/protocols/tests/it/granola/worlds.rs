@@ -6,13 +6,14 @@ use std::sync::Arc;
 use muesli_check::{Level, Options, check};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions};
 use muesli_protocols::granola::{Granola, Rules};
-use muesli_sim::fault::{FaultKind, FaultKinds};
+use muesli_sim::clock::Drift;
+use muesli_sim::fault::{Fault, FaultKind, FaultKinds};
 use muesli_sim::latency::Latency;
-use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::plan::{Plan, PlanShape, TimedFault};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::{LaneClass, Topology};
-use muesli_sim::world::{ClientBody, Setup, World};
+use muesli_sim::world::{ClientBody, Run, Setup, World};
 use serde_json::Map;
 
 use super::clients::{Mix, Tally, client};
@@ -31,6 +32,8 @@ pub struct Shape {
     pub replicas: usize,
     pub length: Span,
     pub clients: u32,
+    /// How far the clock of n1 is ahead of the others'.
+    pub ahead: Span,
 }
 
 /// What came of it.
@@ -45,7 +48,8 @@ pub struct Outcome {
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
-        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS }
+        let ahead = Span::ZERO;
+        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS, ahead }
     }
 
     fn catalog(&self) -> Catalog {
@@ -55,6 +59,12 @@ impl Shape {
     }
 
     fn plan(&self, seed: u64) -> Plan {
+        if self.ahead > Span::ZERO {
+            let fault = Fault::Skew(NodeId(1), self.ahead, Drift::default());
+            let (at, length) = (VirtualTime::ZERO, Span::from_micros(1));
+            let horizon = VirtualTime::ZERO + self.length;
+            return Plan::new(horizon, vec![TimedFault { at, length, fault }]).expect("a plan");
+        }
         let kinds: FaultKinds = self.faults.parse().expect("kinds of faults");
         // Here every repository is on one disk alone.
         let kinds = kinds.without(FaultKind::Loss);
@@ -89,9 +99,16 @@ impl Shape {
         self.run_in(Setup { trace_text: true, ..self.setup(seed) }, seed)
     }
 
-    fn run_in(&self, setup: Setup<Granola>, seed: u64) -> Outcome {
+    /// Runs it to its end, and gives all that it left.
+    pub fn run_calm(&self, seed: u64) -> Run {
+        let (mut world, _) = self.begin(self.setup(seed));
+        world.run_until(VirtualTime::ZERO + self.length);
+        world.run_to_end(Span::from_secs(60)).expect("what was begun ends");
+        world.finish()
+    }
+
+    fn begin(&self, setup: Setup<Granola>) -> (World<Granola>, Rc<Tally>) {
         let catalog = Rc::new((*setup.catalog).clone());
-        let plan = setup.plan.clone();
         let mut world = World::new(setup).expect("a setup");
         let tally: Rc<Tally> = Rc::default();
         let (database, mix, counted) = (world.database(), self.mix, tally.clone());
@@ -101,6 +118,12 @@ impl Shape {
         for number in 0..self.clients {
             world.add_client(NodeId(number % NODES), Rc::clone(&body));
         }
+        (world, tally)
+    }
+
+    fn run_in(&self, setup: Setup<Granola>, seed: u64) -> Outcome {
+        let plan = setup.plan.clone();
+        let (mut world, tally) = self.begin(setup);
         let horizon = plan.horizon().max(VirtualTime::ZERO + self.length);
         world.run_until(horizon);
         let settled = world.run_to_end(Span::from_secs(60));

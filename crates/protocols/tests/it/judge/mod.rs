@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use muesli_check::{Header, HistoryBuilder, Kind, Level, Options, Seen, TxnId as Name, Value};
 use muesli_check::{Status as Fate, Verdict, Version, check};
-use muesli_core::recorder::{Operation, Status, TxnRecord};
+use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
 use muesli_core::{Recorder, SmallBytes, Timestamp, TxnId};
-use muesli_protocols::two_phase::Variant;
+
+use crate::subject::Subject;
 
 /// A transaction as it was recorded.
 pub type Recorded = (TxnRecord, Vec<Operation>);
@@ -18,11 +19,20 @@ pub struct Evidence {
     pub applied: BTreeMap<TxnId, Timestamp>,
     /// What delayed actions did, by everybody who ran them; all must say the same.
     pub executed: BTreeMap<TxnId, Vec<[Operation; 2]>>,
+    /// What parts of one-round transactions did, by transaction, part, and who ran it; `None`: as
+    /// its client was told.
+    pub ran: BTreeMap<(TxnId, u16, Option<u32>), PartRan>,
 }
 
 impl Evidence {
-    /// Takes over what a recorder has collected; `known` are ids that it may have seen applied.
-    pub fn absorb(&mut self, recorder: &Recorder, known: impl IntoIterator<Item = TxnId>) {
+    /// Takes over what the recorder of a node has collected; `known` are ids that it may have seen
+    /// applied.
+    pub fn absorb(
+        &mut self,
+        node: u32,
+        recorder: &Recorder,
+        known: impl IntoIterator<Item = TxnId>,
+    ) {
         let all = recorder.transactions();
         self.transactions.extend(all.map(|(record, ops)| (record, ops.collect())));
         for (id, operations) in recorder.all_executed() {
@@ -36,14 +46,42 @@ impl Evidence {
             if let Some(at) = recorder.applied_at(id) {
                 self.applied.insert(id, at);
             }
+            for ran in recorder.ran_for(id) {
+                self.absorb_run(node, id, ran);
+            }
         }
+    }
+
+    /// Of what a client is told, the first counts; of what was run, the last: what was run before
+    /// was lost in a crash.
+    fn absorb_run(&mut self, node: u32, id: TxnId, ran: PartRan) {
+        if ran.told {
+            self.ran.entry((id, ran.part, None)).or_insert(ran);
+        } else {
+            self.ran.insert((id, ran.part, Some(node)), ran);
+        }
+    }
+
+    /// What the parts of a one-round transaction did that lies at `at`, as its client was told, if
+    /// it was.
+    fn ran(&self, id: TxnId, at: Timestamp) -> Vec<Operation> {
+        let all = self.ran.range((id, 0, None)..=(id, u16::MAX, Some(u32::MAX)));
+        let mut parts: BTreeMap<u16, Vec<&PartRan>> = BTreeMap::new();
+        for (_, ran) in all.filter(|(_, ran)| ran.at == at) {
+            let runs = parts.entry(ran.part).or_default();
+            let known = runs.iter().any(|it| it.told || it.operations == ran.operations);
+            if !known {
+                runs.push(ran);
+            }
+        }
+        parts.into_values().flatten().flat_map(|ran| ran.operations.clone()).collect()
     }
 
     /// Takes over what was running on a node that crashed, without its reads: they may have seen
     /// writes of that node that were not stable, and are lost with it.
-    pub fn absorb_crashed(&mut self, recorder: &Recorder) {
+    pub fn absorb_crashed(&mut self, node: u32, recorder: &Recorder) {
         let before = self.transactions.len();
-        self.absorb(recorder, []);
+        self.absorb(node, recorder, []);
         for (_, operations) in &mut self.transactions[before..] {
             operations.retain(|operation| matches!(operation, Operation::Write { .. }));
         }
@@ -51,12 +89,15 @@ impl Evidence {
 
     /// Judges all transactions at `level`, in the order of their sessions; and the updates among
     /// them alone, which promise more: their order is that of real time.
-    pub fn judge<V: Variant>(&self, level: Level) -> Verdict {
+    pub fn judge<P: Subject>(&self, level: Level) -> Verdict {
         let all = self.verdict(level, |_| true);
         let updates =
             |ops: &[Operation]| ops.iter().any(|op| matches!(op, Operation::Write { .. }));
-        let strict = V::VALIDATES_READS && !V::MAY_COMMIT_IN_THE_PAST;
-        if all.holds() && strict { self.verdict(Level::StrictSerializable, updates) } else { all }
+        if all.holds() && P::STRICT_UPDATES {
+            self.verdict(Level::StrictSerializable, updates)
+        } else {
+            all
+        }
     }
 
     fn verdict(&self, level: Level, wanted: impl Fn(&[Operation]) -> bool) -> Verdict {
@@ -65,11 +106,22 @@ impl Evidence {
             let mut operations = operations.clone();
             let executed = self.executed.get(&record.id);
             operations.extend(executed.into_iter().flatten().flatten().cloned());
+            operations.extend(self.ran_of(record));
             if wanted(&operations) {
                 self.add(&mut builder, record, &operations);
             }
         }
         check(&builder.finish(), level, &Options { session_order: true, ..Options::default() })
+    }
+
+    /// What nobody was told of may have run over what is lost: what it read proves nothing.
+    fn ran_of(&self, record: &TxnRecord) -> Vec<Operation> {
+        let sure = record.status == Status::Committed;
+        let at = record.at.or_else(|| self.applied.get(&record.id).copied());
+        let Some(at) = at.filter(|_| record.status != Status::Aborted) else { return Vec::new() };
+        let mut ran = self.ran(record.id, at);
+        ran.retain(|operation| sure || matches!(operation, Operation::Write { .. }));
+        ran
     }
 
     fn add(&self, builder: &mut HistoryBuilder, record: &TxnRecord, operations: &[Operation]) {

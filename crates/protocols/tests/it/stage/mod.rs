@@ -1,7 +1,6 @@
 //! A stage for nodes: the script decides which message arrives when, what is lost, when time
 //! passes, and who crashes.
 
-mod lines;
 mod script;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,54 +10,56 @@ use std::sync::Arc;
 use muesli_core::recorder::{Operation, Status};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Recorder,
-    RepositoryId, Role, Rule, Settings, SpaceOptions, Txn, TxnId,
+    RepositoryId, Role, Rule, Settings, SpaceOptions, Txn,
 };
-use muesli_protocols::two_phase::{Message, Record, TwoPhase, Variant};
 
 use crate::judge::Evidence;
+use crate::subject::{Names, Subject, lines, procedures};
 pub use script::Script;
 
 /// A node while it lives.
-struct Host<V: Variant> {
-    node: Node<TwoPhase<V>>,
-    effects: Effects<TwoPhase<V>>,
+struct Host<P: Subject> {
+    node: Node<P>,
+    effects: Effects<P>,
     /// Effects in order that wait for the log.
-    held: Vec<Effect<Message<V>, Record<V>>>,
+    held: Vec<Effect<P::Message, P::Record>>,
     stable: LogPosition,
     timers: BTreeMap<(Nanos, u64), (Role, u32)>,
     /// Operations not yet answered, with what the script calls them.
     waiting: BTreeMap<OpId, String>,
+    /// How far its clock is ahead.
+    skew: Nanos,
 }
 
 /// What survives a crash.
-struct Disk<V: Variant> {
+struct Disk<P: Subject> {
     incarnation: u32,
-    stable: Vec<(RepositoryId, Record<V>)>,
-    unstable: Vec<(RepositoryId, Record<V>)>,
+    stable: Vec<(RepositoryId, P::Record)>,
+    unstable: Vec<(RepositoryId, P::Record)>,
 }
 
-impl<V: Variant> Default for Disk<V> {
-    fn default() -> Disk<V> {
+impl<P: Subject> Default for Disk<P> {
+    fn default() -> Disk<P> {
         Disk { incarnation: 0, stable: Vec::new(), unstable: Vec::new() }
     }
 }
 
 /// The nodes, the links between them, and the printed page.
-pub struct Stage<V: Variant> {
+pub struct Stage<P: Subject> {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
-    rules: V::Rules,
+    rules: P::Rules,
     /// Whether logs become stable only when the script says so.
     manual_sync: bool,
     now: Nanos,
-    hosts: BTreeMap<u32, Host<V>>,
-    disks: BTreeMap<u32, Disk<V>>,
-    links: BTreeMap<(u32, u32), VecDeque<Envelope<Message<V>>>>,
+    hosts: BTreeMap<u32, Host<P>>,
+    disks: BTreeMap<u32, Disk<P>>,
+    links: BTreeMap<(u32, u32), VecDeque<Envelope<P::Message>>>,
     timers_set: u64,
     /// The script's transactions: their node and handle.
     transactions: BTreeMap<String, (u32, Txn)>,
     /// Their names by the id that their commit got.
-    names: BTreeMap<TxnId, String>,
+    names: Names,
     /// Their names by when they began.
     begun: BTreeMap<u64, String>,
     /// What sessions may count on: where each committed transaction lies.
@@ -68,20 +69,20 @@ pub struct Stage<V: Variant> {
     page: String,
 }
 
-impl<V: Variant> Stage<V> {
+impl<P: Subject> Stage<P> {
     fn new(
         nodes: u32,
         replicas: usize,
         settings: Settings,
-        rules: V::Rules,
+        rules: P::Rules,
         manual: bool,
-    ) -> Stage<V> {
+    ) -> Stage<P> {
         let homes: Vec<_> = (0..nodes).map(NodeId).collect();
         // Keys go by their first letter: a… to r0, b… to r1, and so on.
         let splits = (1..nodes as u8).map(|n| [b'a' + n].as_slice().into()).collect();
         let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
         let catalog = Catalog::new(&homes, replicas, &homes).expect("possible numbers");
-        let catalog = catalog.with_space("s", options).expect("ascending splits");
+        let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");
         let mut stage = Stage {
             catalog: Arc::new(catalog),
             settings: Arc::new(settings),
@@ -126,6 +127,7 @@ impl<V: Variant> Stage<V> {
             stable: LogPosition(0),
             timers: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            skew: Nanos(0),
         };
         self.hosts.insert(id, host);
         self.perform(id);
@@ -136,10 +138,10 @@ impl<V: Variant> Stage<V> {
         let Some(host) = self.hosts.remove(&id) else { return };
         let mut recorder = Recorder::new();
         host.node.record_running(&mut recorder);
-        self.evidence.absorb_crashed(&recorder);
+        self.evidence.absorb_crashed(id, &recorder);
         let disk = self.disks.get_mut(&id).expect("a booted node");
         for (repository, record) in std::mem::take(&mut disk.unstable) {
-            let line = lines::record(&record, &self.names);
+            let line = P::show_record(&record, &self.names);
             writeln!(self.page, "r{} loses {line}", repository.0).expect("into a string");
         }
         for what in host.waiting.values() {
@@ -148,7 +150,7 @@ impl<V: Variant> Stage<V> {
         }
     }
 
-    fn host(&mut self, id: u32) -> Result<&mut Host<V>, String> {
+    fn host(&mut self, id: u32) -> Result<&mut Host<P>, String> {
         self.hosts.get_mut(&id).ok_or_else(|| format!("n{id} is down"))
     }
 
@@ -170,14 +172,16 @@ impl<V: Variant> Stage<V> {
         let host = self.hosts.get_mut(&id).expect("a live node");
         let recorder = host.effects.recorder.replace(Box::new(Recorder::new()));
         let recorder = recorder.expect("always recording");
-        self.evidence.absorb(&recorder, self.names.keys().copied());
+        self.evidence.absorb(id, &recorder, self.names.keys().copied());
     }
 
-    fn perform_one(&mut self, id: u32, effect: Effect<Message<V>, Record<V>>) {
+    fn perform_one(&mut self, id: u32, effect: Effect<P::Message, P::Record>) {
         let now = self.now;
         let host = self.hosts.get_mut(&id).expect("a live node");
         match effect {
             Effect::Send { envelope, .. } if envelope.to.node == NodeId(id) => {
+                self.name(&envelope.message);
+                let host = self.hosts.get_mut(&id).expect("a live node");
                 host.node.deliver(envelope, &mut host.effects);
             }
             Effect::Send { envelope, .. } => self.send(envelope),
@@ -187,7 +191,7 @@ impl<V: Variant> Stage<V> {
             }
             Effect::Log { repository, record } => {
                 let disk = self.disks.get_mut(&id).expect("a booted node");
-                let line = lines::record(&record, &self.names);
+                let line = P::show_record(&record, &self.names);
                 writeln!(self.page, "r{} logs {line}", repository.0).expect("into a string");
                 if self.manual_sync {
                     disk.unstable.push((repository, record));
@@ -203,13 +207,19 @@ impl<V: Variant> Stage<V> {
         }
     }
 
-    fn send(&mut self, envelope: Envelope<Message<V>>) {
-        if let (Message::Prepare(prepare), Some(name)) = (&envelope.message, &self.committing) {
-            self.names.entry(prepare.txn).or_insert_with(|| name.clone());
-        }
-        writeln!(self.page, "{}", lines::envelope(&envelope, &self.names)).expect("into a string");
+    fn send(&mut self, envelope: Envelope<P::Message>) {
+        self.name(&envelope.message);
+        writeln!(self.page, "{}", lines::envelope::<P>(&envelope, &self.names))
+            .expect("into a string");
         let link = (envelope.from.node.0, envelope.to.node.0);
         self.links.entry(link).or_default().push_back(envelope);
+    }
+
+    /// A transaction that begins or ends is that of the command under way.
+    fn name(&mut self, message: &P::Message) {
+        if let (Some(txn), Some(name)) = (P::begins(message), &self.committing) {
+            self.names.entry(txn).or_insert_with(|| name.clone());
+        }
     }
 
     /// Everything logged at a node so far is stable now.
@@ -231,12 +241,12 @@ impl<V: Variant> Stage<V> {
         let now = self.now;
         match self.hosts.get_mut(&link.1) {
             Some(host) => {
-                host.effects.now = now;
+                host.effects.now = now + host.skew;
                 host.node.deliver(envelope, &mut host.effects);
                 self.perform(link.1);
             }
             None => {
-                let line = lines::envelope(&envelope, &self.names);
+                let line = lines::envelope::<P>(&envelope, &self.names);
                 writeln!(self.page, "lost: {line}").expect("into a string");
             }
         }
@@ -255,13 +265,13 @@ impl<V: Variant> Stage<V> {
     fn wait(&mut self, duration: Nanos) {
         let end = self.now + duration;
         loop {
-            let first = |(id, host): (&u32, &Host<V>)| Some((*host.timers.keys().next()?, *id));
+            let first = |(id, host): (&u32, &Host<P>)| Some((*host.timers.keys().next()?, *id));
             let next = self.hosts.iter().filter_map(first).min();
             let Some(((at, serial), id)) = next.filter(|((at, _), _)| *at <= end) else { break };
             self.now = self.now.max(at);
             let host = self.hosts.get_mut(&id).expect("a live node");
             let (role, timer) = host.timers.remove(&(at, serial)).expect("just seen");
-            host.effects.now = self.now;
+            host.effects.now = self.now + host.skew;
             host.node.timer(role, timer, &mut host.effects);
             self.perform(id);
         }
@@ -269,18 +279,23 @@ impl<V: Variant> Stage<V> {
     }
 
     fn answer(&mut self, what: &str, result: &OpResult) {
-        if let (OpResult::Committed(committed), Some(name)) = (result, what.split(' ').next()) {
-            self.committed_at.insert(name.to_owned(), committed.at);
+        let at = match result {
+            OpResult::Committed(committed) => Some(committed.at),
+            OpResult::Invoked(invoked) => Some(invoked.at),
+            _ => None,
+        };
+        if let (Some(at), Some(name)) = (at, what.split(' ').next()) {
+            self.committed_at.insert(name.to_owned(), at);
         }
         writeln!(self.page, "{what}: {}", lines::result(result)).expect("into a string");
     }
 
     fn running_evidence(&self) -> Evidence {
         let mut evidence = self.evidence.clone();
-        for host in self.hosts.values() {
+        for (id, host) in &self.hosts {
             let mut recorder = Recorder::new();
             host.node.record_running(&mut recorder);
-            evidence.absorb(&recorder, []);
+            evidence.absorb(*id, &recorder, []);
         }
         evidence
     }

@@ -7,9 +7,11 @@
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
 //! | `later t1 a1=5` | a delayed action: appends to the value |
 //! | `commit t1`, `rollback t1` | its end |
+//! | `call t1 n0 bump a1 b1 [class=coordinated] [floor=t0] [session=1]` | a one-round transaction |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
 //! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
 //! | `wait 5ms` | timers fire, messages stay where they are |
+//! | `clock n1 5us` | its clock is so far ahead |
 //! | `sync n0`, `crash n0`, `restart n0` | logs and lives |
 //! | `state n0`, `pending`, `check [level]` | what there is; what is under way; the verdict |
 
@@ -19,7 +21,8 @@ use std::fmt::Write;
 
 use goldenscript::{ArgumentConsumer, Command, Context};
 use muesli_check::{Level, Verdict};
-use muesli_core::contract::Participant;
+use muesli_core::contract::Participant as _;
+use muesli_core::procedure::Class;
 use muesli_core::{
     Action, Later, Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn,
     TxnOptions,
@@ -27,12 +30,14 @@ use muesli_core::{
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::gmu::{self, Vectors};
+use muesli_protocols::granola::{self, Granola, WayBack};
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
-use muesli_protocols::two_phase::{self, Variant};
+use muesli_protocols::two_phase::{self, TwoPhase};
 
-use super::{Stage, lines};
+use super::Stage;
+use crate::subject::{Subject, lines, procedures};
 
 const SPACE: SpaceId = SpaceId(0);
 
@@ -50,7 +55,7 @@ trait Play {
     fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>>;
 }
 
-impl<V: Variant> Play for Stage<V> {
+impl<P: Subject> Play for Stage<P> {
     fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
         // Each command happens at a time of its own, so that real time orders the transactions.
         self.now = self.now + Nanos(1);
@@ -77,29 +82,39 @@ type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
 fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match args.take_key("protocol").unwrap_or("score") {
-        "score" => stage::<Snapshots>(args, two_phase::Rules::default(), switch),
-        "2pc" => stage::<TryLocks>(args, two_phase::Rules::default(), switch),
-        "rr" => stage::<NewestVersions>(args, two_phase::Rules::default(), switch),
-        "ngm" => stage::<Everybody>(args, two_phase::Rules::default(), switch),
-        "gmu" => stage::<Vectors>(args, gmu::Rules::default(), gmu_switch),
-        "gmu-printed" => stage::<Vectors>(args, gmu::Rules::printed(), gmu_switch),
-        "bumper" => stage::<TimeWarp>(args, bumper::Rules::default(), bumper_switch),
-        "bumper-da" => stage::<TimeWarp>(args, bumper::Rules::delaying(), bumper_switch),
-        "bumper-tw" => stage::<TimeWarp>(args, bumper::Rules::time_warping(), bumper_switch),
-        "bumper-reconciled" => stage::<TimeWarp>(args, bumper::Rules::reconciled(), bumper_switch),
-        "bumper-printed" => stage::<TimeWarp>(args, bumper::Rules::printed(), bumper_switch),
+        "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Rules::default(), switch),
+        "2pc" => stage::<TwoPhase<TryLocks>>(args, two_phase::Rules::default(), switch),
+        "rr" => stage::<TwoPhase<NewestVersions>>(args, two_phase::Rules::default(), switch),
+        "ngm" => stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch),
+        "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
+        "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
+        "bumper" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::default(), bumper_switch),
+        "bumper-da" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch),
+        "bumper-tw" => {
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::time_warping(), bumper_switch)
+        }
+        "bumper-reconciled" => {
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::reconciled(), bumper_switch)
+        }
+        "bumper-printed" => {
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::printed(), bumper_switch)
+        }
+        "granola" => stage::<Granola>(args, granola::Rules::default(), granola_switch),
+        "granola-locking" => stage::<Granola>(args, granola::Rules::locking(), granola_switch),
+        "sinfonia" => stage::<Granola>(args, granola::Rules::sinfonia(), granola_switch),
         other => Err(format!("no protocol `{other}`").into()),
     }
 }
 
-fn stage<V: Variant>(
+fn stage<P: Subject>(
     mut args: ArgumentConsumer<'_>,
-    mut rules: V::Rules,
-    turn: Switch<V::Rules>,
+    mut rules: P::Rules,
+    turn: Switch<P::Rules>,
 ) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut settings = Settings {
         gossip_every: Nanos::from_millis(3_600_000),
         keep_tombstones: true,
+        procedures: procedures::all(),
         ..Settings::default()
     };
     let (mut nodes, mut replicas, mut manual) = (3, 1, false);
@@ -120,7 +135,7 @@ fn stage<V: Variant>(
         }
     }
     args.reject_next()?;
-    Ok(Box::new(Stage::<V>::new(nodes, replicas, settings, rules, manual)))
+    Ok(Box::new(Stage::<P>::new(nodes, replicas, settings, rules, manual)))
 }
 
 fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), String> {
@@ -170,6 +185,34 @@ fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String
     Ok(())
 }
 
+fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<(), String> {
+    *match name {
+        "undo_on_demand" => return way_back(rules, WayBack::UndoOnDemand),
+        "stay" => return way_back(rules, WayBack::Stay),
+        "implicit_votes" => &mut rules.implicit_votes,
+        "bounds_in_order" => &mut rules.bounds_in_order,
+        "in_order" => &mut rules.in_order,
+        "highest_is_final" => &mut rules.highest_is_final,
+        "carries_floor" => &mut rules.carries_floor,
+        "raises_last" => &mut rules.raises_last,
+        "reads_raise" => &mut rules.reads_raise,
+        "readers_check" => &mut rules.readers_check,
+        "ceiling" => &mut rules.ceiling,
+        "stable_conflicts" => &mut rules.stable_conflicts,
+        "master_waits" => &mut rules.master_waits,
+        "reads_logged" => &mut rules.reads_logged,
+        "supersets" => &mut rules.supersets,
+        "locks_queued" => &mut rules.locks_queued,
+        other => return Err(format!("no rule `{other}`")),
+    } = on;
+    Ok(())
+}
+
+fn way_back(rules: &mut granola::Rules, way: WayBack) -> Result<(), String> {
+    rules.way_back = way;
+    Ok(())
+}
+
 fn duration(text: &str) -> Result<Nanos, Box<dyn Error>> {
     match (text.strip_suffix("ms"), text.strip_suffix("us")) {
         (Some(millis), _) => Ok(Nanos::from_millis(millis.parse()?)),
@@ -184,11 +227,13 @@ fn node(text: Option<&str>) -> Result<u32, Box<dyn Error>> {
     Ok(number.parse()?)
 }
 
-impl<V: Variant> Stage<V> {
+impl<P: Subject> Stage<P> {
     fn run(&mut self, command: &Command) -> Outcome {
         match command.name.as_str() {
             "cluster" => Ok(()),
             "begin" => self.begin(command),
+            "call" => self.call(command),
+            "clock" => self.clock(command),
             "get" => self.get(command),
             "put" | "delete" => self.put(command),
             "later" => self.later(command),
@@ -204,7 +249,7 @@ impl<V: Variant> Stage<V> {
             "sync" | "crash" | "restart" | "state" => self.on_node(command),
             "pending" => {
                 for envelope in self.links.values().flatten() {
-                    writeln!(self.page, "{}", lines::envelope(envelope, &self.names))?;
+                    writeln!(self.page, "{}", lines::envelope::<P>(envelope, &self.names))?;
                 }
                 Ok(())
             }
@@ -234,11 +279,55 @@ impl<V: Variant> Stage<V> {
         args.reject_next()?;
         let now = self.now;
         let host = self.host(at)?;
-        host.effects.now = now;
+        host.effects.now = now + host.skew;
         let txn = host.node.begin(options, &mut host.effects)?;
         self.begun.insert(now.0, name.clone());
         self.transactions.insert(name, (at, txn));
         self.perform(at);
+        Ok(())
+    }
+
+    fn call(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let name = args.next_pos().ok_or("a transaction is missing")?.to_owned();
+        let at = node(args.next_pos())?;
+        let mut options = TxnOptions::default();
+        if let Some(session) = args.take_key("session") {
+            options.session = session.parse()?;
+        }
+        if let Some(floor) = args.take_key("floor") {
+            options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
+        }
+        let class = match args.take_key("class") {
+            None => Class::Auto,
+            Some("independent") => Class::Independent,
+            Some("coordinated") => Class::Coordinated,
+            Some(other) => return Err(format!("no class `{other}`").into()),
+        };
+        let procedure = args.next_pos().ok_or("a procedure is missing")?.to_owned();
+        let mut keys = Vec::new();
+        while let Some(key) = args.next_pos() {
+            keys.push(key);
+        }
+        args.reject_next()?;
+        let call = procedures::call(&procedure, &keys, class, &self.catalog);
+        let now = self.now;
+        self.committing = Some(name.clone());
+        let host = self.host(at)?;
+        host.effects.now = now + host.skew;
+        let begun = host.effects.now.0;
+        let step = host.node.invoke(options, call, &mut host.effects);
+        self.begun.insert(begun, name.clone());
+        self.take(at, name, step, OpResult::Invoked)?;
+        self.committing = None;
+        Ok(())
+    }
+
+    fn clock(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let at = node(args.next_pos())?;
+        let ahead = duration(args.next_pos().ok_or("how far ahead?")?)?;
+        self.host(at)?.skew = ahead;
         Ok(())
     }
 
@@ -281,7 +370,7 @@ impl<V: Variant> Stage<V> {
         let what = format!("{name} get {}", listed.join(" "));
         let now = self.now;
         let host = self.host(at)?;
-        host.effects.now = now;
+        host.effects.now = now + host.skew;
         if let [key] = keys.as_slice() {
             let step = host.node.get(txn, SPACE, key, &mut host.effects);
             return self.take(at, what, step, OpResult::Value);
@@ -337,7 +426,7 @@ impl<V: Variant> Stage<V> {
         let scan = Scan { space: SPACE, lo: lo.into(), hi: Some(hi.into()), reverse, limit };
         let now = self.now;
         let host = self.host(at)?;
-        host.effects.now = now;
+        host.effects.now = now + host.skew;
         let step = host.node.scan(txn, scan, &mut host.effects);
         self.take(at, what, step, OpResult::Rows)
     }
@@ -347,7 +436,7 @@ impl<V: Variant> Stage<V> {
         let now = self.now;
         self.committing = Some(name.clone());
         let host = self.host(at)?;
-        host.effects.now = now;
+        host.effects.now = now + host.skew;
         let step = host.node.commit(txn, &mut host.effects);
         self.take(at, name, step, OpResult::Committed)?;
         self.committing = None;
@@ -409,11 +498,8 @@ impl<V: Variant> Stage<V> {
         let unfinished = host.node.unfinished().0;
         writeln!(page, "n{id}: {unfinished} unfinished")?;
         for (repository, participant) in host.node.participants() {
-            let (committed, newest) = (participant.committed(), participant.newest());
-            let (doubt, kept) = (participant.in_doubt(), participant.remembered());
             let number = repository.0;
-            write!(page, "r{number}: committed {committed}, newest {newest}, ")?;
-            writeln!(page, "{doubt} in doubt, {kept} remembered")?;
+            writeln!(page, "r{number}: {}", P::show_participant(participant))?;
             for (_, key, versions) in participant.chains() {
                 let versions: Vec<_> = versions.iter().map(Timestamp::to_string).collect();
                 writeln!(page, "r{number}: {} {}", lines::text(&key), versions.join(" "))?;
@@ -426,7 +512,7 @@ impl<V: Variant> Stage<V> {
     fn check(&mut self, command: &Command) -> Outcome {
         let level = command.consume_args().next_pos().unwrap_or("serializable");
         let level: Level = level.parse()?;
-        let verdict = self.running_evidence().judge::<V>(level);
+        let verdict = self.running_evidence().judge::<P>(level);
         if verdict.holds() {
             writeln!(self.page, "{level}")?;
         } else {

@@ -1,50 +1,67 @@
-//! One readable line for everything that is said, logged or answered.
+//! SCORe's family: two phases with a coordinator.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use muesli_core::contract::Participant as _;
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::{Address, Decision, Envelope, OpResult, Role, SmallBytes, SpaceId, TxnId};
+use muesli_core::parts::versions::Versions;
+use muesli_core::{Decision, Role, SpaceId, TxnId};
 use muesli_protocols::two_phase::message::{Found, Prepare, Vote};
-use muesli_protocols::two_phase::{Message, Record, Variant};
+use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
-type Names = BTreeMap<TxnId, String>;
+use super::lines::{joined, name, text, value, writes};
+use super::{Names, Subject, Timer};
 
-/// A role: `n0` is the coordinator of node 0, `r0` is repository 0.
-fn role(address: Address) -> String {
-    match address.role {
-        Role::Coordinator => format!("n{}", address.node.0),
-        Role::Repository(repository) => format!("r{}", repository.0),
+/// The timer by which a repository ends waits for locks.
+const LOCK_TIMER: u32 = 1;
+/// The timer by which a coordinator tells its bound.
+const GOSSIP_TIMER: u32 = 0;
+
+impl<V: Variant> Subject for TwoPhase<V> {
+    const STRICT_UPDATES: bool = V::VALIDATES_READS && !V::MAY_COMMIT_IN_THE_PAST;
+    const TRIES_AGAIN: bool = false;
+
+    fn show_message(shown: &Message<V>, names: &Names) -> String {
+        message(shown, names)
     }
-}
 
-fn name(txn: TxnId, names: &Names) -> String {
-    names.get(&txn).cloned().unwrap_or_else(|| txn.to_string())
-}
+    fn show_record(shown: &Record<V>, names: &Names) -> String {
+        record(shown, names)
+    }
 
-pub fn text(bytes: &SmallBytes) -> String {
-    String::from_utf8_lossy(bytes.as_slice()).into_owned()
-}
+    fn show_participant(participant: &Participant<V>) -> String {
+        let (committed, newest) = (participant.committed(), participant.newest());
+        let (doubt, kept) = (participant.in_doubt(), participant.remembered());
+        format!("committed {committed}, newest {newest}, {doubt} in doubt, {kept} remembered")
+    }
 
-pub fn value(value: Option<&SmallBytes>) -> String {
-    value.map_or_else(|| "nothing".to_owned(), text)
+    fn begins(message: &Message<V>) -> Option<TxnId> {
+        match message {
+            Message::Prepare(prepare) => Some(prepare.txn),
+            _ => None,
+        }
+    }
+
+    fn versions(participant: &Participant<V>, space: SpaceId) -> Option<&Versions> {
+        participant.versions(space)
+    }
+
+    fn timer(role: Role, timer: u32) -> Timer {
+        match (role, timer) {
+            (Role::Repository(_), LOCK_TIMER) => Timer::Wait,
+            (Role::Coordinator, GOSSIP_TIMER) => Timer::Idle,
+            _ => Timer::Care,
+        }
+    }
 }
 
 fn range(range: &KeyRange) -> String {
     format!("[{}, {})", text(&range.lo), range.hi.as_ref().map_or("end".to_owned(), text))
 }
 
-fn joined(parts: impl Iterator<Item = String>) -> String {
-    parts.collect::<Vec<_>>().join(", ")
-}
-
 fn found(found: &Found) -> String {
     let stale = if found.newest { "" } else { ", old" };
     format!("{} ({}{stale})", value(found.value.as_ref()), found.version)
-}
-
-fn writes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> String {
-    joined(writes.iter().map(|(_, key, new)| format!("{}={}", text(key), value(new.as_ref()))))
 }
 
 fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
@@ -126,12 +143,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
     }
 }
 
-pub fn envelope<V: Variant>(envelope: &Envelope<Message<V>>, names: &Names) -> String {
-    let (from, to) = (role(envelope.from), role(envelope.to));
-    format!("{from} -> {to} {}", message(&envelope.message, names))
-}
-
-pub fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
+fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
     match record {
         Record::Prepared { prepare: part, at } => {
             format!("Prepared {} proposing {at}", prepare(part, names))
@@ -143,21 +155,5 @@ pub fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
         Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
         Record::Ceiling { at } => format!("Ceiling {at}"),
         Record::Low { low } => format!("Low {low:?}"),
-    }
-}
-
-pub fn result(result: &OpResult) -> String {
-    match result {
-        OpResult::Value(found) => value(found.as_ref()),
-        OpResult::Values(all) => joined(all.iter().map(|found| value(found.as_ref()))),
-        OpResult::Rows(rows) => {
-            joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
-        }
-        OpResult::Committed(committed) => format!("committed at {}", committed.at),
-        OpResult::Invoked(invoked) => {
-            format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
-        }
-        OpResult::Awake => "awake".to_owned(),
-        OpResult::Failed(failure) => failure.to_string(),
     }
 }

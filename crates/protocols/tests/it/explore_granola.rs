@@ -1,0 +1,207 @@
+//! Granola and Sinfonia in small scopes: every interleaving of one-round transactions on two or
+//! three repositories, with a crash, a lost or a repeated message at any point.
+
+use std::io::Write;
+
+use muesli_protocols::granola::{Granola, Rules, WayBack};
+
+use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
+use Do::Call;
+
+type OneRound = Scope<Granola>;
+
+/// Key a… lives at node 0, b… at node 1, c… at node 2. `bump` is independent where it is of two
+/// repositories, `take` is coordinated and may refuse, `look` reads.
+const BUMP_AB_AT_0: Program = (0, &[Call("bump", &["a", "b"])]);
+const BUMP_AB_AT_1: Program = (1, &[Call("bump", &["a", "b"])]);
+const BUMP_BC_AT_1: Program = (1, &[Call("bump", &["b", "c"])]);
+const BUMP_CA_AT_2: Program = (2, &[Call("bump", &["c", "a"])]);
+const BUMP_A_AT_1: Program = (1, &[Call("bump", &["a"])]);
+const BUMP_B_AT_1: Program = (1, &[Call("bump", &["b"])]);
+const LOOK_A_AT_2: Program = (2, &[Call("look", &["a"])]);
+const LOOK_B_THEN_A_AT_2: Program = (2, &[Call("look", &["b"]), Call("look", &["a"])]);
+const BUMP_A_AT_2: Program = (2, &[Call("bump", &["a"])]);
+const TAKE_AB_AT_1: Program = (1, &[Call("take", &["a", "b"])]);
+const TAKE_AB_AT_2: Program = (2, &[Call("take", &["a", "b"])]);
+const LOOK_AB_AT_0: Program = (0, &[Call("look", &["a", "b"])]);
+const LOOK_AB_AT_2: Program = (2, &[Call("look", &["a", "b"])]);
+/// A session: what it sees first it sees afterwards, elsewhere.
+const LOOK_A_THEN_B_AT_2: Program = (2, &[Call("look", &["a"]), Call("look", &["b"])]);
+
+const LIMIT: usize = 60_000;
+
+fn hold(name: &str, scopes: &[OneRound]) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
+    let mut golden = goldenfile::Mint::new(folder);
+    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
+    for scope in scopes {
+        let Found { states, outcomes, violation } = explore(scope, LIMIT);
+        assert_eq!(violation, None);
+        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
+        for (outcome, ends) in outcomes {
+            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
+        }
+    }
+}
+
+/// Explores a scope in which the checker must notice that a rule is missing.
+fn breaks(change: impl Fn(&mut Rules), scope: &OneRound) {
+    let mut broken = scope.clone();
+    change(&mut broken.rules);
+    let found = explore(&broken, LIMIT);
+    assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
+}
+
+fn of(rules: Rules, programs: &[Program]) -> OneRound {
+    Scope { rules, ..Scope::of(programs) }
+}
+
+/// Both keys are there to be taken, once.
+fn after_one(scope: OneRound) -> OneRound {
+    Scope { before: vec![BUMP_AB_AT_0], ..scope }
+}
+
+/// Every pair of classes that has something to do with each other.
+fn pairs(rules: Rules) -> Vec<OneRound> {
+    let pairs = [
+        [BUMP_AB_AT_0, BUMP_AB_AT_1],
+        [BUMP_AB_AT_0, TAKE_AB_AT_1],
+        [BUMP_AB_AT_0, BUMP_A_AT_1],
+        [BUMP_AB_AT_0, LOOK_AB_AT_2],
+        [BUMP_AB_AT_0, LOOK_A_THEN_B_AT_2],
+        [TAKE_AB_AT_1, TAKE_AB_AT_2],
+        [TAKE_AB_AT_1, BUMP_A_AT_1],
+        [TAKE_AB_AT_1, LOOK_AB_AT_0],
+    ];
+    pairs.iter().map(|pair| after_one(of(rules, pair))).collect()
+}
+
+#[test]
+fn pairs_in_both_modes() {
+    hold("granola_pairs", &pairs(Rules::default()));
+}
+
+#[test]
+fn pairs_in_locking_mode() {
+    hold("granola_locking_pairs", &pairs(Rules::locking()));
+}
+
+#[test]
+fn pairs_under_a_master() {
+    hold("sinfonia_pairs", &pairs(Rules::sinfonia()));
+}
+
+#[test]
+fn rings() {
+    let before = vec![BUMP_AB_AT_0, BUMP_BC_AT_1, BUMP_CA_AT_2];
+    let ring = of(Rules::default(), &[BUMP_AB_AT_0, BUMP_BC_AT_1, BUMP_CA_AT_2]);
+    hold("granola_ring", &[Scope { before, ..ring }]);
+}
+
+#[test]
+fn three() {
+    let with = |way_back, third| {
+        let rules = Rules { way_back, ..Rules::default() };
+        after_one(of(rules, &[BUMP_AB_AT_0, TAKE_AB_AT_1, third]))
+    };
+    let three = [
+        with(WayBack::UndoNow, BUMP_A_AT_2),
+        with(WayBack::UndoOnDemand, BUMP_A_AT_2),
+        with(WayBack::Stay, BUMP_A_AT_2),
+        with(WayBack::UndoNow, LOOK_A_AT_2),
+    ];
+    hold("granola_three", &three);
+}
+
+/// Scopes with one fault at any point.
+fn with_faults(rules: Rules) -> Vec<OneRound> {
+    let mut scopes = Vec::new();
+    for fault in [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat] {
+        for pair in
+            [[BUMP_AB_AT_0, BUMP_A_AT_1], [BUMP_AB_AT_0, BUMP_AB_AT_1], [TAKE_AB_AT_1, BUMP_A_AT_1]]
+        {
+            if rules.always_locks && pair[1] == BUMP_AB_AT_1 && matches!(fault, Fault::Crash(_)) {
+                continue; // Two that are tried again and again: more than a test has time for.
+            }
+            let scope = after_one(of(rules, &pair));
+            scopes.push(Scope { fault: Some(fault), ..scope });
+        }
+    }
+    scopes
+}
+
+#[test]
+fn pairs_with_one_fault() {
+    hold("granola_faults", &with_faults(Rules::default()));
+}
+
+#[test]
+fn pairs_with_one_fault_in_locking_mode() {
+    hold("granola_locking_faults", &with_faults(Rules::locking()));
+}
+
+#[test]
+fn pairs_with_one_fault_under_a_master() {
+    hold("sinfonia_faults", &with_faults(Rules::sinfonia()));
+}
+
+/// r1's proposals are ahead of r0's.
+fn ahead(scope: OneRound) -> OneRound {
+    Scope { before: vec![BUMP_AB_AT_0, BUMP_B_AT_1, BUMP_B_AT_1, BUMP_B_AT_1], ..scope }
+}
+
+fn two() -> OneRound {
+    of(Rules::default(), &[BUMP_AB_AT_0, BUMP_AB_AT_1])
+}
+
+#[test]
+fn without_the_order_of_timestamps_the_checker_notices() {
+    breaks(|rules| rules.in_order = false, &ahead(two()));
+}
+
+#[test]
+fn without_what_sessions_have_seen_the_checker_notices() {
+    let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
+    breaks(|rules| rules.carries_floor = false, &ahead(of(Rules::default(), &pair)));
+}
+
+#[test]
+fn without_a_look_at_what_its_session_has_seen_a_reader_is_noticed() {
+    let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
+    breaks(|rules| rules.readers_check = false, &ahead(of(Rules::default(), &pair)));
+}
+
+#[test]
+fn with_bounds_of_votes_out_of_order_the_checker_notices() {
+    let lossy = Scope { fault: Some(Fault::Lose), ..after_one(two()) };
+    breaks(|rules| rules.bounds_in_order = false, &lossy);
+}
+
+#[test]
+fn without_a_ceiling_the_checker_notices() {
+    let crashes = Scope {
+        fault: Some(Fault::Crash(0)),
+        ..of(Rules::default(), &[BUMP_AB_AT_1, BUMP_A_AT_1])
+    };
+    breaks(|rules| rules.ceiling = false, &ahead(crashes));
+}
+
+#[test]
+fn without_reads_that_raise_the_checker_notices() {
+    let pair = [BUMP_AB_AT_1, LOOK_AB_AT_2];
+    breaks(|rules| rules.reads_raise = false, &ahead(of(Rules::default(), &pair)));
+}
+
+#[test]
+fn with_a_last_timestamp_that_falls_the_checker_notices() {
+    let three = [BUMP_AB_AT_1, TAKE_AB_AT_2, LOOK_A_THEN_B_AT_2];
+    breaks(|rules| rules.raises_last = false, &ahead(of(Rules::default(), &three)));
+}
+
+#[test]
+fn without_locks_for_what_was_voted_on_the_checker_notices() {
+    breaks(
+        |rules| rules.locks_queued = false,
+        &ahead(of(Rules::default(), &[BUMP_AB_AT_0, TAKE_AB_AT_1])),
+    );
+}

@@ -1,0 +1,54 @@
+//! One readable line for everything that is said, logged or answered.
+
+use muesli_core::{Address, Envelope, OpResult, Role, SmallBytes, SpaceId, TxnId};
+
+use super::{Names, Subject};
+
+/// A role: `n0` is the coordinator of node 0, `r0` is repository 0.
+fn role(address: Address) -> String {
+    match address.role {
+        Role::Coordinator => format!("n{}", address.node.0),
+        Role::Repository(repository) => format!("r{}", repository.0),
+    }
+}
+
+pub(super) fn name(txn: TxnId, names: &Names) -> String {
+    names.get(&txn).cloned().unwrap_or_else(|| txn.to_string())
+}
+
+pub fn text(bytes: &SmallBytes) -> String {
+    String::from_utf8_lossy(bytes.as_slice()).into_owned()
+}
+
+pub fn value(value: Option<&SmallBytes>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), text)
+}
+
+pub(super) fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn writes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> String {
+    joined(writes.iter().map(|(_, key, new)| format!("{}={}", text(key), value(new.as_ref()))))
+}
+
+pub fn envelope<P: Subject>(envelope: &Envelope<P::Message>, names: &Names) -> String {
+    let (from, to) = (role(envelope.from), role(envelope.to));
+    format!("{from} -> {to} {}", P::show_message(&envelope.message, names))
+}
+
+pub fn result(result: &OpResult) -> String {
+    match result {
+        OpResult::Value(found) => value(found.as_ref()),
+        OpResult::Values(all) => joined(all.iter().map(|found| value(found.as_ref()))),
+        OpResult::Rows(rows) => {
+            joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
+        }
+        OpResult::Committed(committed) => format!("committed at {}", committed.at),
+        OpResult::Invoked(invoked) => {
+            format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
+        }
+        OpResult::Awake => "awake".to_owned(),
+        OpResult::Failed(failure) => failure.to_string(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Granola, and Sinfonia, which is made of it.
+
+use muesli_core::parts::versions::Versions;
+use muesli_core::{Role, SpaceId, TxnId};
+use muesli_protocols::granola::message::{
+    Agreement, Answer, Ballot, End, Order, Refusal, Request, Task,
+};
+use muesli_protocols::granola::{Granola, Message, Participant, Record};
+
+use super::lines::{joined, name, text, writes};
+use super::{Names, Subject, Timer};
+
+/// Begins another attempt, at a coordinator.
+const AGAIN_TIMER: u32 = 2;
+/// Ends the waits for locking mode, at a repository.
+const LOCK_TIMER: u32 = 2;
+
+impl Subject for Granola {
+    const STRICT_UPDATES: bool = false;
+    const TRIES_AGAIN: bool = true;
+
+    fn show_message(message: &Message, names: &Names) -> String {
+        match message {
+            Message::Request(asked) => format!("Request {}", request(asked, names)),
+            Message::Vote { txn, ballot: how, order: number, .. } => {
+                format!("Vote {} {}{}", name(*txn, names), ballot(how), order(number.as_ref()))
+            }
+            Message::WhichPosition { .. } => "WhichPosition".to_owned(),
+            Message::Position { order, at, voted, .. } => {
+                let voted = joined(voted.iter().map(|txn| name(*txn, names)));
+                format!("Position {} at {at}, voted up to {voted}", order.number)
+            }
+            Message::Decide { txn, ballot: how } => {
+                format!("Decide {} {}", name(*txn, names), ballot(how))
+            }
+            Message::Ask { request, ballot: how, .. } => {
+                format!("Ask {}, for one {}", name(request.txn, names), ballot(how))
+            }
+            Message::Reply { txn, end: how, .. } => {
+                format!("Reply {} {}", name(*txn, names), end(how))
+            }
+            Message::Acknowledge { txns, .. } => {
+                format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
+            }
+        }
+    }
+
+    fn show_record(record: &Record, names: &Names) -> String {
+        match record {
+            Record::Voted { request, at } => {
+                format!("Voted {} proposing {at}", name(request.txn, names))
+            }
+            Record::Against { txn, ballot: how } => {
+                format!("Against {} {}", name(*txn, names), ballot(how))
+            }
+            Record::Done { txn, at, writes: all, .. } => {
+                format!("Done {} at {at}: {}", name(*txn, names), writes(all))
+            }
+            Record::Dropped { txn, end: how } => {
+                format!("Dropped {} {}", name(*txn, names), end(how))
+            }
+            Record::Ceiling { at } => format!("Ceiling {at}"),
+        }
+    }
+
+    fn show_participant(participant: &Participant) -> String {
+        let mode = if participant.is_locking() { "locking" } else { "timestamp" };
+        let (done, waiting) = (participant.done(), participant.waiting());
+        let remembered = participant.remembered();
+        format!("{mode} mode, done {done}, {waiting} waiting, {remembered} remembered")
+    }
+
+    fn begins(message: &Message) -> Option<TxnId> {
+        match message {
+            Message::Request(request) => Some(request.txn),
+            Message::Vote { .. }
+            | Message::WhichPosition { .. }
+            | Message::Position { .. }
+            | Message::Decide { .. }
+            | Message::Ask { .. }
+            | Message::Reply { .. }
+            | Message::Acknowledge { .. } => None,
+        }
+    }
+
+    fn versions(participant: &Participant, space: SpaceId) -> Option<&Versions> {
+        participant.spaces().get(space)
+    }
+
+    fn timer(role: Role, timer: u32) -> Timer {
+        match (role, timer) {
+            (Role::Coordinator, AGAIN_TIMER) | (Role::Repository(_), LOCK_TIMER) => Timer::Wait,
+            (Role::Coordinator, 0) => Timer::Idle,
+            _ => Timer::Care,
+        }
+    }
+}
+
+fn request(request: &Request, names: &Names) -> String {
+    let how = match (request.agreement, request.read_only) {
+        (Agreement::Alone, false) => "alone",
+        (Agreement::Alone, true) => "alone, reading",
+        (Agreement::Independent, false) => "independent",
+        (Agreement::Independent, true) => "independent, reading",
+        (Agreement::Coordinated, _) => "coordinated",
+    };
+    let parts = joined(request.parts.iter().map(|part| task(&part.task)));
+    format!("{} {how}, above {}: {parts}", name(request.txn, names), request.floor)
+}
+
+fn task(task: &Task) -> String {
+    match task {
+        Task::Call { procedure, arguments } => {
+            format!("{} {}", text(&procedure.name), text(arguments))
+        }
+        Task::Read(keys) => format!("read {}", joined(keys.iter().map(|(_, key)| text(key)))),
+        Task::Scan { range, .. } => format!("scan from {}", text(&range.lo)),
+        Task::Install(install) => {
+            let reads =
+                joined(install.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key))));
+            format!("check {reads} write {}", writes(&install.writes))
+        }
+    }
+}
+
+fn ballot(ballot: &Ballot) -> String {
+    match ballot {
+        Ballot::Commit(at) => format!("commit {at}"),
+        Ballot::Conflict => "conflict".to_owned(),
+        Ballot::Abort(at, why) => format!("abort {at}, {}", refusal(why)),
+    }
+}
+
+fn order(order: Option<&Order>) -> String {
+    order.map_or_else(String::new, |order| format!(", number {}", order.number))
+}
+
+fn refusal(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Refused(reason) => text(reason),
+        Refusal::Faulty(text) => text.clone(),
+        Refusal::Aborted(reason) => reason.to_string(),
+    }
+}
+
+fn end(end: &End) -> String {
+    match end {
+        End::Done { at, answers } => {
+            let given = answers.iter().map(|(_, answer)| match answer {
+                Answer::Given(result) => text(result),
+                Answer::Found(all) => format!("{} found", all.len()),
+                Answer::Rows(rows, _) => format!("{} rows", rows.len()),
+                Answer::Installed => "installed".to_owned(),
+            });
+            format!("done at {at}: {}", joined(given))
+        }
+        End::Conflict => "conflict".to_owned(),
+        End::Refused { at, refusal: why } => format!("refused at {at}, {}", refusal(why)),
+    }
+}
