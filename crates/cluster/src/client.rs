@@ -268,7 +268,7 @@ impl Choice for Start {
         if size <= 1 {
             return start::<P>(options, 1, rules);
         }
-        let rules = muesli_group::Rules { inner: rules, size, ..Default::default() };
+        let rules = muesli_group::Rules { inner: rules, ..Default::default() };
         start::<Grouped<P>>(options, size, rules)
     }
 }

@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use muesli_core::catalog::CatalogError;
-use muesli_core::{Catalog, Index, NodeId, Rule, SmallBytes, SpaceOptions, wire_struct};
-use muesli_group::layout::{self, TooFewNodes};
+use muesli_core::{Catalog, Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct};
+use muesli_group::layout::{self, Unfit};
 use muesli_group::placement::SPACE;
 use thiserror::Error;
 
@@ -21,7 +21,8 @@ use thiserror::Error;
 pub struct MapParts {
     /// The servers, and where they listen.
     pub servers: Vec<(NodeId, String)>,
-    /// How many servers keep each repository; the catalog's repositories are members then.
+    /// How many servers kept each repository at first; the catalog's repositories are places of
+    /// members where that is more than one.
     pub group: u16,
     /// How many servers, one after the other, are loops of one process, and end together.
     pub loops: u16,
@@ -33,6 +34,8 @@ pub struct MapParts {
     pub placement: u64,
     /// The home of each repository, and since which epoch of the placement.
     pub homes: Vec<(NodeId, u64)>,
+    /// Those of them that are to go.
+    pub leaving: Vec<RepositoryId>,
     /// How many repositories hold each key.
     pub replicas: u16,
     /// The spaces, in the order of their numbers.
@@ -59,6 +62,7 @@ wire_struct!(MapParts {
     epoch: u64,
     placement: u64,
     homes: Vec<(NodeId, u64)>,
+    leaving: Vec<RepositoryId>,
     replicas: u16,
     spaces: Vec<SpaceParts>,
 });
@@ -69,7 +73,7 @@ pub struct Map {
     /// The servers, and where they listen; in the order of their names. Those that have left are
     /// kept, so that their names are not used again.
     pub servers: Arc<[(NodeId, String)]>,
-    /// How many servers keep each repository.
+    /// How many servers kept each repository at first.
     pub group: u16,
     /// How many servers, one after the other, are loops of one process.
     pub loops: u16,
@@ -112,14 +116,15 @@ pub enum MapError {
     },
     /// Groups do not fit on the servers.
     #[error(transparent)]
-    Nodes(#[from] TooFewNodes),
-    /// Members that are no whole groups.
-    #[error("{members} members are no groups of {group}")]
+    Nodes(#[from] Unfit),
+    /// Members that are no groups, or too few of a group.
+    #[error(
+        "{places} places of members are no groups with at least {} members each",
+        layout::LEAST
+    )]
     Group {
-        /// How many there are.
-        members: usize,
-        /// How many are to be of one group.
-        group: u16,
+        /// How many places there are.
+        places: usize,
     },
     /// Two servers of one name, or out of order.
     #[error("the servers are not told in the order of their names")]
@@ -156,7 +161,8 @@ impl Map {
     pub fn unplaced(&self) -> Map {
         let mut catalog = Catalog::clone(&self.catalog);
         let first = self.servers.first().map_or(NodeId(0), |(first, _)| *first);
-        catalog.homes = vec![first; catalog.repositories()].into();
+        let there = |home: &NodeId| if *home == NodeId::NOWHERE { *home } else { first };
+        catalog.homes = catalog.homes.iter().map(there).collect();
         (catalog.epoch, catalog.placement) = (0, 0);
         self.with_catalog(Arc::new(catalog))
     }
@@ -246,11 +252,10 @@ impl Map {
             return Err(MapError::Left(stranger.0));
         }
         if self.group > 1 {
-            let (members, group) = (self.catalog.repositories(), self.group);
-            if !members.is_multiple_of(usize::from(group)) {
-                return Err(MapError::Group { members, group });
+            if !layout::is_sound(&self.catalog) {
+                return Err(MapError::Group { places: self.catalog.repositories() });
             }
-            layout::try_inner(&self.catalog, group)?;
+            layout::try_inner(&self.catalog)?;
             // A member may live on a server that joined, of which is heard next.
             return Ok(self);
         }
@@ -276,8 +281,9 @@ fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
     let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
     let processes = layout::homes(groups, group, (names.len() / loops) as u32)?;
     let node = |(at, process): (usize, &NodeId)| {
-        let number = at / usize::from(group) % loops;
-        names[process.0 as usize * loops + number]
+        let number = at / usize::from(layout::PLACES) % loops;
+        let there = names.get(process.0 as usize * loops + number);
+        there.copied().unwrap_or(NodeId::NOWHERE)
     };
     Ok(processes.iter().enumerate().map(node).collect())
 }
@@ -312,6 +318,7 @@ impl From<&Map> for MapParts {
             epoch: catalog.epoch,
             placement: catalog.placement,
             homes: catalog.stays(),
+            leaving: catalog.leaving.to_vec(),
             replicas: catalog.replicas,
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
@@ -330,7 +337,7 @@ impl TryFrom<MapParts> for Map {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
         (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
-        catalog.since = since.into();
+        (catalog.since, catalog.leaving) = (since.into(), parts.leaving.into());
         let catalog = Arc::new(catalog.without(&parts.left));
         let MapParts { group, loops, .. } = parts;
         Map { servers: parts.servers.into(), group, loops, catalog }.checked()
@@ -408,16 +415,16 @@ mod tests {
         let ranged = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
         assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "three ranges of two");
         let mut parts = MapParts::from(&map);
-        parts.group = 4;
-        assert_eq!(Map::try_from(parts), Err(MapError::Group { members: 6, group: 4 }));
+        parts.leaving = vec![RepositoryId(0), RepositoryId(1)];
+        assert_eq!(Map::try_from(parts), Err(MapError::Group { places: 18 }));
     }
 
     #[test]
     fn no_process_holds_two_members_of_a_group() {
         let deal = Deal { repositories: 5, replicas: 1, group: 3, loops: 2 };
         let map = Map::deal(servers(6), deal).unwrap();
-        for members in map.catalog.homes.chunks(3) {
-            let mut processes: Vec<_> = members.iter().map(|node| node.0 / 2).collect();
+        for members in map.catalog.homes.chunks(layout::PLACES.into()) {
+            let mut processes: Vec<_> = members[..3].iter().map(|node| node.0 / 2).collect();
             processes.sort_unstable();
             assert_eq!(processes, [0, 1, 2]);
         }

@@ -203,8 +203,8 @@ impl Server {
                     return open::<P>(self.0, rules);
                 }
                 let tick = Nanos(self.0.group_tick.as_nanos() as u64);
-                let (size, accepts_loss) = (self.0.group, self.0.accepts_loss);
-                let rules = Rules { inner: rules, size, tick, accepts_loss, ..Rules::default() };
+                let accepts_loss = self.0.accepts_loss;
+                let rules = Rules { inner: rules, tick, accepts_loss, ..Rules::default() };
                 open::<Grouped<P>>(self.0, rules)
             }
         }

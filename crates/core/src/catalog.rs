@@ -103,6 +103,9 @@ pub struct Catalog {
     /// In which epoch of the placement each repository came to its home; 0 for those that are where
     /// they began.
     pub since: Arc<[u64]>,
+    /// Repositories that are to go: they are kept where they are until it is certain that nobody
+    /// needs them. In the order of their numbers.
+    pub leaving: Arc<[RepositoryId]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
     /// Nodes that were coordinators and have left for good; only ever more.
@@ -136,6 +139,7 @@ impl Catalog {
             placement: 1,
             homes: homes.into(),
             since: vec![0; repositories].into(),
+            leaving: [].into(),
             coordinators: coordinators.into(),
             left: [].into(),
             visiting_coordinators: false,
@@ -145,12 +149,19 @@ impl Catalog {
     }
 
     /// This catalog with repositories placed as somebody says who knows a newer placement: for each
-    /// its home, and since which epoch. `None`: it is not newer, or of other repositories.
-    pub fn placed(&self, placement: u64, homes: &[(NodeId, u64)]) -> Option<Catalog> {
+    /// its home, and since which epoch, and which of them are to go. `None`: it is not newer, or of
+    /// other repositories.
+    pub fn placed(
+        &self,
+        placement: u64,
+        homes: &[(NodeId, u64)],
+        leaving: &[RepositoryId],
+    ) -> Option<Catalog> {
         let fits = placement > self.placement && homes.len() == self.repositories();
         let (nodes, since): (Vec<_>, Vec<_>) = homes.iter().copied().unzip();
         let (homes, since) = (nodes.into(), since.into());
-        fits.then(|| Catalog { placement, homes, since, ..self.clone() })
+        let leaving = leaving.into();
+        fits.then(|| Catalog { placement, homes, since, leaving, ..self.clone() })
     }
 
     /// The placement as [`placed`](Self::placed) takes it: for each repository its home, and since
@@ -164,7 +175,7 @@ impl Catalog {
         let placement = self.placement + 1;
         let mut stays = self.stays();
         stays[usize::from(repository.0)] = (to, placement);
-        self.placed(placement, &stays).expect("the next epoch, of the same repositories")
+        self.placed(placement, &stays, &self.leaving).expect("the next epoch, of the same repositories")
     }
 
     /// The newest of this catalog and another one of the same database: its spaces, its homes, and
@@ -178,6 +189,7 @@ impl Catalog {
         if other.placement > self.placement {
             (newest.placement, newest.homes) = (other.placement, Arc::clone(&other.homes));
             newest.since = Arc::clone(&other.since);
+            newest.leaving = Arc::clone(&other.leaving);
             newest.replicas = other.replicas;
         }
         if other.coordinators_ever() > self.coordinators_ever() {
@@ -349,9 +361,9 @@ mod tests {
         assert_eq!((after.home(RepositoryId(1)), after.since[1]), (NodeId(7), after.placement));
         assert_eq!(after.home(RepositoryId(2)), NodeId(2));
         let stays = after.stays();
-        assert_eq!(before.placed(after.placement, &stays), Some(after.clone()));
-        assert_eq!(after.placed(after.placement, &stays), None);
-        assert_eq!(before.placed(after.placement, &stays[1..]), None);
+        assert_eq!(before.placed(after.placement, &stays, &[]), Some(after.clone()));
+        assert_eq!(after.placed(after.placement, &stays, &[]), None);
+        assert_eq!(before.placed(after.placement, &stays[1..], &[]), None);
     }
 
     #[test]

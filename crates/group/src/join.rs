@@ -16,8 +16,19 @@
 //! member if it was of that majority. What it says now, it says over links made since it came
 //! back, and answers to its questions come over such links too: none is of an earlier life.
 //!
-//! All members must answer, so this takes a group of which no other member is lost for good; then
+//! All who vote must answer, so this takes a group of which no other member is lost for good; then
 //! it is a case for a change of membership.
+//!
+//! # Which others
+//! Those of the newest [configuration](crate::configuration) that any of them knows to have begun;
+//! and those of them that have not got so far must first. What the member did in earlier ones is no
+//! matter, for these have ended, and it never votes in them again.
+//!
+//! If it does not vote in that configuration, it *learns*: a majority is enough, none of whom has
+//! an entry that would end the configuration. For if the next one had begun, in which the member may
+//! have voted before it forgot, a majority would have that entry, and one of those who answered. So
+//! it never voted in any later one either, knows that from then on, and needs to ask nobody when it
+//! comes to vote.
 //!
 //! # Too many without memory
 //! Every majority that ever decided must have a member that remembers. So those without memory must
@@ -38,6 +49,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::configuration::Configuration;
 use crate::ledger::Standing;
 
 /// How far a group had come when it formed.
@@ -67,10 +79,12 @@ pub(crate) struct Joining {
 
 /// What a member that asks knows of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Situation {
+pub(crate) struct Situation<'a> {
+    /// Its place.
+    pub me: u16,
     pub mine: Formed,
-    /// How many other members there are.
-    pub others: usize,
+    /// Who votes in a group that forms.
+    pub first: &'a Configuration,
     /// It came to its node after the group had formed elsewhere.
     pub has_moved: bool,
     /// Somebody has decided to go on with what is left.
@@ -97,50 +111,42 @@ impl Joining {
     }
 
     /// What follows for a member that does not vote yet.
-    pub(crate) fn step(&mut self, situation: Situation) -> Step {
-        if self.answers.len() < situation.others {
+    pub(crate) fn step(&mut self, situation: Situation<'_>) -> Step {
+        let begun = self.answers.values().filter(|answer| answer.formed == Formed::Begun);
+        let newest = begun.map(|answer| &answer.configuration).max_by_key(|it| it.number);
+        let configuration = newest.unwrap_or(situation.first);
+        if !configuration.has(situation.me) {
+            return self.learn(configuration).map_or(Step::Wait, Step::Adopt);
+        }
+        let others = configuration.others(situation.me).map(|other| self.answers.get(&other));
+        let Some(others) = others.collect::<Option<Vec<_>>>() else { return Step::Wait };
+        let is_behind = |answer: &&Standing| match answer.formed {
+            Formed::No => false,
+            Formed::Begun => answer.configuration != *configuration,
+            // Where somebody has begun, they have to begin with the first one.
+            Formed::Met | Formed::Ready if newest.is_some() => false,
+            Formed::Met | Formed::Ready => answer.configuration != *configuration,
+        };
+        if others.iter().any(is_behind) {
             return Step::Wait;
         }
-        let step = self.judge(situation);
+        let step = judge(situation, &others);
         self.is_lost = step == Step::Lost;
         step
     }
 
-    fn judge(&self, situation: Situation) -> Step {
-        let Situation { mine, others, has_moved, accepts_loss } = situation;
-        let all = || self.answers.values().map(|answer| answer.formed);
-        let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
-        match mine {
-            Formed::Ready | Formed::Begun if least >= Formed::Ready => {
-                return Step::Note(Formed::Begun);
-            }
-            Formed::Ready | Formed::Begun => return Step::Wait,
-            Formed::Met if most < Formed::Begun && least >= Formed::Met => {
-                return Step::Note(Formed::Ready);
-            }
-            Formed::Met if most < Formed::Begun => return Step::Wait,
-            // Where somebody has begun, this member had been ready, and has forgotten.
-            Formed::Met | Formed::No => {}
+    /// What there is to know of a configuration in which the member does not vote, if enough say so.
+    fn learn(&self, configuration: &Configuration) -> Option<Standing> {
+        let answers = self.answers.iter().filter(|(place, answer)| {
+            let is_there = answer.formed == Formed::Begun && answer.configuration == *configuration;
+            is_there && configuration.has(**place)
+        });
+        let answers: Vec<_> = answers.map(|(_, answer)| answer).collect();
+        let enough = answers.len() >= configuration.majority();
+        if !enough || answers.iter().any(|answer| answer.next().is_some()) {
+            return None;
         }
-        let has_forgotten = |formed: &Formed| match most {
-            Formed::Begun => *formed < Formed::Ready,
-            _ => *formed == Formed::No,
-        };
-        let too_many = 1 + all().filter(has_forgotten).count() > others.div_ceil(2);
-        if most >= Formed::Ready && (!too_many || accepts_loss) {
-            return self.merged(most).map_or(Step::Wait, Step::Adopt);
-        }
-        if most >= Formed::Ready || (has_moved && !accepts_loss) {
-            return Step::Lost;
-        }
-        Step::Note(Formed::Met)
-    }
-
-    /// The largest promise of all, and what whoever has the newest entries knows.
-    fn merged(&self, formed: Formed) -> Option<Standing> {
-        let promise = self.answers.values().map(|it| it.promise).max()?;
-        let newest = self.answers.values().max_by_key(|it| (it.accepted, it.length()))?;
-        Some(Standing { formed, promise, ..newest.clone() })
+        merged(Formed::Begun, &answers)
     }
 
     /// Whether so many have forgotten that it waits for somebody's decision.
@@ -157,6 +163,46 @@ impl Joining {
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
+}
+
+/// What follows for a member that votes, or is to vote, from what all others who do have answered.
+fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
+    let Situation { mine, has_moved, accepts_loss, .. } = situation;
+    let all = || others.iter().map(|answer| answer.formed);
+    let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
+    match mine {
+        // Where somebody has begun, all had been ready.
+        Formed::Ready | Formed::Begun if least >= Formed::Ready || most == Formed::Begun => {
+            return Step::Note(Formed::Begun);
+        }
+        Formed::Ready | Formed::Begun => return Step::Wait,
+        Formed::Met if most < Formed::Begun && least >= Formed::Met => {
+            return Step::Note(Formed::Ready);
+        }
+        Formed::Met if most < Formed::Begun => return Step::Wait,
+        // Where somebody has begun, this member had been ready, and has forgotten.
+        Formed::Met | Formed::No => {}
+    }
+    let has_forgotten = |formed: &Formed| match most {
+        Formed::Begun => *formed < Formed::Ready,
+        _ => *formed == Formed::No,
+    };
+    let too_many = 1 + all().filter(has_forgotten).count() > others.len().div_ceil(2);
+    if most >= Formed::Ready && (!too_many || accepts_loss) {
+        return merged(most, others).map_or(Step::Wait, Step::Adopt);
+    }
+    if most >= Formed::Ready || (has_moved && !accepts_loss) {
+        return Step::Lost;
+    }
+    Step::Note(Formed::Met)
+}
+
+/// The largest promise of all, and what whoever has the newest entries knows.
+fn merged(formed: Formed, answers: &[&Standing]) -> Option<Standing> {
+    let promise = answers.iter().map(|it| it.promise).max()?;
+    let remember = answers.iter().filter(|it| it.formed == formed);
+    let newest = remember.max_by_key(|it| (it.configuration.number, it.accepted, it.length()))?;
+    Some(Standing { formed, promise, ..Standing::clone(newest) })
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::protocol::Message;
 
 impl<P: Protocol> Replica<P> {
     pub(super) fn id(&self) -> RepositoryId {
-        layout::member(self.group, self.place, self.rules.size)
+        layout::member(self.group, self.place)
     }
 
     /// Whether this member lives here, and has not moved away.
@@ -44,7 +44,7 @@ impl<P: Protocol> Replica<P> {
     /// live where the catalog says.
     pub(super) fn member_at(&self, from: Address, cx: &Context<'_, P>) -> Option<u16> {
         let Role::Repository(repository) = from.role else { return None };
-        let (group, place) = layout::place(repository, self.rules.size);
+        let (group, place) = layout::place(repository);
         let other = group == self.group && place != self.place;
         let anywhere = !self.rules.keeps_to_placement;
         let lives_there = || anywhere || cx.catalog.home(repository) == from.node;
@@ -58,20 +58,27 @@ impl<P: Protocol> Replica<P> {
         }
         let is_home = self.is_home(cx);
         self.away = !is_home;
+        self.wanted = layout::wanted(cx.catalog, self.group);
         let remembered = self.ledger.look(|standing| standing.since) == self.since(cx);
         if !is_home || !remembered {
             (self.leading, self.consensus, self.settled) = (None, None, Settled::No);
+            self.parting.clear();
             self.joining = Joining::default();
             self.start_over();
         }
-        if is_home && self.consensus.is_none() {
+        if is_home && self.consensus.is_none() && self.settled == Settled::No {
             self.take_place(cx);
+        }
+        if !self.rules.ends_configurations {
+            self.regroup_at_once(cx);
         }
     }
 
     /// Another member has told what it knows.
     pub(super) fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
-        if self.consensus.is_none() {
+        if self.ledger.look(|standing| standing.formed == Formed::Begun) {
+            self.catch_up(standing, cx);
+        } else if self.consensus.is_none() {
             self.joining.answer(member, standing);
             self.go_on_joining(cx);
         }
@@ -80,9 +87,11 @@ impl<P: Protocol> Replica<P> {
     /// Remembers what follows from the others' answers, and takes part if that is enough.
     fn go_on_joining(&mut self, cx: &mut Context<'_, P>) {
         let since = self.since(cx);
+        let configuration = self.configuration();
         let situation = Situation {
+            me: self.place,
             mine: self.ledger.look(|standing| standing.formed),
-            others: usize::from(self.rules.size) - 1,
+            first: &configuration,
             has_moved: since > 0,
             accepts_loss: self.rules.accepts_loss,
         };
@@ -90,7 +99,7 @@ impl<P: Protocol> Replica<P> {
             Step::Wait | Step::Lost => return,
             Step::Note(formed) => {
                 let known = self.ledger.look(Standing::clone);
-                Standing { formed, since, ..known }
+                Standing { formed, since, configuration, ..known }
             }
             Step::Adopt(adopted) => Standing { since, ..adopted },
         };
@@ -108,9 +117,10 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn tell_news(&mut self, cx: &mut Context<'_, P>) {
         if self.joining.take_news() {
             let standing = self.ledger.look(Standing::clone);
-            for other in self.others() {
-                let to = self.address_of(other, cx);
-                cx.send(to, Message::Standing(Box::new(standing.clone())));
+            for other in self.others(cx) {
+                if let Some(to) = self.address_of(other, cx) {
+                    cx.send(to, Message::Standing(Box::new(standing.clone())));
+                }
             }
         }
     }
@@ -134,7 +144,14 @@ impl<P: Protocol> Replica<P> {
         self.joining = Joining::default();
         self.settled = Settled::Soon;
         self.written.begin();
-        self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
+        if self.ledger.look(|standing| standing.configuration.number) == 0 {
+            // Only where it is to make the mistake of not asking.
+            let (known, configuration) = (ledger.look(Standing::clone), self.configuration());
+            ledger.make(vec![Change::Adopted(Standing { configuration, ..known })]);
+        }
+        let configuration = self.configuration();
+        let votes = configuration.has(self.place);
+        self.consensus = votes.then(|| Consensus::new(self.place, &configuration, ledger));
         self.replay_decided(cx);
     }
 }
