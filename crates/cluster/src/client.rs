@@ -24,6 +24,7 @@ use crate::machine::Machine;
 use crate::map::{Map, SpaceParts};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
+use crate::register::Register;
 use crate::server::spoken;
 use crate::signal::Signal;
 use crate::station::{Clock, Station};
@@ -199,8 +200,25 @@ impl Client {
             same if same.epoch == self.catalog().epoch => return Ok(()),
             _ => {}
         }
+        let space = SpaceParts::of(name, space);
+        self.command(|answer| Command::CreateSpace(space, answer))
+    }
+
+    /// Goes by the spaces that a transaction has written, and tells the servers. Not from a task on
+    /// the loop.
+    ///
+    /// # Errors
+    /// They are not of this cluster, or the loop has stopped.
+    pub fn register(&self, register: Register) -> Result<(), SpaceError> {
+        self.command(|answer| Command::Register(register, answer))
+    }
+
+    fn command(
+        &self,
+        command: impl FnOnce(mpsc::Sender<Option<String>>) -> Command,
+    ) -> Result<(), SpaceError> {
         let (sender, receiver) = mpsc::channel();
-        let command = Command::CreateSpace(SpaceParts::of(name, space), sender);
+        let command = command(sender);
         self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
         self.door.signal.raise();
         match receiver.recv_timeout(self.space_within) {

@@ -44,6 +44,7 @@ mod outgoing;
 mod peers;
 mod placement;
 pub mod process;
+pub mod register;
 mod replaying;
 pub mod server;
 mod signal;

@@ -231,13 +231,10 @@ impl Map {
         self.there().find(|(server, _)| *server == node).map(|(_, address)| &**address)
     }
 
-    /// Who decides on spaces: the home of the first repository, or where that may move, the first
-    /// server, which never leaves.
-    pub fn keeper(&self) -> NodeId {
-        match self.servers.first() {
-            Some((first, _)) if self.group > 1 => *first,
-            _ => self.catalog.homes[0],
-        }
+    /// Who decides on spaces: the home of the first repository. Where that may move, nobody does, but
+    /// the database itself ([`register`](crate::register)).
+    pub fn keeper(&self) -> Option<NodeId> {
+        (self.group <= 1).then(|| self.catalog.homes[0])
     }
 
     fn checked(self) -> Result<Map, MapError> {

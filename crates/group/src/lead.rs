@@ -39,8 +39,9 @@ pub(crate) struct Leading<M> {
     voters: BTreeSet<u16>,
     /// Members that make a majority together with the leader.
     others_needed: usize,
-    /// Members that are to vote, and know all that they have to for that.
-    pub(crate) ready: BTreeSet<u16>,
+    /// Members that are to vote, and know all that they have to for that; and since when they live
+    /// where they said so.
+    pub(crate) ready: BTreeMap<u16, u64>,
     /// What was decided at the last tick, and for how many ticks it has been the same while more
     /// waits.
     decided: u64,
@@ -58,7 +59,7 @@ impl<M> Leading<M> {
             confirmed: 0,
             voters: BTreeSet::new(),
             others_needed: configuration.majority() - 1,
-            ready: BTreeSet::new(),
+            ready: BTreeMap::new(),
             decided: 0,
             stalled_ticks: 0,
         }

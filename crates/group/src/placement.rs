@@ -183,9 +183,6 @@ pub enum Refused {
         /// How many.
         now: usize,
     },
-    /// The first server makes the spaces.
-    #[error("server 0 makes the spaces of the cluster and cannot leave; it can be drained")]
-    First,
 }
 
 impl Row {
@@ -402,11 +399,8 @@ impl Row {
     /// The next row, in which a server has left for good.
     ///
     /// # Errors
-    /// It is the first, has left already, or members live there.
+    /// It has left already, or members live there.
     pub fn without_server(&self, server: u32, shape: Shape) -> Result<Row, Refused> {
-        if server == 0 {
-            return Err(Refused::First);
-        }
         let nodes: Vec<_> = shape.nodes(server).collect();
         if let Some(&node) = nodes.iter().find(|node| self.left.contains(node)) {
             return Err(Refused::Left { node });

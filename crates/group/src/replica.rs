@@ -348,7 +348,9 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                     consensus.receive(member, bytes.as_slice());
                 }
             }
-            (Message::At(configuration), Some(member)) => self.on_at(member, configuration, cx),
+            (Message::At(configuration), Some(member)) => {
+                self.on_learned(member, configuration, cx);
+            }
             (Message::Confirm { ballot, round }, Some(_)) => {
                 if self.consensus.as_ref().is_some_and(|it| it.ballot() == ballot) {
                     send_now(from, Message::Confirmed { ballot, round }, cx);

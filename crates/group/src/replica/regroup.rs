@@ -62,7 +62,10 @@ impl<P: Protocol> Replica<P> {
         let leads = consensus.leading() == Some(leading.ballot);
         let is_news = cx.catalog.placement > configuration.epoch;
         let is_wanted = self.wanted != configuration.places && self.wanted.len() >= layout::LEAST;
-        let is_ready = |it: &u16| configuration.has(*it) || leading.ready.contains(it);
+        let since = |it: u16| cx.catalog.since[usize::from(layout::member(self.group, it).0)];
+        let is_ready = |it: &u16| {
+            configuration.has(*it) || leading.ready.get(it).is_some_and(|at| *at == since(*it))
+        };
         if !leads || !is_news || !is_wanted || !self.wanted.iter().all(is_ready) {
             return;
         }
@@ -118,16 +121,24 @@ impl<P: Protocol> Replica<P> {
         if !remembers {
             return; // It asks all others already.
         }
-        if number == mine {
-            if let Some(leading) = &mut self.leading {
-                leading.ready.insert(member);
-            }
-        } else if number < mine {
+        if number < mine {
             cx.send(from, Message::At(mine));
-        } else if self.asked.is_none_or(|asked| asked + ASK_TICKS <= self.ticks) {
+        } else if number > mine && self.asked.is_none_or(|at| at + ASK_TICKS <= self.ticks) {
             self.asked = Some(self.ticks);
             send_now(from, Message::Ask, cx);
         }
+    }
+
+    /// A member that does not vote is at this configuration, and has that on its disk.
+    pub(super) fn on_learned(&mut self, member: u16, number: u32, cx: &mut Context<'_, P>) {
+        if number == self.configuration_number()
+            && let Some(leading) = &mut self.leading
+        {
+            let member = layout::member(self.group, member);
+            let since = cx.catalog.since[usize::from(member.0)];
+            leading.ready.insert(layout::place(member).1, since);
+        }
+        self.on_at(member, number, cx);
     }
 
     /// A member that does not vote says how far it has come, once that is stable.
