@@ -13,7 +13,7 @@ use muesli_core::{
     Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Settings,
     SpaceOptions, Traffic, catalog::CatalogError,
 };
-use muesli_group::Grouped;
+use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
 
@@ -344,7 +344,8 @@ fn station<P: Protocol>(
         ..Settings::default()
     };
     // Until the first server tells the map, there is nothing; any map is newer than epoch 0.
-    let homes = vec![NodeId(0); usize::from(group)];
+    let repositories = if group > 1 { usize::from(layout::PLACES) } else { 1 };
+    let homes = vec![NodeId(0); repositories];
     let mut nothing = Catalog::new(&homes, 1, &[]).expect("one repository can be");
     (nothing.epoch, nothing.placement) = (0, 0);
     let nothing = nothing.with_visiting_coordinators();

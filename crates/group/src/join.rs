@@ -24,6 +24,11 @@
 //! and those of them that have not got so far must first. What the member did in earlier ones is no
 //! matter, for these have ended, and it never votes in them again.
 //!
+//! And in later ones? If the next one had begun, a majority would have the entry that ends this one,
+//! and one of those who answered; where a majority forgot it is lost anyway. Then all others who
+//! vote in the next one must say that they have not begun it: so nobody ever heard what the member
+//! said there. Otherwise it waits: they go on to the next one, and then all who vote there answer.
+//!
 //! If it does not vote in that configuration, it *learns*: a majority is enough, none of whom has
 //! an entry that would end the configuration. For if the next one had begun, in which the member may
 //! have voted before it forgot, a majority would have that entry, and one of those who answered. So
@@ -127,12 +132,26 @@ impl Joining {
             Formed::Met | Formed::Ready if newest.is_some() => false,
             Formed::Met | Formed::Ready => answer.configuration != *configuration,
         };
-        if others.iter().any(is_behind) {
+        if others.iter().any(is_behind) || self.may_have_ended(situation.me, configuration) {
             return Step::Wait;
         }
         let step = judge(situation, &others);
         self.is_lost = step == Step::Lost;
         step
+    }
+
+    /// Whether somebody has an entry that ends the configuration, and the next one may have begun:
+    /// not all others who vote there say that they have not got so far.
+    fn may_have_ended(&self, me: u16, configuration: &Configuration) -> bool {
+        let has_begun_nothing = |other: u16| {
+            let answer = self.answers.get(&other);
+            answer.is_some_and(|it| {
+                it.formed == Formed::Begun && it.configuration == *configuration
+            })
+        };
+        let ends = self.answers.values().filter(|it| it.configuration == *configuration);
+        let mut nexts = ends.filter_map(Standing::next);
+        nexts.any(|next| !next.others(me).all(has_begun_nothing))
     }
 
     /// What there is to know of a configuration in which the member does not vote, if enough say so.

@@ -102,6 +102,25 @@ fn who_votes_waits_until_all_others_have_come_to_the_newest_configuration() {
 }
 
 #[test]
+fn where_the_configuration_may_have_ended_all_of_the_next_one_are_asked_too() {
+    let (mut joining, first) = (Joining::default(), first(3));
+    let second = first.next(2, vec![0, 1, 2, 3, 4]);
+    let ending = Standing { entries: vec![Entry::that_begins(&second)], ..at(Begun, &first) };
+    joining.answer(0, ending.clone());
+    joining.answer(1, at(Begun, &first));
+    // Members 2, 3 and 4 may have decided something together in the second one.
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    joining.answer(3, at(Begun, &first));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    joining.answer(4, at(No, &first));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    joining.answer(4, at(Begun, &first));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Adopt(ending));
+    joining.answer(4, at(Begun, &second));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+}
+
+#[test]
 fn who_does_not_vote_learns_from_a_majority_that_knows_of_no_end() {
     let (mut joining, first) = (Joining::default(), first(3));
     joining.answer(0, at(Begun, &first));
