@@ -218,9 +218,7 @@ impl Client {
         command: impl FnOnce(mpsc::Sender<Option<String>>) -> Command,
     ) -> Result<(), SpaceError> {
         let (sender, receiver) = mpsc::channel();
-        let command = command(sender);
-        self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
-        self.door.signal.raise();
+        self.door.command(command(sender));
         match receiver.recv_timeout(self.space_within) {
             Ok(None) => Ok(()),
             Ok(Some(why)) => Err(SpaceError::Refused(why)),

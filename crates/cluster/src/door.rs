@@ -23,6 +23,8 @@ const JOBS_MAX: usize = 1 << 16;
 pub(crate) enum Command {
     /// There is to be this space; the answer is why not, if not.
     CreateSpace(SpaceParts, mpsc::Sender<Option<String>>),
+    /// Another server's map.
+    Map(Map),
     /// These are the spaces now; the answer is why not, if not.
     Register(Register, mpsc::Sender<Option<String>>),
 }
@@ -63,6 +65,12 @@ impl Door {
             standing: Mutex::new(Standing::default()),
             changed: Condvar::new(),
         }
+    }
+
+    /// Asks something of the loop's driver.
+    pub fn command(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
+        self.signal.raise();
     }
 
     /// Tells the loop to stop.

@@ -37,6 +37,7 @@ pub mod frame;
 mod handshake;
 pub mod hello;
 pub mod log;
+mod lookout;
 mod machine;
 pub mod map;
 pub mod network;

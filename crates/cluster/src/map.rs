@@ -11,7 +11,9 @@
 use std::sync::Arc;
 
 use muesli_core::catalog::CatalogError;
-use muesli_core::{Catalog, Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct};
+use muesli_core::{
+    Catalog, Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct,
+};
 use muesli_group::layout::{self, Unfit};
 use muesli_group::placement::SPACE;
 use thiserror::Error;
@@ -36,6 +38,8 @@ pub struct MapParts {
     pub homes: Vec<(NodeId, u64)>,
     /// Those of them that are to go.
     pub leaving: Vec<RepositoryId>,
+    /// Groups that are known to have begun.
+    pub begun: Vec<u16>,
     /// How many repositories hold each key.
     pub replicas: u16,
     /// The spaces, in the order of their numbers.
@@ -63,6 +67,7 @@ wire_struct!(MapParts {
     placement: u64,
     homes: Vec<(NodeId, u64)>,
     leaving: Vec<RepositoryId>,
+    begun: Vec<u16>,
     replicas: u16,
     spaces: Vec<SpaceParts>,
 });
@@ -316,6 +321,7 @@ impl From<&Map> for MapParts {
             placement: catalog.placement,
             homes: catalog.stays(),
             leaving: catalog.leaving.to_vec(),
+            begun: catalog.begun.to_vec(),
             replicas: catalog.replicas,
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
@@ -335,7 +341,7 @@ impl TryFrom<MapParts> for Map {
         }
         (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
         (catalog.since, catalog.leaving) = (since.into(), parts.leaving.into());
-        let catalog = Arc::new(catalog.without(&parts.left));
+        let catalog = Arc::new(catalog.without(&parts.left).with_begun(&parts.begun));
         let MapParts { group, loops, .. } = parts;
         Map { servers: parts.servers.into(), group, loops, catalog }.checked()
     }
@@ -369,7 +375,7 @@ mod tests {
             let ranged = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
             let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
             let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
-            let moved = map.catalog.moved(RepositoryId(0), NodeId(0));
+            let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
             let moved = if group > 1 { moved.without(&[NodeId(count - 1)]) } else { moved };
             let map = map.with_catalog(Arc::new(moved));
             let mut bytes = Vec::new();

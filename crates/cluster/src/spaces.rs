@@ -108,7 +108,9 @@ impl<P: Protocol> Loop<P> {
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
         match map.keeper() {
             Some(keeper) if keeper == self.peers.me.node => {}
-            Some(keeper) => return Err(format!("node {} makes the spaces, not this one", keeper.0)),
+            Some(keeper) => {
+                return Err(format!("node {} makes the spaces, not this one", keeper.0));
+            }
             None => return Err("spaces of groups are made by a transaction".to_owned()),
         }
         let unmet = self.peers.unmet();

@@ -364,6 +364,7 @@ impl<P: Protocol> Loop<P> {
         for command in commands {
             match command {
                 Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
+                Command::Map(map) => self.on_map(map),
                 Command::Register(register, answer) => {
                     let _ = answer.send(self.take_spaces(&register).err());
                 }

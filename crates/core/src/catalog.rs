@@ -106,6 +106,9 @@ pub struct Catalog {
     /// Repositories that are to go: they are kept where they are until it is certain that nobody
     /// needs them. In the order of their numbers.
     pub leaving: Arc<[RepositoryId]>,
+    /// Groups of repositories that are known to have begun their work, by their numbers, in order;
+    /// only ever more.
+    pub begun: Arc<[u16]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
     /// Nodes that were coordinators and have left for good; only ever more.
@@ -140,6 +143,7 @@ impl Catalog {
             homes: homes.into(),
             since: vec![0; repositories].into(),
             leaving: [].into(),
+            begun: [].into(),
             coordinators: coordinators.into(),
             left: [].into(),
             visiting_coordinators: false,
@@ -175,7 +179,8 @@ impl Catalog {
         let placement = self.placement + 1;
         let mut stays = self.stays();
         stays[usize::from(repository.0)] = (to, placement);
-        self.placed(placement, &stays, &self.leaving).expect("the next epoch, of the same repositories")
+        self.placed(placement, &stays, &self.leaving)
+            .expect("the next epoch, of the same repositories")
     }
 
     /// The newest of this catalog and another one of the same database: its spaces, its homes, and
@@ -196,12 +201,21 @@ impl Catalog {
             newest.coordinators = Arc::clone(&other.coordinators);
         }
         let newest = newest.without(&self.left).without(&other.left);
+        let newest = newest.with_begun(&other.begun);
         (newest != *self).then_some(newest)
     }
 
     /// How many nodes were ever coordinators, which tells the newer of two lists of them.
     pub fn coordinators_ever(&self) -> usize {
         self.coordinators.len() + self.left.len()
+    }
+
+    /// This catalog where these groups are known to have begun.
+    pub fn with_begun(&self, groups: &[u16]) -> Catalog {
+        let mut begun: Vec<u16> = self.begun.iter().chain(groups).copied().collect();
+        begun.sort_unstable();
+        begun.dedup();
+        Catalog { begun: begun.into(), ..self.clone() }
     }
 
     /// This catalog where these nodes have left for good.
@@ -375,6 +389,9 @@ mod tests {
         assert_eq!(moved.newest(&wider), Some(both.clone()));
         assert_eq!(wider.newest(&moved), Some(both.clone()));
         assert_eq!(both.newest(&moved).or(both.newest(&wider)).or(both.newest(&first)), None);
+        let begun = first.with_begun(&[3, 1]).newest(&first.with_begun(&[2, 1])).unwrap();
+        assert_eq!(*begun.begun, [1, 2, 3]);
+        assert_eq!(begun.newest(&first), None);
     }
 
     #[test]

@@ -181,10 +181,16 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
                 {
                     self.tell_leader(&self.visitors, (group, member, ballot), cx);
                 }
+                if group < layout::groups(cx.catalog) && !cx.catalog.begun.contains(&group) {
+                    self.newer = Some(Arc::new(cx.catalog.with_begun(&[group])));
+                }
                 self.compare_epochs(sender, epoch, cx);
                 self.tell_of_moves(cx);
             }
             Message::AskPlacement => tell_placement(sender, cx),
+            Message::AskBegun(group) => {
+                send_now(sender, Message::Begun(cx.catalog.begun.contains(&group)), cx);
+            }
             Message::Placement { epoch, homes, leaving } => {
                 let newer = cx.catalog.placed(epoch, &homes, &leaving);
                 self.newer = newer.filter(layout::is_sound).map(Arc::new);
@@ -194,6 +200,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             | Message::Confirm { .. }
             | Message::Confirmed { .. }
             | Message::Ask
+            | Message::Begun(_)
             | Message::Standing(_)
             | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.

@@ -49,10 +49,14 @@
 //!
 //! Where anything was decided, some had begun; so all had been ready. A member that remembers says
 //! so from then on, and no member without memory that hears it takes the group for a new one. A
-//! member that had met only, and remembers, knows that nobody had begun. If all members forget,
-//! there is nobody to know: such a group is a new one.
+//! member that had met only, and remembers, knows that nobody had begun. Where all members
+//! forgot, others may know: all nodes remember which groups they heard to have a leader (`Catalog`).
+//! A member is to ask all of them before it meets anybody. Only where nobody in the cluster
+//! remembers, such a group is a new one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use muesli_core::NodeId;
 
 use crate::configuration::Configuration;
 use crate::ledger::Standing;
@@ -78,6 +82,10 @@ pub(crate) struct Joining {
     answers: BTreeMap<u16, Standing>,
     /// The others forgot too much.
     is_lost: bool,
+    /// Nodes that have said whether they know of the group's having begun.
+    told: BTreeSet<NodeId>,
+    /// Somebody knows of it.
+    had_begun: bool,
     /// The others are to be told how far this member has come.
     has_news: bool,
 }
@@ -90,8 +98,10 @@ pub(crate) struct Situation<'a> {
     pub mine: Formed,
     /// Who votes in a group that forms.
     pub first: &'a Configuration,
-    /// It came to its node after the group had formed elsewhere.
-    pub has_moved: bool,
+    /// The group had formed: the member came to its node later, or somebody else knows.
+    pub had_formed: bool,
+    /// Everybody has been asked who may know that.
+    pub asked_all: bool,
     /// Somebody has decided to go on with what is left.
     pub accepts_loss: bool,
 }
@@ -101,6 +111,8 @@ pub(crate) struct Situation<'a> {
 pub(crate) enum Step {
     /// Others must come further first.
     Wait,
+    /// Nobody remembers; all others of the cluster are to be asked whether the group had begun.
+    AskAll,
     /// The group has come so far, and this is to be remembered.
     Note(Formed),
     /// This is what the others know.
@@ -113,6 +125,22 @@ impl Joining {
     /// A member has answered.
     pub(crate) fn answer(&mut self, member: u16, standing: Standing) {
         self.answers.insert(member, standing);
+    }
+
+    /// A node has said whether it knows the group to have begun.
+    pub(crate) fn told_begun(&mut self, node: NodeId, begun: bool) {
+        self.had_begun |= begun;
+        self.told.insert(node);
+    }
+
+    /// Whether somebody knows the group to have begun.
+    pub(crate) fn had_begun(&self) -> bool {
+        self.had_begun
+    }
+
+    /// Whether a node has said whether it does.
+    pub(crate) fn has_told(&self, node: NodeId) -> bool {
+        self.told.contains(&node)
     }
 
     /// What follows for a member that does not vote yet.
@@ -145,9 +173,8 @@ impl Joining {
     fn may_have_ended(&self, me: u16, configuration: &Configuration) -> bool {
         let has_begun_nothing = |other: u16| {
             let answer = self.answers.get(&other);
-            answer.is_some_and(|it| {
-                it.formed == Formed::Begun && it.configuration == *configuration
-            })
+            answer
+                .is_some_and(|it| it.formed == Formed::Begun && it.configuration == *configuration)
         };
         let ends = self.answers.values().filter(|it| it.configuration == *configuration);
         let mut nexts = ends.filter_map(Standing::next);
@@ -186,7 +213,7 @@ impl Joining {
 
 /// What follows for a member that votes, or is to vote, from what all others who do have answered.
 fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
-    let Situation { mine, has_moved, accepts_loss, .. } = situation;
+    let Situation { mine, had_formed, asked_all, accepts_loss, .. } = situation;
     let all = || others.iter().map(|answer| answer.formed);
     let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
     match mine {
@@ -210,8 +237,11 @@ fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
     if most >= Formed::Ready && (!too_many || accepts_loss) {
         return merged(most, others).map_or(Step::Wait, Step::Adopt);
     }
-    if most >= Formed::Ready || (has_moved && !accepts_loss) {
+    if most >= Formed::Ready || (had_formed && !accepts_loss) {
         return Step::Lost;
+    }
+    if !asked_all && !accepts_loss {
+        return Step::AskAll;
     }
     Step::Note(Formed::Met)
 }

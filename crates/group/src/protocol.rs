@@ -135,6 +135,10 @@ pub enum Message<M> {
     At(u32),
     /// A member without memory to the others: what do you know?
     Ask,
+    /// A member without memory to coordinators, where nobody remembers: had this group begun?
+    AskBegun(u16),
+    /// The answer.
+    Begun(bool),
     /// The answer.
     Standing(Box<Standing>),
     /// Member to itself, behind its log: what was written before this note is stable.
@@ -163,6 +167,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Standing(standing) => 8 + standing.bytes(),
             Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
             Message::Ask | Message::AskPlacement | Message::Stable(_) => 16,
+            Message::AskBegun(_) | Message::Begun(_) => 16,
             Message::Resync(_) | Message::At(_) => 16,
             Message::Placement { homes, leaving, .. } => 20 + 12 * homes.len() + 2 * leaving.len(),
         }
@@ -183,6 +188,8 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Confirmed { .. } => "Confirmed",
             Message::Leads { .. } => "Leads",
             Message::Ask => "AskMember",
+            Message::AskBegun(_) => "AskBegun",
+            Message::Begun(_) => "Begun",
             Message::AskPlacement => "AskPlacement",
             Message::Stable(_) => "Stable",
             Message::Placement { .. } => "Placement",
@@ -201,6 +208,8 @@ impl<P: Protocol> Protocol for Grouped<P> {
             | Message::Confirm { .. }
             | Message::Confirmed { .. }
             | Message::Ask
+            | Message::AskBegun(_)
+            | Message::Begun(_)
             | Message::AskPlacement
             | Message::Stable(_)
             | Message::Standing(_)

@@ -363,6 +363,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                     leading.confirm(member, ballot, round);
                 }
             }
+            (Message::Begun(begun), _) => self.on_begun(from.node, begun, cx),
             (Message::Ask, Some(_)) => {
                 let standing = self.ledger.look(Standing::clone);
                 cx.send(from, Message::Standing(Box::new(standing)));
@@ -386,7 +387,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 None,
             )
             // From no member, or for coordinators: whoever sent it here is mistaken.
-            | (Message::AskPlacement | Message::Placement { .. }, _) => {}
+            | (Message::AskPlacement | Message::AskBegun(_) | Message::Placement { .. }, _) => {}
         }
         self.turn(cx);
     }

@@ -146,6 +146,8 @@ impl<M: Wire> Wire for Message<M> {
                 leaving.encode(out);
             }
             Message::At(configuration) => put(11, configuration, out),
+            Message::AskBegun(group) => put(12, group, out),
+            Message::Begun(begun) => put(13, begun, out),
         }
     }
 
@@ -177,6 +179,8 @@ impl<M: Wire> Wire for Message<M> {
                 leaving: Wire::decode(input)?,
             },
             11 => Message::At(Wire::decode(input)?),
+            12 => Message::AskBegun(Wire::decode(input)?),
+            13 => Message::Begun(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message of a group", at, other)),
         })
     }

@@ -181,7 +181,9 @@ impl Admin {
             let (rule, seen) = (rule.clone(), Arc::new(survey));
             let next = self.attempt(move |row| rule(row, &seen))?;
             match next {
-                Err(Refused::UnderWay { .. } | Refused::TooFew { .. }) if Instant::now() < deadline => {
+                Err(Refused::UnderWay { .. } | Refused::TooFew { .. })
+                    if Instant::now() < deadline =>
+                {
                     std::thread::sleep(LOOK_EVERY);
                     survey = self.survey()?;
                 }

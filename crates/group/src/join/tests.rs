@@ -26,7 +26,7 @@ fn first(size: usize) -> Configuration {
 }
 
 fn situation(me: u16, mine: Formed, first: &Configuration) -> Situation<'_> {
-    Situation { me, mine, first, has_moved: false, accepts_loss: false }
+    Situation { me, mine, first, had_formed: false, asked_all: true, accepts_loss: false }
 }
 
 /// A member that has come so far in the first configuration.
@@ -36,13 +36,17 @@ fn at(formed: Formed, configuration: &Configuration) -> Standing {
 }
 
 /// What follows for the last one where the others have come so far.
-fn step(has_moved: bool, accepts_loss: bool, others: &[Formed]) -> Step {
+fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> Step {
     let (mut joining, first) = (Joining::default(), first(others.len() + 1));
     for (member, formed) in (0..).zip(others) {
         joining.answer(member, at(*formed, &first));
     }
     let situation = situation(others.len() as u16, No, &first);
-    let step = joining.step(Situation { has_moved, accepts_loss, ..situation });
+    let step = joining.step(Situation { had_formed, accepts_loss, ..situation });
+    let unsure =
+        joining.step(Situation { had_formed, accepts_loss, asked_all: false, ..situation });
+    let asks = step == Step::Note(Met) && !accepts_loss;
+    assert_eq!(unsure, if asks { Step::AskAll } else { step.clone() });
     assert_eq!(joining.is_lost(), step == Step::Lost);
     step
 }
@@ -162,7 +166,7 @@ impl Group {
         match joining.step(situation(listener as u16, standing.formed, &first)) {
             Step::Note(formed) => (standing.formed, standing.configuration) = (formed, first),
             Step::Adopt(adopted) => *standing = adopted,
-            Step::Wait | Step::Lost => {}
+            Step::Wait | Step::AskAll | Step::Lost => {}
         }
     }
 

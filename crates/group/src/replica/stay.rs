@@ -15,11 +15,13 @@
 //! the place where it was before no more. So what the member promised and accepted there, it did
 //! before they answered; and they know of it, as of a memory that was lost.
 
-use muesli_core::{Address, Protocol, RepositoryId, Role};
+use std::sync::Arc;
+
+use muesli_core::{Address, NodeId, Protocol, RepositoryId, Role};
 
 use super::{Replica, Settled};
 use crate::consensus::Consensus;
-use crate::inside::Context;
+use crate::inside::{Context, send_now};
 use crate::join::{Formed, Joining, Situation, Step};
 use crate::layout;
 use crate::ledger::{Change, Ledger, Standing};
@@ -92,11 +94,13 @@ impl<P: Protocol> Replica<P> {
             me: self.place,
             mine: self.ledger.look(|standing| standing.formed),
             first: &configuration,
-            has_moved: since > 0,
+            had_formed: since > 0 || self.joining.had_begun(),
+            asked_all: cx.catalog.coordinators.iter().all(|it| self.joining.has_told(*it)),
             accepts_loss: self.rules.accepts_loss,
         };
         let next = match self.joining.step(situation) {
             Step::Wait | Step::Lost => return,
+            Step::AskAll => return self.ask_all(cx),
             Step::Note(formed) => {
                 let known = self.ledger.look(Standing::clone);
                 Standing { formed, since, configuration, ..known }
@@ -109,6 +113,23 @@ impl<P: Protocol> Replica<P> {
             self.begin(cx);
         } else {
             self.joining.has_news();
+            self.go_on_joining(cx);
+        }
+    }
+
+    /// Asks all who may know whether the group had begun, and have not said so yet.
+    pub(super) fn ask_all(&mut self, cx: &mut Context<'_, P>) {
+        let coordinators = Arc::clone(&cx.catalog.coordinators);
+        for node in coordinators.iter().filter(|node| !self.joining.has_told(**node)) {
+            send_now(Address::coordinator(*node), Message::AskBegun(self.group), cx);
+        }
+    }
+
+    /// A node has said whether it knows the group to have begun.
+    pub(super) fn on_begun(&mut self, node: NodeId, begun: bool, cx: &mut Context<'_, P>) {
+        let is_asking = self.consensus.is_none() && self.settled == Settled::No;
+        if is_asking && !self.joining.has_told(node) {
+            self.joining.told_begun(node, begun);
             self.go_on_joining(cx);
         }
     }

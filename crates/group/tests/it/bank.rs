@@ -197,9 +197,8 @@ struct By {
 
 /// What nodes that are up say.
 fn survey<P: Protocol>(world: &World<Grouped<P>>, nodes: u32) -> Survey {
-    let said = |node: u32| {
-        world.with_node(NodeId(node), |node| (node.catalog().placement, node.posts()))
-    };
+    let said =
+        |node: u32| world.with_node(NodeId(node), |node| (node.catalog().placement, node.posts()));
     (0..nodes).map(said).collect()
 }
 
@@ -283,7 +282,8 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
     }
     assert_eq!(tally.wrong_totals.get(), 0, "{said}");
     let decided = tally.decided.borrow().clone();
-    let size = |it: &Arc<Catalog>| (0..GROUPS).map(|at| layout::wanted(it, at).len()).sum::<usize>();
+    let size =
+        |it: &Arc<Catalog>| (0..GROUPS).map(|at| layout::wanted(it, at).len()).sum::<usize>();
     let sizes: Vec<_> = [first].iter().chain(decided.iter()).map(size).collect();
     let sizes = sizes.windows(2).filter(|pair| pair[0] != pair[1]).count();
     let (run, transfers) = (world.finish(), tally.transfers.get());
