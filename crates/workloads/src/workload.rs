@@ -195,7 +195,17 @@ impl<W: Workload> AnyWorkload for W {
     }
 
     fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>> {
-        Box::pin(closed_loop(self, seat))
+        let (tallies, client) = (seat.tallies.clone(), seat.client);
+        Box::pin(async move {
+            let ended = closed_loop(self, seat).await;
+            if let Err(error) = ended.as_ref().map_err(|error| error.to_string())
+                && ended != Err(Error::Closed)
+            {
+                // One that cannot even begin has no transaction to tell of it.
+                tallies.of(client).unexpected.get_or_insert(error);
+            }
+            ended
+        })
     }
 
     fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>> {
