@@ -2,8 +2,8 @@
 //!
 //! A server dials those of smaller names, and whoever it dials tells it if it has left the cluster.
 //! The smallest of those that are there has nobody to dial; and others do not dial one that has
-//! left. So as long as it has met no other server, it visits them in turn, and takes the map that it
-//! is shown.
+//! left. So as long as it has met no other server, it visits them in turn, and takes the map that
+//! it is shown.
 
 use std::sync::Arc;
 use std::thread;

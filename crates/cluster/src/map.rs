@@ -236,8 +236,8 @@ impl Map {
         self.there().find(|(server, _)| *server == node).map(|(_, address)| &**address)
     }
 
-    /// Who decides on spaces: the home of the first repository. Where that may move, nobody does, but
-    /// the database itself ([`register`](crate::register)).
+    /// Who decides on spaces: the home of the first repository. Where that may move, nobody does,
+    /// but the database itself ([`register`](crate::register)).
     pub fn keeper(&self) -> Option<NodeId> {
         (self.group <= 1).then(|| self.catalog.homes[0])
     }

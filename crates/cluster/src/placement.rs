@@ -13,8 +13,8 @@ use crate::map::Map;
 use crate::turn::{Failed, Loop};
 
 impl<P: Protocol> Loop<P> {
-    /// Keeps the placement that the node goes by, and which groups it knows to have begun, if the map
-    /// does not know of it.
+    /// Keeps the placement that the node goes by, and which groups it knows to have begun, if the
+    /// map does not know of it.
     pub(crate) fn keep_placement(&mut self) {
         let Some(map) = &self.peers.map else { return };
         let machine = self.station.machine.borrow();

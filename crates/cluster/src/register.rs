@@ -3,8 +3,9 @@
 //! Where repositories live on groups, any server may go for good, so none of them may be the one
 //! who makes the spaces. A row beside that of the placement holds them; whoever wants a space reads
 //! it, writes the next one in the same transaction, and tells the servers afterwards
-//! ([`Client::register`](crate::Client::register)), who tell each other. So epochs follow each other
-//! whoever asks, and what nobody was told, because a client died before, the next one who asks finds.
+//! ([`Client::register`](crate::Client::register)), who tell each other. So epochs follow each
+//! other whoever asks, and what nobody was told, because a client died before, the next one who
+//! asks finds.
 
 use muesli_core::{SpaceOptions, wire_struct};
 

@@ -1,11 +1,11 @@
 //! The map while the cluster runs: who makes spaces, and how everybody hears of them.
 //!
-//! Without groups one server, the home of the first repository, keeps the map: whoever wants a space
-//! asks it. It tells everybody who is connected before it answers, over the same connections, so
-//! whoever asked knows the space when it has the answer. With groups the database itself keeps the
-//! spaces ([`register`](crate::register)), and whoever made one there tells the servers before it
-//! uses it. A server that has not heard of a space yet leaves messages about it out, which are said
-//! again.
+//! Without groups one server, the home of the first repository, keeps the map: whoever wants a
+//! space asks it. It tells everybody who is connected before it answers, over the same connections,
+//! so whoever asked knows the space when it has the answer. With groups the database itself keeps
+//! the spaces ([`register`](crate::register)), and whoever made one there tells the servers before
+//! it uses it. A server that has not heard of a space yet leaves messages about it out, which are
+//! said again.
 
 use std::sync::mpsc;
 

@@ -11,11 +11,12 @@
 //! the one before has ended for certain, whoever is asked, and there is only ever one next one.
 //!
 //! # Why no two of them decide different things
-//! What a configuration decides is settled by its own majorities alone, as ever; and so is the entry
-//! that ends it, of which there can be only one. A member takes part in the next one only if it knows
-//! that entry to be decided, or has it from somebody who does. So all members of the next one agree
-//! on its first entries, on its number and on who they are, and it is a new instance for all of
-//! them. Messages say which configuration they are of, and those of another one are not listened to.
+//! What a configuration decides is settled by its own majorities alone, as ever; and so is the
+//! entry that ends it, of which there can be only one. A member takes part in the next one only if
+//! it knows that entry to be decided, or has it from somebody who does. So all members of the next
+//! one agree on its first entries, on its number and on who they are, and it is a new instance for
+//! all of them. Messages say which configuration they are of, and those of another one are not
+//! listened to.
 //!
 //! Ballots are larger in later configurations, so whoever follows the largest goes with the newest.
 

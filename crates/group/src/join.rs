@@ -24,16 +24,17 @@
 //! and those of them that have not got so far must first. What the member did in earlier ones is no
 //! matter, for these have ended, and it never votes in them again.
 //!
-//! And in later ones? If the next one had begun, a majority would have the entry that ends this one,
-//! and one of those who answered; where a majority forgot it is lost anyway. Then all others who
-//! vote in the next one must say that they have not begun it: so nobody ever heard what the member
-//! said there. Otherwise it waits: they go on to the next one, and then all who vote there answer.
+//! And in later ones? If the next one had begun, a majority would have the entry that ends this
+//! one, and one of those who answered; where a majority forgot it is lost anyway. Then all others
+//! who vote in the next one must say that they have not begun it: so nobody ever heard what the
+//! member said there. Otherwise it waits: they go on to the next one, and then all who vote there
+//! answer.
 //!
 //! If it does not vote in that configuration, it *learns*: a majority is enough, none of whom has
-//! an entry that would end the configuration. For if the next one had begun, in which the member may
-//! have voted before it forgot, a majority would have that entry, and one of those who answered. So
-//! it never voted in any later one either, knows that from then on, and needs to ask nobody when it
-//! comes to vote.
+//! an entry that would end the configuration. For if the next one had begun, in which the member
+//! may have voted before it forgot, a majority would have that entry, and one of those who
+//! answered. So it never voted in any later one either, knows that from then on, and needs to ask
+//! nobody when it comes to vote.
 //!
 //! # Too many without memory
 //! Every majority that ever decided must have a member that remembers. So those without memory must
@@ -49,9 +50,9 @@
 //!
 //! Where anything was decided, some had begun; so all had been ready. A member that remembers says
 //! so from then on, and no member without memory that hears it takes the group for a new one. A
-//! member that had met only, and remembers, knows that nobody had begun. Where all members
-//! forgot, others may know: all nodes remember which groups they heard to have a leader (`Catalog`).
-//! A member is to ask all of them before it meets anybody. Only where nobody in the cluster
+//! member that had met only, and remembers, knows that nobody had begun. Where all members forgot,
+//! others may know: all nodes remember which groups they heard to have a leader (`Catalog`). A
+//! member is to ask all of them before it meets anybody. Only where nobody in the cluster
 //! remembers, such a group is a new one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,7 +182,8 @@ impl Joining {
         nexts.any(|next| !next.others(me).all(has_begun_nothing))
     }
 
-    /// What there is to know of a configuration in which the member does not vote, if enough say so.
+    /// What there is to know of a configuration in which the member does not vote, if enough say
+    /// so.
     fn learn(&self, configuration: &Configuration) -> Option<Standing> {
         let answers = self.answers.iter().filter(|(place, answer)| {
             let is_there = answer.formed == Formed::Begun && answer.configuration == *configuration;

@@ -1,8 +1,8 @@
 //! Groups in a catalog: which repositories are the members of which group.
 //!
 //! A group has [`PLACES`] places, and a member in some of them. The catalog has a repository for
-//! each place; one without a member lives [nowhere](NodeId::NOWHERE). So a group may grow and shrink
-//! while every member keeps its number.
+//! each place; one without a member lives [nowhere](NodeId::NOWHERE). So a group may grow and
+//! shrink while every member keeps its number.
 //!
 //! The protocol inside sees a catalog with one repository a group, at the home of its first member;
 //! that home is only a name, for who leads is found out.
@@ -53,8 +53,8 @@ pub fn address(catalog: &Catalog, group: u16, place: u16) -> Option<Address> {
     (home != NodeId::NOWHERE).then(|| Address::repository(home, repository))
 }
 
-/// Homes of `groups` groups of `size` members each over `nodes` nodes: member `m` of group `g` lives
-/// on node `g + m`, round the ring, so that no node holds two of a group.
+/// Homes of `groups` groups of `size` members each over `nodes` nodes: member `m` of group `g`
+/// lives on node `g + m`, round the ring, so that no node holds two of a group.
 ///
 /// # Errors
 /// There are fewer nodes than members in a group, or more members than places.

@@ -74,8 +74,8 @@ impl<M> Leading<M> {
         self.undecided.entry(after).or_default().push_back((round, envelope));
     }
 
-    /// Goes on under another ballot, in the next configuration. What waits for a round waits for one
-    /// under that, also where one was under way.
+    /// Goes on under another ballot, in the next configuration. What waits for a round waits for
+    /// one under that, also where one was under way.
     pub(crate) fn go_on(&mut self, ballot: Ballot, configuration: &Configuration) {
         self.ballot = ballot;
         self.others_needed = configuration.majority() - 1;

@@ -18,8 +18,8 @@ use crate::configuration::{Configuration, MARK};
 use crate::join::Formed;
 use crate::protocol::Ballot;
 
-/// A record of the protocol inside, as bytes, or the end of a [`Configuration`]. The library, what a
-/// member remembers and what it logs each have it, and share its bytes.
+/// A record of the protocol inside, as bytes, or the end of a [`Configuration`]. The library, what
+/// a member remembers and what it logs each have it, and share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry(pub Arc<[u8]>);
 
@@ -113,7 +113,8 @@ impl Standing {
         60 + size(&self.entries) + size(&self.image.pieces) + size(&self.image.then)
     }
 
-    /// The configuration that is next, if this one has an entry that ends it. It may not be decided.
+    /// The configuration that is next, if this one has an entry that ends it. It may not be
+    /// decided.
     pub fn next(&self) -> Option<Configuration> {
         let next = self.entries.last().and_then(Entry::begins);
         next.filter(|next| next.number == self.configuration.number + 1)

@@ -53,7 +53,8 @@ impl Remains for Left<'_> {
     }
 }
 
-/// The history of an embedded run, or of a cluster's clients, from what its loops left behind, with `meta` in its first line.
+/// The history of an embedded run, or of a cluster's clients, from what its loops left behind, with
+/// `meta` in its first line.
 ///
 /// # Errors
 /// What was recorded is no history, such as two transactions of one name: a mistake of the

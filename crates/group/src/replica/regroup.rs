@@ -1,14 +1,14 @@
 //! A group gets more members, or fewer: from one [configuration](crate::configuration) to the next.
 //!
-//! | who | when | does |
-//! | --- | --- | --- |
-//! | who leads | the placement wants other members than vote, and the new ones are ready | appends the entry that ends the configuration, and nothing after it |
-//! | who votes, or did | that entry is decided, as it knows | writes down that the next one has begun, and takes part in that, if it is to |
-//! | who led | it votes in the next one too | stands for election at once, and goes on with its participant if it is elected and nobody else has decided anything |
-//! | who hears of a later configuration | | asks for all that is known there, and goes on with that |
+//! Where the placement wants other members than vote, and the new ones are ready, whoever leads
+//! appends the entry that ends the configuration, and nothing after it. Whoever finds that entry
+//! decided writes down that the next configuration has begun, and takes part in that, if it is to.
+//! Whoever led stands for election in it at once, and goes on with its participant if it is elected
+//! and nobody else has decided anything. Whoever hears of a later configuration asks for all that is
+//! known there, and goes on with that.
 //!
-//! A new member learns first, and says so ([`Message::At`]); only then is it counted. So a group that
-//! grows can do without as many members as before, all the time.
+//! A new member learns first, and says so ([`Message::At`]); only then is it counted. So a group
+//! that grows can do without as many members as before, all the time.
 //!
 //! Whoever leads goes by its own placement, which may be old: a configuration says which epoch it
 //! was chosen by, and is followed only by one of a later epoch. So the members of a group change as

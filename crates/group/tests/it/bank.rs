@@ -1,9 +1,9 @@
-//! A bank on groups whose members change while clients work, as an administrator says, and whatever a
-//! plan lets fail.
+//! A bank on groups whose members change while clients work, as an administrator says, and whatever
+//! a plan lets fail.
 //!
 //! Who the members are is decided in the database itself: by a row of a space, changed by
-//! transactions as rules allow (`muesli_group::placement`), so that epochs follow each other whoever
-//! asks. Whoever made a change tells one node; the others hear of it from each other.
+//! transactions as rules allow (`muesli_group::placement`), so that epochs follow each other
+//! whoever asks. Whoever made a change tells one node; the others hear of it from each other.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
