@@ -28,8 +28,9 @@ members 1 may be lost, of 5 members 2; an even number is no safer than the odd o
 group keeps at least 2 members. `group = 1` is no group, and cannot grow.
 
 Where servers run several loops, each loop is a node of its own for `members`, `placement`, \
-`move`, `grow` and `shrink`: loop L of server S is node S times loops plus L. `drain`, `join` and `leave` take \
-a server as a whole, by the number that its key `node` has. No two members of a group live on one server.";
+`move`, `grow` and `shrink`: loop L of server S is node S times loops plus L. `drain`, `join` and \
+`leave` take a server as a whole, by the number that its key `node` has. No two members of a group \
+live on one server.";
 
 /// The command's options.
 pub fn command() -> Command {

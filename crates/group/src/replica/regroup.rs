@@ -1,8 +1,8 @@
 //! A group gets more members, or fewer: from one [configuration](crate::configuration) to the next.
 //!
 //! Where the placement wants other members than vote, and the new ones are ready, whoever leads
-//! appends the entry that ends the configuration, and nothing after it. Whoever finds that entry
-//! decided writes down that the next configuration has begun, and takes part in that, if it is to.
+//! appends the entry that ends the configuration, and nothing after it. Whoever finds that
+//! entry decided writes down that the next one has begun, and takes part in that, if it is to.
 //! Whoever led stands for election in it at once, and goes on with its participant if it is elected
 //! and nobody else has decided anything. Whoever hears of a later configuration asks for all that is
 //! known there, and goes on with that.
