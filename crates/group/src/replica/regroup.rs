@@ -4,8 +4,8 @@
 //! appends the entry that ends the configuration, and nothing after it. Whoever finds that
 //! entry decided writes down that the next one has begun, and takes part in that, if it is to.
 //! Whoever led stands for election in it at once, and goes on with its participant if it is elected
-//! and nobody else has decided anything. Whoever hears of a later configuration asks for all that is
-//! known there, and goes on with that.
+//! and nobody else has decided anything. Whoever hears of a later configuration asks for all that
+//! is known there, and goes on with that.
 //!
 //! A new member learns first, and says so ([`Message::At`]); only then is it counted. So a group
 //! that grows can do without as many members as before, all the time.

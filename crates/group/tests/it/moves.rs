@@ -1,7 +1,7 @@
 //! Members of groups move from node to node while clients work and everything fails.
 //!
-//! With `MUESLI_SEEDS=0..2000`, `cargo test -p muesli-group --test it moves::everything_fails` is the
-//! long search (`-- --nocapture` shows how far it is), and `MUESLI_SEEDS=7..8` repeats a seed.
+//! With `MUESLI_SEEDS=0..2000`, `cargo test -p muesli-group --test it moves::everything_fails` is
+//! the long search (`-- --nocapture` shows how far it is), and `MUESLI_SEEDS=7..8` repeats a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

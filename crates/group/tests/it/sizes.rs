@@ -1,8 +1,8 @@
 //! Groups grow and shrink, from two members to five, while clients work and everything fails, disks
 //! that are lost among it.
 //!
-//! With `MUESLI_SEEDS=0..2000`, `cargo test -p muesli-group --test it sizes::everything_fails` is the
-//! long search (`-- --nocapture` shows how far it is), and `MUESLI_SEEDS=7..8` repeats a seed.
+//! With `MUESLI_SEEDS=0..2000`, `cargo test -p muesli-group --test it sizes::everything_fails` is
+//! the long search (`-- --nocapture` shows how far it is), and `MUESLI_SEEDS=7..8` repeats a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
