@@ -13,7 +13,7 @@ use muesli_core::{
     Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Settings,
     SpaceOptions, Traffic, catalog::CatalogError,
 };
-use muesli_group::Grouped;
+use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
 
@@ -24,6 +24,7 @@ use crate::machine::Machine;
 use crate::map::{Map, SpaceParts};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
+use crate::register::Register;
 use crate::server::spoken;
 use crate::signal::Signal;
 use crate::station::{Clock, Station};
@@ -199,10 +200,25 @@ impl Client {
             same if same.epoch == self.catalog().epoch => return Ok(()),
             _ => {}
         }
+        let space = SpaceParts::of(name, space);
+        self.command(|answer| Command::CreateSpace(space, answer))
+    }
+
+    /// Goes by the spaces that a transaction has written, and tells the servers. Not from a task on
+    /// the loop.
+    ///
+    /// # Errors
+    /// They are not of this cluster, or the loop has stopped.
+    pub fn register(&self, register: Register) -> Result<(), SpaceError> {
+        self.command(|answer| Command::Register(register, answer))
+    }
+
+    fn command(
+        &self,
+        command: impl FnOnce(mpsc::Sender<Option<String>>) -> Command,
+    ) -> Result<(), SpaceError> {
         let (sender, receiver) = mpsc::channel();
-        let command = Command::CreateSpace(SpaceParts::of(name, space), sender);
-        self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
-        self.door.signal.raise();
+        self.door.command(command(sender));
         match receiver.recv_timeout(self.space_within) {
             Ok(None) => Ok(()),
             Ok(Some(why)) => Err(SpaceError::Refused(why)),
@@ -268,7 +284,7 @@ impl Choice for Start {
         if size <= 1 {
             return start::<P>(options, 1, rules);
         }
-        let rules = muesli_group::Rules { inner: rules, size, ..Default::default() };
+        let rules = muesli_group::Rules { inner: rules, ..Default::default() };
         start::<Grouped<P>>(options, size, rules)
     }
 }
@@ -326,7 +342,8 @@ fn station<P: Protocol>(
         ..Settings::default()
     };
     // Until the first server tells the map, there is nothing; any map is newer than epoch 0.
-    let homes = vec![NodeId(0); usize::from(group)];
+    let repositories = if group > 1 { usize::from(layout::PLACES) } else { 1 };
+    let homes = vec![NodeId(0); repositories];
     let mut nothing = Catalog::new(&homes, 1, &[]).expect("one repository can be");
     (nothing.epoch, nothing.placement) = (0, 0);
     let nothing = nothing.with_visiting_coordinators();

@@ -10,6 +10,7 @@ use muesli_core::client::Task;
 use muesli_core::{NodeId, Traffic};
 
 use crate::map::{Map, SpaceParts};
+use crate::register::Register;
 use crate::signal::Signal;
 
 /// Work for a loop: makes the task that does it.
@@ -22,6 +23,10 @@ const JOBS_MAX: usize = 1 << 16;
 pub(crate) enum Command {
     /// There is to be this space; the answer is why not, if not.
     CreateSpace(SpaceParts, mpsc::Sender<Option<String>>),
+    /// Another server's map.
+    Map(Map),
+    /// These are the spaces now; the answer is why not, if not.
+    Register(Register, mpsc::Sender<Option<String>>),
 }
 
 /// How a loop stands, as others may know.
@@ -60,6 +65,12 @@ impl Door {
             standing: Mutex::new(Standing::default()),
             changed: Condvar::new(),
         }
+    }
+
+    /// Asks something of the loop's driver.
+    pub fn command(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
+        self.signal.raise();
     }
 
     /// Tells the loop to stop.

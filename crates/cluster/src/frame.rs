@@ -18,7 +18,7 @@
 use thiserror::Error;
 
 /// The version of frames and of what is in them.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
 

@@ -11,8 +11,10 @@
 use std::sync::Arc;
 
 use muesli_core::catalog::CatalogError;
-use muesli_core::{Catalog, Index, NodeId, Rule, SmallBytes, SpaceOptions, wire_struct};
-use muesli_group::layout::{self, TooFewNodes};
+use muesli_core::{
+    Catalog, Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct,
+};
+use muesli_group::layout::{self, Unfit};
 use muesli_group::placement::SPACE;
 use thiserror::Error;
 
@@ -21,7 +23,8 @@ use thiserror::Error;
 pub struct MapParts {
     /// The servers, and where they listen.
     pub servers: Vec<(NodeId, String)>,
-    /// How many servers keep each repository; the catalog's repositories are members then.
+    /// How many servers kept each repository at first; the catalog's repositories are places of
+    /// members where that is more than one.
     pub group: u16,
     /// How many servers, one after the other, are loops of one process, and end together.
     pub loops: u16,
@@ -33,6 +36,10 @@ pub struct MapParts {
     pub placement: u64,
     /// The home of each repository, and since which epoch of the placement.
     pub homes: Vec<(NodeId, u64)>,
+    /// Those of them that are to go.
+    pub leaving: Vec<RepositoryId>,
+    /// Groups that are known to have begun.
+    pub begun: Vec<u16>,
     /// How many repositories hold each key.
     pub replicas: u16,
     /// The spaces, in the order of their numbers.
@@ -59,6 +66,8 @@ wire_struct!(MapParts {
     epoch: u64,
     placement: u64,
     homes: Vec<(NodeId, u64)>,
+    leaving: Vec<RepositoryId>,
+    begun: Vec<u16>,
     replicas: u16,
     spaces: Vec<SpaceParts>,
 });
@@ -69,7 +78,7 @@ pub struct Map {
     /// The servers, and where they listen; in the order of their names. Those that have left are
     /// kept, so that their names are not used again.
     pub servers: Arc<[(NodeId, String)]>,
-    /// How many servers keep each repository.
+    /// How many servers kept each repository at first.
     pub group: u16,
     /// How many servers, one after the other, are loops of one process.
     pub loops: u16,
@@ -112,14 +121,15 @@ pub enum MapError {
     },
     /// Groups do not fit on the servers.
     #[error(transparent)]
-    Nodes(#[from] TooFewNodes),
-    /// Members that are no whole groups.
-    #[error("{members} members are no groups of {group}")]
+    Nodes(#[from] Unfit),
+    /// Members that are no groups, or too few of a group.
+    #[error(
+        "{places} places of members are no groups with at least {} members each",
+        layout::LEAST
+    )]
     Group {
-        /// How many there are.
-        members: usize,
-        /// How many are to be of one group.
-        group: u16,
+        /// How many places there are.
+        places: usize,
     },
     /// Two servers of one name, or out of order.
     #[error("the servers are not told in the order of their names")]
@@ -156,7 +166,8 @@ impl Map {
     pub fn unplaced(&self) -> Map {
         let mut catalog = Catalog::clone(&self.catalog);
         let first = self.servers.first().map_or(NodeId(0), |(first, _)| *first);
-        catalog.homes = vec![first; catalog.repositories()].into();
+        let there = |home: &NodeId| if *home == NodeId::NOWHERE { *home } else { first };
+        catalog.homes = catalog.homes.iter().map(there).collect();
         (catalog.epoch, catalog.placement) = (0, 0);
         self.with_catalog(Arc::new(catalog))
     }
@@ -225,13 +236,10 @@ impl Map {
         self.there().find(|(server, _)| *server == node).map(|(_, address)| &**address)
     }
 
-    /// Who decides on spaces: the home of the first repository, or where that may move, the first
-    /// server, which never leaves.
-    pub fn keeper(&self) -> NodeId {
-        match self.servers.first() {
-            Some((first, _)) if self.group > 1 => *first,
-            _ => self.catalog.homes[0],
-        }
+    /// Who decides on spaces: the home of the first repository. Where that may move, nobody does,
+    /// but the database itself ([`register`](crate::register)).
+    pub fn keeper(&self) -> Option<NodeId> {
+        (self.group <= 1).then(|| self.catalog.homes[0])
     }
 
     fn checked(self) -> Result<Map, MapError> {
@@ -246,11 +254,10 @@ impl Map {
             return Err(MapError::Left(stranger.0));
         }
         if self.group > 1 {
-            let (members, group) = (self.catalog.repositories(), self.group);
-            if !members.is_multiple_of(usize::from(group)) {
-                return Err(MapError::Group { members, group });
+            if !layout::is_sound(&self.catalog) {
+                return Err(MapError::Group { places: self.catalog.repositories() });
             }
-            layout::try_inner(&self.catalog, group)?;
+            layout::try_inner(&self.catalog)?;
             // A member may live on a server that joined, of which is heard next.
             return Ok(self);
         }
@@ -276,8 +283,9 @@ fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
     let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
     let processes = layout::homes(groups, group, (names.len() / loops) as u32)?;
     let node = |(at, process): (usize, &NodeId)| {
-        let number = at / usize::from(group) % loops;
-        names[process.0 as usize * loops + number]
+        let number = at / usize::from(layout::PLACES) % loops;
+        let there = names.get(process.0 as usize * loops + number);
+        there.copied().unwrap_or(NodeId::NOWHERE)
     };
     Ok(processes.iter().enumerate().map(node).collect())
 }
@@ -312,6 +320,8 @@ impl From<&Map> for MapParts {
             epoch: catalog.epoch,
             placement: catalog.placement,
             homes: catalog.stays(),
+            leaving: catalog.leaving.to_vec(),
+            begun: catalog.begun.to_vec(),
             replicas: catalog.replicas,
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
@@ -330,8 +340,8 @@ impl TryFrom<MapParts> for Map {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
         (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
-        catalog.since = since.into();
-        let catalog = Arc::new(catalog.without(&parts.left));
+        (catalog.since, catalog.leaving) = (since.into(), parts.leaving.into());
+        let catalog = Arc::new(catalog.without(&parts.left).with_begun(&parts.begun));
         let MapParts { group, loops, .. } = parts;
         Map { servers: parts.servers.into(), group, loops, catalog }.checked()
     }
@@ -365,7 +375,7 @@ mod tests {
             let ranged = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
             let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
             let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
-            let moved = map.catalog.moved(RepositoryId(0), NodeId(0));
+            let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
             let moved = if group > 1 { moved.without(&[NodeId(count - 1)]) } else { moved };
             let map = map.with_catalog(Arc::new(moved));
             let mut bytes = Vec::new();
@@ -408,16 +418,16 @@ mod tests {
         let ranged = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
         assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "three ranges of two");
         let mut parts = MapParts::from(&map);
-        parts.group = 4;
-        assert_eq!(Map::try_from(parts), Err(MapError::Group { members: 6, group: 4 }));
+        parts.leaving = vec![RepositoryId(0), RepositoryId(1)];
+        assert_eq!(Map::try_from(parts), Err(MapError::Group { places: 18 }));
     }
 
     #[test]
     fn no_process_holds_two_members_of_a_group() {
         let deal = Deal { repositories: 5, replicas: 1, group: 3, loops: 2 };
         let map = Map::deal(servers(6), deal).unwrap();
-        for members in map.catalog.homes.chunks(3) {
-            let mut processes: Vec<_> = members.iter().map(|node| node.0 / 2).collect();
+        for members in map.catalog.homes.chunks(layout::PLACES.into()) {
+            let mut processes: Vec<_> = members[..3].iter().map(|node| node.0 / 2).collect();
             processes.sort_unstable();
             assert_eq!(processes, [0, 1, 2]);
         }

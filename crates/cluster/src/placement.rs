@@ -4,6 +4,8 @@
 //! next life begins with its map, so the map is on the disk before anything leaves that the node
 //! said under a newer placement: every way out passes [`Loop::keep_placement`] first.
 
+use std::sync::Arc;
+
 use muesli_core::{Post, Protocol};
 
 use crate::control::Control;
@@ -11,15 +13,18 @@ use crate::map::Map;
 use crate::turn::{Failed, Loop};
 
 impl<P: Protocol> Loop<P> {
-    /// Keeps the placement that the node goes by, if it is newer than the map's.
+    /// Keeps the placement that the node goes by, and which groups it knows to have begun, if the
+    /// map does not know of it.
     pub(crate) fn keep_placement(&mut self) {
         let Some(map) = &self.peers.map else { return };
         let machine = self.station.machine.borrow();
         let catalog = machine.node.catalog();
-        if catalog.placement <= map.catalog.placement {
+        let begun = catalog.begun.len() > map.catalog.begun.len();
+        if catalog.placement <= map.catalog.placement && !begun {
             return;
         }
-        let map = map.with_catalog(catalog.clone());
+        let Some(newest) = map.catalog.newest(catalog) else { return };
+        let map = map.with_catalog(Arc::new(newest));
         drop(machine);
         self.keep_map(&map);
     }

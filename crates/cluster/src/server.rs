@@ -17,6 +17,7 @@ use crate::durable::{Folder, FolderError, LogFiles};
 use crate::handshake::left;
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
+use crate::lookout::look_out;
 use crate::machine::Machine;
 use crate::map::{Deal, Map, MapError};
 use crate::network::Network;
@@ -203,8 +204,8 @@ impl Server {
                     return open::<P>(self.0, rules);
                 }
                 let tick = Nanos(self.0.group_tick.as_nanos() as u64);
-                let (size, accepts_loss) = (self.0.group, self.0.accepts_loss);
-                let rules = Rules { inner: rules, size, tick, accepts_loss, ..Rules::default() };
+                let accepts_loss = self.0.accepts_loss;
+                let rules = Rules { inner: rules, tick, accepts_loss, ..Rules::default() };
                 open::<Grouped<P>>(self.0, rules)
             }
         }
@@ -258,7 +259,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
-    let for_loop = door.clone();
+    let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
         let Prepared { machine, map, life, folder, fresh } = prepared;
         let me = Identity {
@@ -268,13 +269,16 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
             node: options.node,
             life,
         };
+        look_out(for_loop.clone(), &map, options.node);
         let targets = Targets::below(&map, options.node, &options.dial);
         let station = Station::new(0, machine, Clock::new());
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         (peers.folder, peers.fresh) = (folder, fresh);
         let mut serving = Loop::new(station, peers, poll, for_loop, options.network);
         serving.notice = options.notice;
-        serving.run().map(drop)
+        let ended = serving.run().map(drop);
+        over.stop();
+        ended
     };
     Ok(Server { address, door, serve: Box::new(serve) })
 }

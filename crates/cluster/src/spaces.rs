@@ -1,9 +1,11 @@
 //! The map while the cluster runs: who makes spaces, and how everybody hears of them.
 //!
-//! One server, the home of the first repository, keeps the map: whoever wants a space asks it. It
-//! tells everybody who is connected before it answers, over the same connections, so whoever asked
-//! knows the space when it has the answer. A server that has not heard of it yet leaves messages
-//! about it out, which are said again.
+//! Without groups one server, the home of the first repository, keeps the map: whoever wants a
+//! space asks it. It tells everybody who is connected before it answers, over the same connections,
+//! so whoever asked knows the space when it has the answer. With groups the database itself keeps
+//! the spaces ([`register`](crate::register)), and whoever made one there tells the servers before
+//! it uses it. A server that has not heard of a space yet leaves messages about it out, which are
+//! said again.
 
 use std::sync::mpsc;
 
@@ -14,6 +16,7 @@ use crate::control::Control;
 use crate::frame::Kind;
 use crate::hello::Station;
 use crate::map::{Map, MapParts, SpaceParts};
+use crate::register::Register;
 use crate::turn::Loop;
 
 impl<P: Protocol> Loop<P> {
@@ -68,7 +71,7 @@ impl<P: Protocol> Loop<P> {
         space: SpaceParts,
         answer: mpsc::Sender<Option<String>>,
     ) {
-        let keeper = self.peers.map.as_ref().map(Map::keeper);
+        let keeper = self.peers.map.as_ref().and_then(Map::keeper);
         if keeper == Some(self.peers.me.node) {
             let _ = answer.send(self.create_space(&space).err());
             return;
@@ -87,11 +90,28 @@ impl<P: Protocol> Loop<P> {
         self.say(place, &Control::CreateSpace { request, space });
     }
 
+    /// Another thread has made spaces by a transaction: goes by them, and tells the servers.
+    pub(crate) fn take_spaces(&mut self, register: &Register) -> Result<(), String> {
+        let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
+        let next = register.in_map(map).map_err(|error| error.to_string())?;
+        let word = Control::Place(MapParts::from(&next));
+        self.on_map(next);
+        let is_server = |stage| matches!(stage, Stage::Up { station: Station::Server, .. });
+        let all = self.peers.all().filter(|(_, connection)| is_server(connection.stage));
+        let servers: Vec<_> = all.map(|(place, _)| place).collect();
+        servers.into_iter().for_each(|place| self.say(place, &word));
+        Ok(())
+    }
+
     /// Makes a space, if this is who decides.
     fn create_space(&mut self, space: &SpaceParts) -> Result<(), String> {
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
-        if map.keeper() != self.peers.me.node {
-            return Err(format!("node {} makes the spaces, not this one", map.keeper().0));
+        match map.keeper() {
+            Some(keeper) if keeper == self.peers.me.node => {}
+            Some(keeper) => {
+                return Err(format!("node {} makes the spaces, not this one", keeper.0));
+            }
+            None => return Err("spaces of groups are made by a transaction".to_owned()),
         }
         let unmet = self.peers.unmet();
         if self.peers.fresh && !unmet.is_empty() {

@@ -361,8 +361,14 @@ impl<P: Protocol> Loop<P> {
         let commands = std::mem::take(
             &mut *self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()),
         );
-        for Command::CreateSpace(space, answer) in commands {
-            self.ask_for_space(space, answer);
+        for command in commands {
+            match command {
+                Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
+                Command::Map(map) => self.on_map(map),
+                Command::Register(register, answer) => {
+                    let _ = answer.send(self.take_spaces(&register).err());
+                }
+            }
         }
         if self.tasks.poll() {
             self.door.signal.raise();

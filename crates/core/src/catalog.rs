@@ -103,6 +103,12 @@ pub struct Catalog {
     /// In which epoch of the placement each repository came to its home; 0 for those that are where
     /// they began.
     pub since: Arc<[u64]>,
+    /// Repositories that are to go: they are kept where they are until it is certain that nobody
+    /// needs them. In the order of their numbers.
+    pub leaving: Arc<[RepositoryId]>,
+    /// Groups of repositories that are known to have begun their work, by their numbers, in order;
+    /// only ever more.
+    pub begun: Arc<[u16]>,
     /// Nodes whose transactions hold old versions back.
     pub coordinators: Arc<[NodeId]>,
     /// Nodes that were coordinators and have left for good; only ever more.
@@ -136,6 +142,8 @@ impl Catalog {
             placement: 1,
             homes: homes.into(),
             since: vec![0; repositories].into(),
+            leaving: [].into(),
+            begun: [].into(),
             coordinators: coordinators.into(),
             left: [].into(),
             visiting_coordinators: false,
@@ -145,12 +153,19 @@ impl Catalog {
     }
 
     /// This catalog with repositories placed as somebody says who knows a newer placement: for each
-    /// its home, and since which epoch. `None`: it is not newer, or of other repositories.
-    pub fn placed(&self, placement: u64, homes: &[(NodeId, u64)]) -> Option<Catalog> {
+    /// its home, and since which epoch, and which of them are to go. `None`: it is not newer, or of
+    /// other repositories.
+    pub fn placed(
+        &self,
+        placement: u64,
+        homes: &[(NodeId, u64)],
+        leaving: &[RepositoryId],
+    ) -> Option<Catalog> {
         let fits = placement > self.placement && homes.len() == self.repositories();
         let (nodes, since): (Vec<_>, Vec<_>) = homes.iter().copied().unzip();
         let (homes, since) = (nodes.into(), since.into());
-        fits.then(|| Catalog { placement, homes, since, ..self.clone() })
+        let leaving = leaving.into();
+        fits.then(|| Catalog { placement, homes, since, leaving, ..self.clone() })
     }
 
     /// The placement as [`placed`](Self::placed) takes it: for each repository its home, and since
@@ -164,7 +179,8 @@ impl Catalog {
         let placement = self.placement + 1;
         let mut stays = self.stays();
         stays[usize::from(repository.0)] = (to, placement);
-        self.placed(placement, &stays).expect("the next epoch, of the same repositories")
+        self.placed(placement, &stays, &self.leaving)
+            .expect("the next epoch, of the same repositories")
     }
 
     /// The newest of this catalog and another one of the same database: its spaces, its homes, and
@@ -178,18 +194,28 @@ impl Catalog {
         if other.placement > self.placement {
             (newest.placement, newest.homes) = (other.placement, Arc::clone(&other.homes));
             newest.since = Arc::clone(&other.since);
+            newest.leaving = Arc::clone(&other.leaving);
             newest.replicas = other.replicas;
         }
         if other.coordinators_ever() > self.coordinators_ever() {
             newest.coordinators = Arc::clone(&other.coordinators);
         }
         let newest = newest.without(&self.left).without(&other.left);
+        let newest = newest.with_begun(&other.begun);
         (newest != *self).then_some(newest)
     }
 
     /// How many nodes were ever coordinators, which tells the newer of two lists of them.
     pub fn coordinators_ever(&self) -> usize {
         self.coordinators.len() + self.left.len()
+    }
+
+    /// This catalog where these groups are known to have begun.
+    pub fn with_begun(&self, groups: &[u16]) -> Catalog {
+        let mut begun: Vec<u16> = self.begun.iter().chain(groups).copied().collect();
+        begun.sort_unstable();
+        begun.dedup();
+        Catalog { begun: begun.into(), ..self.clone() }
     }
 
     /// This catalog where these nodes have left for good.
@@ -349,9 +375,9 @@ mod tests {
         assert_eq!((after.home(RepositoryId(1)), after.since[1]), (NodeId(7), after.placement));
         assert_eq!(after.home(RepositoryId(2)), NodeId(2));
         let stays = after.stays();
-        assert_eq!(before.placed(after.placement, &stays), Some(after.clone()));
-        assert_eq!(after.placed(after.placement, &stays), None);
-        assert_eq!(before.placed(after.placement, &stays[1..]), None);
+        assert_eq!(before.placed(after.placement, &stays, &[]), Some(after.clone()));
+        assert_eq!(after.placed(after.placement, &stays, &[]), None);
+        assert_eq!(before.placed(after.placement, &stays[1..], &[]), None);
     }
 
     #[test]
@@ -363,6 +389,9 @@ mod tests {
         assert_eq!(moved.newest(&wider), Some(both.clone()));
         assert_eq!(wider.newest(&moved), Some(both.clone()));
         assert_eq!(both.newest(&moved).or(both.newest(&wider)).or(both.newest(&first)), None);
+        let begun = first.with_begun(&[3, 1]).newest(&first.with_begun(&[2, 1])).unwrap();
+        assert_eq!(*begun.begun, [1, 2, 3]);
+        assert_eq!(begun.newest(&first), None);
     }
 
     #[test]

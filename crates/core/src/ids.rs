@@ -6,6 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
+impl NodeId {
+    /// No node: the home of a repository that there is not.
+    pub const NOWHERE: NodeId = NodeId(u32::MAX);
+}
+
 /// The unit of placement and of serial execution; holds a part of the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepositoryId(pub u16);

@@ -19,13 +19,27 @@ pub enum Post {
     /// It has no memory, and so many others have none that what they decided may be lost: it waits
     /// until somebody brings a memory back, or accepts the loss.
     Lost,
+    /// It votes, in a group that is to have other members, as the placement says, and has not got
+    /// so far yet.
+    Regroups,
+    /// The group goes on without it, and does not need it any more.
+    Leaves,
 }
 
-const POSTS: [Post; 6] =
-    [Post::Alone, Post::Leads, Post::Follows, Post::Joins, Post::Away, Post::Lost];
+const POSTS: [Post; 8] = [
+    Post::Alone,
+    Post::Leads,
+    Post::Follows,
+    Post::Joins,
+    Post::Away,
+    Post::Lost,
+    Post::Regroups,
+    Post::Leaves,
+];
 
 impl Post {
-    /// Whether it votes, and will remember how it did.
+    /// Whether it votes, in a group of just those members that there are to be, and will remember
+    /// how it did.
     pub fn takes_part(self) -> bool {
         matches!(self, Post::Leads | Post::Follows)
     }

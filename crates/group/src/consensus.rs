@@ -14,7 +14,8 @@ use omnipaxos::messages::ballot_leader_election::BLEMessage;
 use omnipaxos::messages::sequence_paxos::PaxosMsg;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
-use crate::ledger::{CONFIGURATION, Entry, Image, Ledger};
+use crate::configuration::Configuration;
+use crate::ledger::{Entry, Image, Ledger};
 use crate::protocol::Ballot;
 use omnipaxos::util::LogEntry;
 
@@ -31,7 +32,7 @@ pub struct Consensus {
     /// So many entries are stable here.
     stable: u64,
     member: u16,
-    size: u16,
+    configuration: Configuration,
 }
 
 /// A message on its way to another member.
@@ -68,19 +69,19 @@ pub enum Decided {
 
 impl fmt::Debug for Consensus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Consensus({} of {}, {:?})", self.member, self.size, self.ballot())
+        write!(out, "Consensus({} of {:?}, {:?})", self.member, self.configuration, self.ballot())
     }
 }
 
 impl Consensus {
-    /// The part of `member`, from 0, in a group of `size`, where `ledger` has what it knows.
+    /// The part of `member`, from 0, in a configuration, where `ledger` has what it knows of that.
     ///
     /// # Panics
-    /// If the size is below 2 or the member is not below it: mistakes of whoever configures.
-    pub fn new(member: u16, size: u16, ledger: Ledger) -> Consensus {
-        let nodes = (1..=u64::from(size)).collect();
-        let cluster =
-            ClusterConfig { configuration_id: CONFIGURATION, nodes, flexible_quorum: None };
+    /// If fewer than two vote or the member does not: mistakes of whoever configures.
+    pub fn new(member: u16, configuration: &Configuration, ledger: Ledger) -> Consensus {
+        let nodes = configuration.places.iter().map(|place| u64::from(*place) + 1).collect();
+        let configuration_id = configuration.number;
+        let cluster = ClusterConfig { configuration_id, nodes, flexible_quorum: None };
         let server = ServerConfig {
             pid: u64::from(member) + 1,
             election_tick_timeout: ELECTION_TICKS,
@@ -88,7 +89,19 @@ impl Consensus {
             ..ServerConfig::default()
         };
         let library = cluster.build_for_server(server, ledger).expect("a sound configuration");
-        Consensus { library, early: BTreeMap::new(), stable: 0, member, size }
+        let configuration = configuration.clone();
+        Consensus { library, early: BTreeMap::new(), stable: 0, member, configuration }
+    }
+
+    /// Who votes.
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Asks to lead, without waiting until nobody else does: for whoever led the configuration
+    /// before.
+    pub fn stand(&mut self) {
+        self.library.try_become_leader();
     }
 
     /// Some time has passed.
@@ -103,7 +116,7 @@ impl Consensus {
             Message::SequencePaxos(it) => (it.from, it.to),
             Message::BLE(BLEMessage { from, to, .. }) => (*from, *to),
         };
-        let other = from < self.size && from != self.member;
+        let other = self.configuration.has(from) && from != self.member;
         let addressed =
             sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
         match accepted_by(&message).filter(|&accepted| accepted > self.stable) {

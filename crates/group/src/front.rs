@@ -25,7 +25,6 @@ use crate::protocol::{Ballot, Grouped, Message, Rules};
 pub struct Front<P: Protocol> {
     inner: P::Coordinator,
     inside: Inside<P>,
-    size: u16,
     newer: Option<Arc<Catalog>>,
     visitors: BTreeSet<NodeId>,
     /// The epoch of the placement that visitors were told.
@@ -93,8 +92,8 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &rules.inner);
-        let (inside, visitors) = (Inside::new(rules.size), BTreeSet::new());
-        Front { inner, inside, size: rules.size, newer: None, visitors, told: 0 }
+        let (inside, visitors) = (Inside::new(), BTreeSet::new());
+        Front { inner, inside, newer: None, visitors, told: 0 }
     }
 
     fn begin(
@@ -171,28 +170,37 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     ) {
         match message {
             Message::Inside { from, message, .. } => {
-                let is_known = layout::is_inner(from, cx.catalog, self.size);
+                let is_known = layout::is_inner(from, cx.catalog);
                 if is_known && P::is_about(&message, &self.inside.catalog(cx.catalog)) {
                     self.run(cx, |inner, here, cx| inner.receive(from, message, here, cx));
                 }
             }
             Message::Leads { group, member, ballot, epoch } => {
-                if group < layout::groups(cx.catalog, self.size)
+                if group < layout::groups(cx.catalog)
                     && self.inside.hear_leader(group, member, ballot)
                 {
                     self.tell_leader(&self.visitors, (group, member, ballot), cx);
+                }
+                if group < layout::groups(cx.catalog) && !cx.catalog.begun.contains(&group) {
+                    self.newer = Some(Arc::new(cx.catalog.with_begun(&[group])));
                 }
                 self.compare_epochs(sender, epoch, cx);
                 self.tell_of_moves(cx);
             }
             Message::AskPlacement => tell_placement(sender, cx),
-            Message::Placement { epoch, homes } => {
-                self.newer = cx.catalog.placed(epoch, &homes).map(Arc::new);
+            Message::AskBegun(group) => {
+                send_now(sender, Message::Begun(cx.catalog.begun.contains(&group)), cx);
             }
-            Message::Consensus(_)
+            Message::Placement { epoch, homes, leaving } => {
+                let newer = cx.catalog.placed(epoch, &homes, &leaving);
+                self.newer = newer.filter(layout::is_sound).map(Arc::new);
+            }
+            Message::Consensus(..)
+            | Message::At(_)
             | Message::Confirm { .. }
             | Message::Confirmed { .. }
             | Message::Ask
+            | Message::Begun(_)
             | Message::Standing(_)
             | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
@@ -249,7 +257,8 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
 /// Tells a node where the members are.
 fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
-    let placement = Message::Placement { epoch: cx.catalog.placement, homes: cx.catalog.stays() };
+    let (homes, leaving) = (cx.catalog.stays(), cx.catalog.leaving.to_vec());
+    let placement = Message::Placement { epoch: cx.catalog.placement, homes, leaving };
     send_now(Address::coordinator(whom.node), placement, cx);
 }
 
@@ -306,7 +315,7 @@ mod tests {
     }
 
     fn leads(number: u32, member: u16) -> <Groups as Protocol>::Message {
-        let ballot = Ballot { number, member: u64::from(member) + 1 };
+        let ballot = Ballot { configuration: 1, number, member: u64::from(member) + 1 };
         Message::Leads { group: 0, member, ballot, epoch: 1 }
     }
 
@@ -322,7 +331,8 @@ mod tests {
         stage.node.unlinked(VISITOR);
         assert_eq!(stage.deliver(leads(3, 1)), [(second, "Leads")]);
         let moved = catalog().moved(RepositoryId(3), NodeId(0));
-        stage.deliver(Message::Placement { epoch: moved.placement, homes: moved.stays() });
+        let (epoch, homes, leaving) = (moved.placement, moved.stays(), Vec::new());
+        stage.deliver(Message::Placement { epoch, homes, leaving });
         assert_eq!(stage.node.catalog().placement, 2);
         let leader = Address::coordinator(NodeId(1));
         assert_eq!(stage.deliver(leads(3, 1)), [(leader, "Placement"), (second, "Placement")]);

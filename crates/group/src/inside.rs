@@ -17,7 +17,6 @@ pub(crate) type Said<P> = Vec<Effect<<P as Protocol>::Message, <P as Protocol>::
 /// What a role of the protocol inside needs around it.
 #[derive(Clone, Debug)]
 pub(crate) struct Inside<P> {
-    size: u16,
     /// The inner catalog with the epochs of the outer one that it is made from, and how many
     /// coordinators that has and ever had.
     catalog: Option<([u64; 4], Arc<Catalog>)>,
@@ -30,9 +29,8 @@ pub(crate) struct Inside<P> {
 }
 
 impl<P: Protocol> Inside<P> {
-    pub(crate) fn new(size: u16) -> Inside<P> {
+    pub(crate) fn new() -> Inside<P> {
         Inside {
-            size,
             catalog: None,
             leaders: BTreeMap::new(),
             logged: LogPosition(0),
@@ -48,7 +46,7 @@ impl<P: Protocol> Inside<P> {
         match &self.catalog {
             Some((known, inner)) if *known == epochs => Arc::clone(inner),
             _ => {
-                let inner = layout::inner(outer, self.size);
+                let inner = layout::inner(outer);
                 self.catalog = Some((epochs, Arc::clone(&inner)));
                 inner
             }
@@ -108,15 +106,22 @@ impl<P: Protocol> Inside<P> {
         let to = match to.role {
             Role::Coordinator => Address::coordinator(to.node),
             Role::Repository(group) if P::is_for_all(&message) => {
-                for place in 0..self.size {
-                    let to = layout::address(cx.catalog, group.0, place, self.size);
-                    send_now(to, Message::Inside { from, hops, message: message.clone() }, cx);
+                let catalog = cx.catalog;
+                for place in layout::taken(catalog, group.0) {
+                    let to = layout::address(catalog, group.0, place);
+                    let inside = Message::Inside { from, hops, message: message.clone() };
+                    to.into_iter().for_each(|to| send_now(to, inside.clone(), cx));
                 }
                 return;
             }
             Role::Repository(group) => {
-                let leader = self.leaders.get(&group.0).map_or(0, |(_, member)| *member);
-                layout::address(cx.catalog, group.0, leader, self.size)
+                let known = self.leader(group.0).or(Some(0));
+                let leader = known.and_then(|leader| layout::address(cx.catalog, group.0, leader));
+                // Any of them passes it on.
+                let any = || layout::taken(cx.catalog, group.0).next();
+                let any = || any().and_then(|it| layout::address(cx.catalog, group.0, it));
+                let Some(to) = leader.or_else(any) else { return };
+                to
             }
         };
         send_now(to, Message::Inside { from, hops, message }, cx);
@@ -125,7 +130,7 @@ impl<P: Protocol> Inside<P> {
     /// A member says that it leads; true if nobody had said so before.
     pub(crate) fn hear_leader(&mut self, group: u16, member: u16, ballot: Ballot) -> bool {
         let known = self.leaders.entry(group).or_default();
-        let is_news = member < self.size && ballot > known.0;
+        let is_news = member < layout::PLACES && ballot > known.0;
         if is_news {
             *known = (ballot, member);
         }

@@ -16,8 +16,25 @@
 //! member if it was of that majority. What it says now, it says over links made since it came
 //! back, and answers to its questions come over such links too: none is of an earlier life.
 //!
-//! All members must answer, so this takes a group of which no other member is lost for good; then
+//! All who vote must answer, so this takes a group of which no other member is lost for good; then
 //! it is a case for a change of membership.
+//!
+//! # Which others
+//! Those of the newest [configuration](crate::configuration) that any of them knows to have begun;
+//! and those of them that have not got so far must first. What the member did in earlier ones is no
+//! matter, for these have ended, and it never votes in them again.
+//!
+//! And in later ones? If the next one had begun, a majority would have the entry that ends this
+//! one, and one of those who answered; where a majority forgot it is lost anyway. Then all others
+//! who vote in the next one must say that they have not begun it: so nobody ever heard what the
+//! member said there. Otherwise it waits: they go on to the next one, and then all who vote there
+//! answer.
+//!
+//! If it does not vote in that configuration, it *learns*: a majority is enough, none of whom has
+//! an entry that would end the configuration. For if the next one had begun, in which the member
+//! may have voted before it forgot, a majority would have that entry, and one of those who
+//! answered. So it never voted in any later one either, knows that from then on, and needs to ask
+//! nobody when it comes to vote.
 //!
 //! # Too many without memory
 //! Every majority that ever decided must have a member that remembers. So those without memory must
@@ -33,11 +50,16 @@
 //!
 //! Where anything was decided, some had begun; so all had been ready. A member that remembers says
 //! so from then on, and no member without memory that hears it takes the group for a new one. A
-//! member that had met only, and remembers, knows that nobody had begun. If all members forget,
-//! there is nobody to know: such a group is a new one.
+//! member that had met only, and remembers, knows that nobody had begun. Where all members forgot,
+//! others may know: all nodes remember which groups they heard to have a leader (`Catalog`). A
+//! member is to ask all of them before it meets anybody. Only where nobody in the cluster
+//! remembers, such a group is a new one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use muesli_core::NodeId;
+
+use crate::configuration::Configuration;
 use crate::ledger::Standing;
 
 /// How far a group had come when it formed.
@@ -61,18 +83,26 @@ pub(crate) struct Joining {
     answers: BTreeMap<u16, Standing>,
     /// The others forgot too much.
     is_lost: bool,
+    /// Nodes that have said whether they know of the group's having begun.
+    told: BTreeSet<NodeId>,
+    /// Somebody knows of it.
+    had_begun: bool,
     /// The others are to be told how far this member has come.
     has_news: bool,
 }
 
 /// What a member that asks knows of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Situation {
+pub(crate) struct Situation<'a> {
+    /// Its place.
+    pub me: u16,
     pub mine: Formed,
-    /// How many other members there are.
-    pub others: usize,
-    /// It came to its node after the group had formed elsewhere.
-    pub has_moved: bool,
+    /// Who votes in a group that forms.
+    pub first: &'a Configuration,
+    /// The group had formed: the member came to its node later, or somebody else knows.
+    pub had_formed: bool,
+    /// Everybody has been asked who may know that.
+    pub asked_all: bool,
     /// Somebody has decided to go on with what is left.
     pub accepts_loss: bool,
 }
@@ -82,6 +112,8 @@ pub(crate) struct Situation {
 pub(crate) enum Step {
     /// Others must come further first.
     Wait,
+    /// Nobody remembers; all others of the cluster are to be asked whether the group had begun.
+    AskAll,
     /// The group has come so far, and this is to be remembered.
     Note(Formed),
     /// This is what the others know.
@@ -96,51 +128,73 @@ impl Joining {
         self.answers.insert(member, standing);
     }
 
+    /// A node has said whether it knows the group to have begun.
+    pub(crate) fn told_begun(&mut self, node: NodeId, begun: bool) {
+        self.had_begun |= begun;
+        self.told.insert(node);
+    }
+
+    /// Whether somebody knows the group to have begun.
+    pub(crate) fn had_begun(&self) -> bool {
+        self.had_begun
+    }
+
+    /// Whether a node has said whether it does.
+    pub(crate) fn has_told(&self, node: NodeId) -> bool {
+        self.told.contains(&node)
+    }
+
     /// What follows for a member that does not vote yet.
-    pub(crate) fn step(&mut self, situation: Situation) -> Step {
-        if self.answers.len() < situation.others {
+    pub(crate) fn step(&mut self, situation: Situation<'_>) -> Step {
+        let begun = self.answers.values().filter(|answer| answer.formed == Formed::Begun);
+        let newest = begun.map(|answer| &answer.configuration).max_by_key(|it| it.number);
+        let configuration = newest.unwrap_or(situation.first);
+        if !configuration.has(situation.me) {
+            return self.learn(configuration).map_or(Step::Wait, Step::Adopt);
+        }
+        let others = configuration.others(situation.me).map(|other| self.answers.get(&other));
+        let Some(others) = others.collect::<Option<Vec<_>>>() else { return Step::Wait };
+        let is_behind = |answer: &&Standing| match answer.formed {
+            Formed::No => false,
+            Formed::Begun => answer.configuration != *configuration,
+            // Where somebody has begun, they have to begin with the first one.
+            Formed::Met | Formed::Ready if newest.is_some() => false,
+            Formed::Met | Formed::Ready => answer.configuration != *configuration,
+        };
+        if others.iter().any(is_behind) || self.may_have_ended(situation.me, configuration) {
             return Step::Wait;
         }
-        let step = self.judge(situation);
+        let step = judge(situation, &others);
         self.is_lost = step == Step::Lost;
         step
     }
 
-    fn judge(&self, situation: Situation) -> Step {
-        let Situation { mine, others, has_moved, accepts_loss } = situation;
-        let all = || self.answers.values().map(|answer| answer.formed);
-        let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
-        match mine {
-            Formed::Ready | Formed::Begun if least >= Formed::Ready => {
-                return Step::Note(Formed::Begun);
-            }
-            Formed::Ready | Formed::Begun => return Step::Wait,
-            Formed::Met if most < Formed::Begun && least >= Formed::Met => {
-                return Step::Note(Formed::Ready);
-            }
-            Formed::Met if most < Formed::Begun => return Step::Wait,
-            // Where somebody has begun, this member had been ready, and has forgotten.
-            Formed::Met | Formed::No => {}
-        }
-        let has_forgotten = |formed: &Formed| match most {
-            Formed::Begun => *formed < Formed::Ready,
-            _ => *formed == Formed::No,
+    /// Whether somebody has an entry that ends the configuration, and the next one may have begun:
+    /// not all others who vote there say that they have not got so far.
+    fn may_have_ended(&self, me: u16, configuration: &Configuration) -> bool {
+        let has_begun_nothing = |other: u16| {
+            let answer = self.answers.get(&other);
+            answer
+                .is_some_and(|it| it.formed == Formed::Begun && it.configuration == *configuration)
         };
-        let too_many = 1 + all().filter(has_forgotten).count() > others.div_ceil(2);
-        if most >= Formed::Ready && (!too_many || accepts_loss) {
-            return self.merged(most).map_or(Step::Wait, Step::Adopt);
-        }
-        if most >= Formed::Ready || (has_moved && !accepts_loss) {
-            return Step::Lost;
-        }
-        Step::Note(Formed::Met)
+        let ends = self.answers.values().filter(|it| it.configuration == *configuration);
+        let mut nexts = ends.filter_map(Standing::next);
+        nexts.any(|next| !next.others(me).all(has_begun_nothing))
     }
 
-    /// The largest promise of all, and what whoever has the newest entries knows.
-    fn merged(&self, formed: Formed) -> Option<Standing> {
-        let promise = self.answers.values().map(|it| it.promise).max()?;
-        let newest = self.answers.values().max_by_key(|it| (it.accepted, it.length()))?;
-        Some(Standing { formed, promise, ..newest.clone() })
+    /// What there is to know of a configuration in which the member does not vote, if enough say
+    /// so.
+    fn learn(&self, configuration: &Configuration) -> Option<Standing> {
+        let answers = self.answers.iter().filter(|(place, answer)| {
+            let is_there = answer.formed == Formed::Begun && answer.configuration == *configuration;
+            is_there && configuration.has(**place)
+        });
+        let answers: Vec<_> = answers.map(|(_, answer)| answer).collect();
+        let enough = answers.len() >= configuration.majority();
+        if !enough || answers.iter().any(|answer| answer.next().is_some()) {
+            return None;
+        }
+        merged(Formed::Begun, &answers)
     }
 
     /// Whether so many have forgotten that it waits for somebody's decision.
@@ -157,6 +211,49 @@ impl Joining {
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
+}
+
+/// What follows for a member that votes, or is to vote, from what all others who do have answered.
+fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
+    let Situation { mine, had_formed, asked_all, accepts_loss, .. } = situation;
+    let all = || others.iter().map(|answer| answer.formed);
+    let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
+    match mine {
+        // Where somebody has begun, all had been ready.
+        Formed::Ready | Formed::Begun if least >= Formed::Ready || most == Formed::Begun => {
+            return Step::Note(Formed::Begun);
+        }
+        Formed::Ready | Formed::Begun => return Step::Wait,
+        Formed::Met if most < Formed::Begun && least >= Formed::Met => {
+            return Step::Note(Formed::Ready);
+        }
+        Formed::Met if most < Formed::Begun => return Step::Wait,
+        // Where somebody has begun, this member had been ready, and has forgotten.
+        Formed::Met | Formed::No => {}
+    }
+    let has_forgotten = |formed: &Formed| match most {
+        Formed::Begun => *formed < Formed::Ready,
+        _ => *formed == Formed::No,
+    };
+    let too_many = 1 + all().filter(has_forgotten).count() > others.len().div_ceil(2);
+    if most >= Formed::Ready && (!too_many || accepts_loss) {
+        return merged(most, others).map_or(Step::Wait, Step::Adopt);
+    }
+    if most >= Formed::Ready || (had_formed && !accepts_loss) {
+        return Step::Lost;
+    }
+    if !asked_all && !accepts_loss {
+        return Step::AskAll;
+    }
+    Step::Note(Formed::Met)
+}
+
+/// The largest promise of all, and what whoever has the newest entries knows.
+fn merged(formed: Formed, answers: &[&Standing]) -> Option<Standing> {
+    let promise = answers.iter().map(|it| it.promise).max()?;
+    let remember = answers.iter().filter(|it| it.formed == formed);
+    let newest = remember.max_by_key(|it| (it.configuration.number, it.accepted, it.length()))?;
+    Some(Standing { formed, promise, ..Standing::clone(newest) })
 }
 
 #[cfg(test)]

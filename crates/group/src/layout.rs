@@ -1,8 +1,11 @@
 //! Groups in a catalog: which repositories are the members of which group.
 //!
-//! A grouped database's catalog has `size` repositories a group, one a member. The protocol inside
-//! sees a catalog with one repository a group, at the home of its first member; that home is only
-//! a name, for who leads is found out.
+//! A group has [`PLACES`] places, and a member in some of them. The catalog has a repository for
+//! each place; one without a member lives [nowhere](NodeId::NOWHERE). So a group may grow and
+//! shrink while every member keeps its number.
+//!
+//! The protocol inside sees a catalog with one repository a group, at the home of its first member;
+//! that home is only a name, for who leads is found out.
 
 use std::sync::Arc;
 
@@ -10,73 +13,114 @@ use muesli_core::catalog::CatalogError;
 use muesli_core::{Address, Catalog, NodeId, RepositoryId, Role};
 use thiserror::Error;
 
+/// How many places a group has, and so the most members.
+pub const PLACES: u16 = 9;
+/// A group has at least so many members.
+pub const LEAST: usize = 2;
+
 /// The member with this place of a group.
-pub fn member(group: u16, place: u16, size: u16) -> RepositoryId {
-    RepositoryId(group * size + place)
+pub fn member(group: u16, place: u16) -> RepositoryId {
+    RepositoryId(group * PLACES + place)
 }
 
 /// The group and the place of a member.
-pub fn place(member: RepositoryId, size: u16) -> (u16, u16) {
-    (member.0 / size, member.0 % size)
+pub fn place(member: RepositoryId) -> (u16, u16) {
+    (member.0 / PLACES, member.0 % PLACES)
 }
 
 /// How many groups a catalog has.
-pub fn groups(catalog: &Catalog, size: u16) -> u16 {
-    (catalog.repositories() / usize::from(size)) as u16
+pub fn groups(catalog: &Catalog) -> u16 {
+    (catalog.repositories() / usize::from(PLACES)) as u16
 }
 
-/// The address of a member.
-pub fn address(catalog: &Catalog, group: u16, place: u16, size: u16) -> Address {
-    let repository = member(group, place, size);
-    Address::repository(catalog.home(repository), repository)
+/// The places of a group that have a member, those that are to go included.
+pub fn taken(catalog: &Catalog, group: u16) -> impl Iterator<Item = u16> + '_ {
+    (0..PLACES).filter(move |&at| catalog.home(member(group, at)) != NodeId::NOWHERE)
 }
 
-/// Homes of the members of `groups` groups over `nodes` nodes: member `m` of group `g` lives on
-/// node `g + m`, round the ring, so that no node holds two of a group.
+/// The places of a group that are to have a member.
+pub fn wanted(catalog: &Catalog, group: u16) -> Vec<u16> {
+    taken(catalog, group).filter(|&at| !catalog.leaving.contains(&member(group, at))).collect()
+}
+
+/// The address of a member, if there is one.
+pub fn address(catalog: &Catalog, group: u16, place: u16) -> Option<Address> {
+    if place >= PLACES || group >= groups(catalog) {
+        return None;
+    }
+    let repository = member(group, place);
+    let home = catalog.home(repository);
+    (home != NodeId::NOWHERE).then(|| Address::repository(home, repository))
+}
+
+/// Homes of `groups` groups of `size` members each over `nodes` nodes: member `m` of group `g`
+/// lives on node `g + m`, round the ring, so that no node holds two of a group.
 ///
 /// # Errors
-/// There are fewer nodes than members in a group.
-pub fn homes(groups: u16, size: u16, nodes: u32) -> Result<Vec<NodeId>, TooFewNodes> {
-    if u32::from(size) > nodes {
-        return Err(TooFewNodes { size, nodes });
+/// There are fewer nodes than members in a group, or more members than places.
+pub fn homes(groups: u16, size: u16, nodes: u32) -> Result<Vec<NodeId>, Unfit> {
+    if size > PLACES {
+        return Err(Unfit::Places(size));
     }
-    let of = |group: u16| (0..size).map(move |place| u32::from(group) + u32::from(place));
-    Ok((0..groups).flat_map(of).map(|at| NodeId(at % nodes)).collect())
+    if u32::from(size) > nodes {
+        return Err(Unfit::Nodes { size, nodes });
+    }
+    let home = |group: u16, place: u16| match place < size {
+        true => NodeId((u32::from(group) + u32::from(place)) % nodes),
+        false => NodeId::NOWHERE,
+    };
+    let of = |group: u16| (0..PLACES).map(move |place| home(group, place));
+    Ok((0..groups).flat_map(of).collect())
 }
 
-/// Groups do not fit on the nodes.
+/// Groups that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("groups of {size} on {nodes} nodes: each member needs a node of its own")]
-pub struct TooFewNodes {
-    /// How many members a group has.
-    pub size: u16,
-    /// How many nodes there are.
-    pub nodes: u32,
+pub enum Unfit {
+    /// Groups do not fit on the nodes.
+    #[error("groups of {size} on {nodes} nodes: each member needs a node of its own")]
+    Nodes {
+        /// How many members a group has.
+        size: u16,
+        /// How many nodes there are.
+        nodes: u32,
+    },
+    /// Groups are too large.
+    #[error("groups of {0}: a group has at most {PLACES} members")]
+    Places(u16),
 }
 
 /// Whether a name in the inner catalog is one: that of a coordinator, or of a group that there is.
-pub fn is_inner(address: Address, catalog: &Catalog, size: u16) -> bool {
+pub fn is_inner(address: Address, catalog: &Catalog) -> bool {
     match address.role {
         Role::Coordinator => true,
-        Role::Repository(group) => group.0 < groups(catalog, size),
+        Role::Repository(group) => group.0 < groups(catalog),
     }
+}
+
+/// Whether this is a catalog of groups, each with enough members to be one.
+pub fn is_sound(catalog: &Catalog) -> bool {
+    let whole = catalog.repositories().is_multiple_of(usize::from(PLACES));
+    whole && (0..groups(catalog)).all(|group| wanted(catalog, group).len() >= LEAST)
 }
 
 /// The catalog as the protocol inside sees it.
 ///
 /// # Panics
 /// If there is [none](try_inner): drivers look before they take a catalog in.
-pub fn inner(outer: &Catalog, size: u16) -> Arc<Catalog> {
-    Arc::new(try_inner(outer, size).expect("a grouped catalog fits its groups"))
+pub fn inner(outer: &Catalog) -> Arc<Catalog> {
+    Arc::new(try_inner(outer).expect("a grouped catalog fits its groups"))
 }
 
-/// The catalog as the protocol inside sees it, if the outer one is of groups of this size.
+/// The catalog as the protocol inside sees it.
 ///
 /// # Errors
 /// It has replicas or splits for more repositories than it has groups, or not even one group.
-pub fn try_inner(outer: &Catalog, size: u16) -> Result<Catalog, CatalogError> {
-    let groups = groups(outer, size);
-    let homes: Vec<_> = (0..groups).map(|group| outer.home(member(group, 0, size))).collect();
+pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
+    let name = |group| {
+        let first = taken(outer, group).next().unwrap_or(0);
+        outer.home(member(group, first))
+    };
+    let homes: Vec<_> = (0..groups(outer)).map(name).collect();
     let mut inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators)?;
     inner.visiting_coordinators = outer.visiting_coordinators;
     for space in outer.spaces() {
@@ -93,14 +137,31 @@ mod tests {
     fn members_of_a_group_live_on_nodes_of_their_own() {
         let homes = homes(4, 3, 4).unwrap();
         let catalog = Catalog::new(&homes, 2, &[NodeId(0)]).unwrap();
-        for group in 0..groups(&catalog, 3) {
-            let at = |it| address(&catalog, group, it, 3).node;
+        assert!(is_sound(&catalog));
+        for group in 0..groups(&catalog) {
+            assert_eq!(wanted(&catalog, group), [0, 1, 2]);
+            let at = |it| address(&catalog, group, it).unwrap().node;
             let mut nodes: Vec<_> = (0..3).map(at).collect();
             nodes.dedup();
             assert_eq!(nodes.len(), 3);
-            assert_eq!(place(member(group, 2, 3), 3), (group, 2));
+            assert_eq!(address(&catalog, group, 3), None);
+            assert_eq!(place(member(group, 2)), (group, 2));
         }
-        assert_eq!(inner(&catalog, 3).repositories(), 4);
-        assert!(super::homes(4, 3, 2).is_err());
+        assert_eq!(inner(&catalog).repositories(), 4);
+        assert_eq!(super::homes(4, 3, 2), Err(Unfit::Nodes { size: 3, nodes: 2 }));
+        assert_eq!(super::homes(4, 10, 20), Err(Unfit::Places(10)));
+    }
+
+    #[test]
+    fn groups_are_named_by_their_first_member_and_know_who_is_to_go() {
+        let catalog = Catalog::new(&homes(1, 3, 3).unwrap(), 1, &[]).unwrap();
+        let going = catalog.placed(2, &catalog.stays(), &[RepositoryId(0)]).unwrap();
+        assert_eq!(wanted(&going, 0), [1, 2]);
+        assert_eq!(inner(&going).homes[0], NodeId(0));
+        let mut stays = going.stays();
+        stays[0].0 = NodeId::NOWHERE;
+        let gone = going.placed(3, &stays, &[]).unwrap();
+        assert_eq!((inner(&gone).homes[0], is_sound(&gone)), (NodeId(1), true));
+        assert!(!is_sound(&gone.placed(4, &stays, &[RepositoryId(1)]).unwrap()));
     }
 }

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::Envelope;
 
+use crate::configuration::Configuration;
 use crate::protocol::Ballot;
 
 /// The state of a leader.
@@ -38,6 +39,9 @@ pub(crate) struct Leading<M> {
     voters: BTreeSet<u16>,
     /// Members that make a majority together with the leader.
     others_needed: usize,
+    /// Members that are to vote, and know all that they have to for that; and since when they live
+    /// where they said so.
+    pub(crate) ready: BTreeMap<u16, u64>,
     /// What was decided at the last tick, and for how many ticks it has been the same while more
     /// waits.
     decided: u64,
@@ -45,7 +49,7 @@ pub(crate) struct Leading<M> {
 }
 
 impl<M> Leading<M> {
-    pub(crate) fn new(ballot: Ballot, size: u16) -> Leading<M> {
+    pub(crate) fn new(ballot: Ballot, configuration: &Configuration) -> Leading<M> {
         Leading {
             ballot,
             undecided: BTreeMap::new(),
@@ -54,7 +58,8 @@ impl<M> Leading<M> {
             asked: 0,
             confirmed: 0,
             voters: BTreeSet::new(),
-            others_needed: usize::from(size / 2),
+            others_needed: configuration.majority() - 1,
+            ready: BTreeMap::new(),
             decided: 0,
             stalled_ticks: 0,
         }
@@ -67,6 +72,15 @@ impl<M> Leading<M> {
         let round = if confirms && after <= before { self.asked + 1 } else { 0 };
         self.needed = self.needed.max(round);
         self.undecided.entry(after).or_default().push_back((round, envelope));
+    }
+
+    /// Goes on under another ballot, in the next configuration. What waits for a round waits for
+    /// one under that, also where one was under way.
+    pub(crate) fn go_on(&mut self, ballot: Ballot, configuration: &Configuration) {
+        self.ballot = ballot;
+        self.others_needed = configuration.majority() - 1;
+        self.voters.clear();
+        self.ready.clear();
     }
 
     fn is_asking(&self) -> bool {
@@ -133,7 +147,11 @@ mod tests {
     use super::*;
     use muesli_core::{Address, NodeId};
 
-    const BALLOT: Ballot = Ballot { number: 4, member: 1 };
+    const BALLOT: Ballot = Ballot { configuration: 1, number: 4, member: 1 };
+
+    fn three() -> Configuration {
+        Configuration::first(vec![0, 1, 2])
+    }
 
     fn envelope(message: u32) -> Envelope<u32> {
         let address = Address::coordinator(NodeId(1));
@@ -146,12 +164,12 @@ mod tests {
 
     #[test]
     fn a_read_waits_for_a_round_begun_after_it() {
-        let mut leading = Leading::new(BALLOT, 3);
+        let mut leading = Leading::new(BALLOT, &three());
         leading.hold(envelope(1), 5, 5, true);
         assert_eq!(leading.begin_round(), Some(1));
         leading.hold(envelope(2), 5, 5, true);
         assert_eq!(leading.begin_round(), None);
-        leading.confirm(1, Ballot { number: 3, member: 1 }, 1);
+        leading.confirm(1, Ballot { number: 3, ..BALLOT }, 1);
         assert!(released(&mut leading, 5).is_empty());
         leading.confirm(1, BALLOT, 1);
         assert_eq!(released(&mut leading, 5), [1]);
@@ -164,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_answer_with_a_record_of_its_own_waits_for_that_alone() {
-        let mut leading = Leading::new(BALLOT, 3);
+        let mut leading = Leading::new(BALLOT, &three());
         leading.hold(envelope(1), 6, 5, true);
         assert_eq!(leading.begin_round(), None);
         assert!(released(&mut leading, 5).is_empty());
@@ -175,7 +193,7 @@ mod tests {
 
     #[test]
     fn five_members_need_two_others() {
-        let mut leading = Leading::new(BALLOT, 5);
+        let mut leading = Leading::new(BALLOT, &three().next(2, vec![0, 1, 3, 4, 6]));
         leading.hold(envelope(1), 0, 0, true);
         leading.begin_round();
         leading.confirm(3, BALLOT, 1);
@@ -183,5 +201,22 @@ mod tests {
         assert!(released(&mut leading, 0).is_empty());
         leading.confirm(4, BALLOT, 1);
         assert_eq!(released(&mut leading, 0), [1]);
+    }
+
+    #[test]
+    fn in_the_next_configuration_a_round_counts_under_the_new_ballot_alone() {
+        let mut leading = Leading::new(BALLOT, &three());
+        leading.hold(envelope(1), 5, 5, true);
+        assert_eq!(leading.begin_round(), Some(1));
+        let next = three().next(2, vec![0, 1, 2, 3]);
+        let ballot = Ballot { configuration: 2, number: 5, member: 1 };
+        leading.go_on(ballot, &next);
+        assert_eq!(leading.round_under_way(), Some(1));
+        for (member, ballot) in [(1, BALLOT), (2, BALLOT), (1, ballot)] {
+            leading.confirm(member, ballot, 1);
+            assert!(released(&mut leading, 5).is_empty());
+        }
+        leading.confirm(3, ballot, 1);
+        assert_eq!(released(&mut leading, 5), [1]);
     }
 }

@@ -7,26 +7,43 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use muesli_core::Wire;
 use omnipaxos::ballot_leader_election::Ballot as LibraryBallot;
 use omnipaxos::storage::StorageResult;
 use omnipaxos::storage::{Entry as LibraryEntry, Snapshot, StopSign, Storage, StorageOp};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::configuration::{Configuration, MARK};
 use crate::join::Formed;
 use crate::protocol::Ballot;
 
-/// The number that stands for the one configuration that a group has.
-pub(crate) const CONFIGURATION: u32 = 1;
-
-/// A record of the protocol inside, as bytes. The library, what a member remembers and what it logs
-/// each have it, and share its bytes.
+/// A record of the protocol inside, as bytes, or the end of a [`Configuration`]. The library, what
+/// a member remembers and what it logs each have it, and share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry(pub Arc<[u8]>);
 
 impl From<Vec<u8>> for Entry {
     fn from(bytes: Vec<u8>) -> Entry {
         Entry(bytes.into())
+    }
+}
+
+impl Entry {
+    /// The entry by which a configuration ends, and this one begins.
+    pub fn that_begins(next: &Configuration) -> Entry {
+        let mut bytes = vec![MARK];
+        next.encode(&mut bytes);
+        Entry::from(bytes)
+    }
+
+    /// The configuration that begins with this entry, if it is such.
+    pub fn begins(&self) -> Option<Configuration> {
+        let (mark, rest) = self.0.split_first()?;
+        if *mark != MARK {
+            return None;
+        }
+        Configuration::decode_all(rest).ok()
     }
 }
 
@@ -49,6 +66,8 @@ pub struct Standing {
     pub formed: Formed,
     /// In which epoch the member came to the node whose memory this is.
     pub since: u64,
+    /// Who votes, as far as it knows; ballots and undecided entries are of this configuration.
+    pub configuration: Configuration,
     /// It follows nobody with a smaller ballot.
     pub promise: Ballot,
     /// Whose entries it has.
@@ -78,6 +97,8 @@ pub enum Change {
     Compacted(u64, Image),
     /// Learned everything from the others.
     Adopted(Standing),
+    /// So many entries are decided, and with the last of them another configuration begins.
+    Configured(u64, Configuration),
 }
 
 impl Standing {
@@ -90,6 +111,13 @@ impl Standing {
     pub fn bytes(&self) -> usize {
         let size = |entries: &[Entry]| entries.iter().map(|entry| 4 + entry.0.len()).sum::<usize>();
         60 + size(&self.entries) + size(&self.image.pieces) + size(&self.image.then)
+    }
+
+    /// The configuration that is next, if this one has an entry that ends it. It may not be
+    /// decided.
+    pub fn next(&self) -> Option<Configuration> {
+        let next = self.entries.last().and_then(Entry::begins);
+        next.filter(|next| next.number == self.configuration.number + 1)
     }
 
     /// Makes a change.
@@ -109,6 +137,16 @@ impl Standing {
                 (self.compacted, self.image) = (upto, image);
             }
             Change::Adopted(standing) => *self = standing,
+            Change::Configured(upto, configuration) => {
+                self.entries.truncate(upto.saturating_sub(self.compacted) as usize);
+                self.decided = upto;
+                // Nobody has accepted anything of the new one. Ballots go on from where they were.
+                self.accepted = Ballot::default();
+                if self.promise != Ballot::default() {
+                    self.promise.configuration = configuration.number;
+                }
+                self.configuration = configuration;
+            }
         }
     }
 }
@@ -187,7 +225,8 @@ impl Ledger {
 
 impl From<LibraryBallot> for Ballot {
     fn from(ballot: LibraryBallot) -> Ballot {
-        Ballot { number: ballot.n, member: ballot.pid }
+        let LibraryBallot { config_id: configuration, n: number, pid: member, .. } = ballot;
+        Ballot { configuration, number, member }
     }
 }
 
@@ -196,7 +235,7 @@ impl From<Ballot> for LibraryBallot {
         if ballot == Ballot::default() {
             return LibraryBallot::default();
         }
-        LibraryBallot::with(CONFIGURATION, ballot.number, 0, ballot.member)
+        LibraryBallot::with(ballot.configuration, ballot.number, 0, ballot.member)
     }
 }
 
@@ -277,7 +316,7 @@ impl Storage<Entry> for Ledger {
                 }
                 StorageOp::SetStopsign(None) => continue,
                 StorageOp::SetStopsign(Some(_)) => {
-                    return Err("groups have one configuration".into());
+                    return Err("configurations end by entries".into());
                 }
             });
         }

@@ -39,6 +39,7 @@
 //! of itself.
 
 mod compact;
+pub mod configuration;
 pub mod consensus;
 pub mod front;
 mod inside;

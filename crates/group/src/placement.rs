@@ -25,6 +25,8 @@ pub struct Row {
     pub joined: Vec<(NodeId, String)>,
     /// Nodes that have left for good; their names are not used again.
     pub left: Vec<NodeId>,
+    /// Members that are to go; in the order of their numbers.
+    pub leaving: Vec<RepositoryId>,
 }
 
 wire_struct!(Row {
@@ -32,6 +34,7 @@ wire_struct!(Row {
     homes: Vec<(NodeId, u64)>,
     joined: Vec<(NodeId, String)>,
     left: Vec<NodeId>,
+    leaving: Vec<RepositoryId>,
 });
 
 /// What a cluster keeps for ever.
@@ -40,7 +43,7 @@ wire_struct!(Row {
 /// so no two of them may hold members of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// How many members a group has.
+    /// How many members a group had at first.
     pub group: u16,
     /// How many nodes a server has, one after the other.
     pub loops: u16,
@@ -67,12 +70,10 @@ impl Shape {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// There is no such member.
-    #[error("there is no member {member}; there are members 0 to {}", members - 1)]
+    #[error("there is no member {member}; `muesli admin placement` lists those that there are")]
     NoMember {
         /// Asked for.
         member: u16,
-        /// There are.
-        members: usize,
     },
     /// It is there already.
     #[error("member {member} lives on node {} already", node.0)]
@@ -137,16 +138,58 @@ pub enum Refused {
         /// What it holds.
         members: Vec<u16>,
     },
-    /// The first server makes the spaces.
-    #[error("server 0 makes the spaces of the cluster and cannot leave; it can be drained")]
-    First,
+    /// There is no such group.
+    #[error("there is no group {group}; there are groups 0 to {}", groups - 1)]
+    NoGroup {
+        /// Asked for.
+        group: u16,
+        /// There are.
+        groups: u16,
+    },
+    /// A group has as many members as it may.
+    #[error("group {group} has {} members, which is the most", layout::PLACES)]
+    Full {
+        /// The group.
+        group: u16,
+    },
+    /// A group has as few members as it may.
+    #[error("group {group} has {} members, which is the least", layout::LEAST)]
+    Least {
+        /// The group.
+        group: u16,
+    },
+    /// No member of the group lives there.
+    #[error("no member of group {group} lives on node {}", node.0)]
+    NotThere {
+        /// The group.
+        group: u16,
+        /// Asked for.
+        node: NodeId,
+    },
+    /// The member is to go.
+    #[error("member {member} is to go: `muesli admin shrink` again completes that")]
+    Leaving {
+        /// The member.
+        member: u16,
+    },
+    /// Too few members take part for the group to have others.
+    #[error(
+        "of the members of group {group} that are to be, only {now} take part, which is no \
+         majority; a group that has changed last must have come through that first"
+    )]
+    TooFew {
+        /// The group.
+        group: u16,
+        /// How many.
+        now: usize,
+    },
 }
 
 impl Row {
     /// The row that says what a catalog says, where nobody has joined.
     pub fn of(catalog: &Catalog) -> Row {
-        let (joined, left) = (Vec::new(), Vec::new());
-        Row { epoch: catalog.placement, homes: catalog.stays(), joined, left }
+        let (joined, left, leaving) = (Vec::new(), Vec::new(), catalog.leaving.to_vec());
+        Row { epoch: catalog.placement, homes: catalog.stays(), joined, left, leaving }
     }
 
     /// Where a member lives.
@@ -155,18 +198,25 @@ impl Row {
     /// There is no such member.
     pub fn home(&self, member: RepositoryId) -> Result<NodeId, Refused> {
         let found = self.homes.get(usize::from(member.0)).map(|(home, _)| *home);
-        found.ok_or(Refused::NoMember { member: member.0, members: self.homes.len() })
+        let found = found.filter(|home| *home != NodeId::NOWHERE);
+        found.ok_or(Refused::NoMember { member: member.0 })
     }
 
-    /// The other members of a member's group of `size`.
-    pub fn others(
-        &self,
-        member: RepositoryId,
-        size: u16,
-    ) -> impl Iterator<Item = RepositoryId> + use<> {
-        let (group, place) = layout::place(member, size);
-        let places = (0..size).filter(move |&other| other != place);
-        places.map(move |other| layout::member(group, other, size))
+    /// The members of a group, those that are to go included.
+    pub fn members(&self, group: u16) -> impl Iterator<Item = RepositoryId> + '_ {
+        let places = (0..layout::PLACES).map(move |place| layout::member(group, place));
+        places.filter(|member| self.home(*member).is_ok())
+    }
+
+    /// Those of them that are to stay.
+    fn staying(&self, group: u16) -> impl Iterator<Item = RepositoryId> + '_ {
+        self.members(group).filter(|member| !self.leaving.contains(member))
+    }
+
+    /// The other members of a member's group, those that are to go included.
+    pub fn others(&self, member: RepositoryId) -> impl Iterator<Item = RepositoryId> + '_ {
+        let (group, _) = layout::place(member);
+        self.members(group).filter(move |other| *other != member)
     }
 
     /// The next row, in which a member lives on another node. `takes_part` knows of every member
@@ -191,20 +241,137 @@ impl Row {
         if self.left.contains(&to) {
             return Err(Refused::Left { node: to });
         }
-        for other in self.others(member, shape.group) {
-            let there = self.home(other)?;
-            if there == to {
-                return Err(Refused::Taken { other: other.0, node: to });
-            }
-            if shape.server(there) == shape.server(to) {
-                return Err(Refused::SameServer { other: other.0, there, node: to });
-            }
-            if !takes_part(other) {
+        if self.leaving.contains(&member) {
+            return Err(Refused::Leaving { member: member.0 });
+        }
+        for other in self.others(member) {
+            self.has_room(other, to, shape)?;
+            // Who is to go does not vote any more where all others take part.
+            if !takes_part(other) && !self.leaving.contains(&other) {
                 return Err(Refused::UnderWay { other: other.0 });
             }
         }
         let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
+        Ok(next)
+    }
+
+    /// Whether a node may hold another member of the group of `other`.
+    fn has_room(&self, other: RepositoryId, to: NodeId, shape: Shape) -> Result<(), Refused> {
+        let there = self.home(other)?;
+        if there == to {
+            return Err(Refused::Taken { other: other.0, node: to });
+        }
+        if shape.server(there) == shape.server(to) {
+            return Err(Refused::SameServer { other: other.0, there, node: to });
+        }
+        Ok(())
+    }
+
+    /// Whether a majority of these takes part: then the group has begun, has come through its last
+    /// change, and is able to make another.
+    fn majority(
+        &self,
+        group: u16,
+        members: &[RepositoryId],
+        takes_part: impl Fn(RepositoryId) -> bool,
+    ) -> Result<(), Refused> {
+        let now = members.iter().filter(|member| takes_part(**member)).count();
+        if now <= members.len() / 2 {
+            return Err(Refused::TooFew { group, now });
+        }
+        Ok(())
+    }
+
+    fn check_group(&self, group: u16) -> Result<(), Refused> {
+        let groups = (self.homes.len() / usize::from(layout::PLACES)) as u16;
+        if group >= groups {
+            return Err(Refused::NoGroup { group, groups });
+        }
+        Ok(())
+    }
+
+    /// The next row, in which a group has one more member, on `to`, and which member that is.
+    /// `takes_part` knows of every member whether it takes part, as its node says that goes by
+    /// *this* row.
+    ///
+    /// # Errors
+    /// The rules say no.
+    pub fn grown(
+        &self,
+        group: u16,
+        to: NodeId,
+        shape: Shape,
+        takes_part: impl Fn(RepositoryId) -> bool,
+    ) -> Result<(Row, RepositoryId), Refused> {
+        self.check_group(group)?;
+        if self.left.contains(&to) {
+            return Err(Refused::Left { node: to });
+        }
+        for other in self.members(group) {
+            self.has_room(other, to, shape)?;
+        }
+        let mut free = (0..layout::PLACES).map(|place| layout::member(group, place));
+        let free = free.find(|member| self.home(*member).is_err());
+        let Some(member) = free else { return Err(Refused::Full { group }) };
+        self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
+        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        next.homes[usize::from(member.0)] = (to, next.epoch);
+        Ok((next, member))
+    }
+
+    /// The member of a group that lives on a node.
+    ///
+    /// # Errors
+    /// There is no such group, or none of its members lives there.
+    pub fn member_on(&self, group: u16, node: NodeId) -> Result<RepositoryId, Refused> {
+        self.check_group(group)?;
+        let found = self.members(group).find(|member| self.home(*member) == Ok(node));
+        found.ok_or(Refused::NotThere { group, node })
+    }
+
+    /// The next row, in which a member of a group is to go, alive or lost. The same row, if it is
+    /// to go already.
+    ///
+    /// # Errors
+    /// The rules say no.
+    pub fn shrinking(
+        &self,
+        member: RepositoryId,
+        takes_part: impl Fn(RepositoryId) -> bool,
+    ) -> Result<Row, Refused> {
+        self.home(member)?;
+        if self.leaving.contains(&member) {
+            return Ok(self.clone());
+        }
+        let (group, _) = layout::place(member);
+        let rest: Vec<_> = self.staying(group).filter(|other| *other != member).collect();
+        if rest.len() < layout::LEAST {
+            return Err(Refused::Least { group });
+        }
+        self.majority(group, &rest, takes_part)?;
+        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        next.leaving.push(member);
+        next.leaving.sort_unstable();
+        Ok(next)
+    }
+
+    /// The next row, in which a member that was to go is gone. A majority of the others takes part
+    /// without it, so nobody needs what it knows to learn how the group went on.
+    ///
+    /// # Errors
+    /// The rules say no.
+    pub fn shrunk(
+        &self,
+        member: RepositoryId,
+        takes_part: impl Fn(RepositoryId) -> bool,
+    ) -> Result<Row, Refused> {
+        self.home(member)?;
+        let (group, _) = layout::place(member);
+        self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
+        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        next.leaving.retain(|it| *it != member);
+        next.homes[usize::from(member.0)] = (NodeId::NOWHERE, next.epoch);
         Ok(next)
     }
 
@@ -232,11 +399,8 @@ impl Row {
     /// The next row, in which a server has left for good.
     ///
     /// # Errors
-    /// It is the first, has left already, or members live there.
+    /// It has left already, or members live there.
     pub fn without_server(&self, server: u32, shape: Shape) -> Result<Row, Refused> {
-        if server == 0 {
-            return Err(Refused::First);
-        }
         let nodes: Vec<_> = shape.nodes(server).collect();
         if let Some(&node) = nodes.iter().find(|node| self.left.contains(node)) {
             return Err(Refused::Left { node });
@@ -253,108 +417,4 @@ impl Row {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use muesli_core::Wire;
-    use proptest::prelude::*;
-
-    const SIZE: u16 = 3;
-    const SHAPE: Shape = Shape { group: SIZE, loops: 1 };
-
-    fn first() -> Row {
-        let homes = layout::homes(4, SIZE, 5).unwrap();
-        Row::of(&Catalog::new(&homes, 1, &[]).unwrap())
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_is_asked_for_no_server_holds_two_of_a_group_and_epochs_follow_each_other(
-            loops in 1u16..3,
-            asked in prop::collection::vec((0u16..14, 0u32..10, 0u16..14), 0..60),
-        ) {
-            let shape = Shape { group: SIZE, loops };
-            let mut row = first();
-            row.homes.iter_mut().for_each(|(home, _)| home.0 *= u32::from(loops));
-            for (member, to, absent) in asked {
-                let before = row.clone();
-                let takes_part = |it: RepositoryId| it.0 != absent;
-                let next = row.moved(RepositoryId(member), NodeId(to), shape, takes_part);
-                if let Ok(next) = next {
-                    prop_assert!(absent / SIZE != member / SIZE || absent == member);
-                    prop_assert_eq!(next.epoch, before.epoch + 1);
-                    prop_assert_eq!(next.homes[usize::from(member)], (NodeId(to), next.epoch));
-                    prop_assert!(!before.left.contains(&NodeId(to)));
-                    row = next;
-                }
-                if let Ok(next) = row.without_server(to % 7, shape) {
-                    prop_assert!(row.homes.iter().all(|(home, _)| !next.left.contains(home)));
-                    row = next;
-                }
-                for group in row.homes.chunks(usize::from(SIZE)) {
-                    let mut servers: Vec<_> = group.iter().map(|it| shape.server(it.0)).collect();
-                    servers.sort_unstable();
-                    servers.dedup();
-                    prop_assert_eq!(servers.len(), usize::from(SIZE));
-                }
-            }
-        }
-
-        #[test]
-        fn any_bytes_are_a_row_or_refused(bytes: Vec<u8>) {
-            let _ = Row::decode_all(&bytes);
-        }
-    }
-
-    #[test]
-    fn refusals_say_what_is_in_the_way() {
-        let row = first();
-        let refused = |member, to, absent: u16| {
-            let takes_part = |it: RepositoryId| it.0 != absent;
-            row.moved(RepositoryId(member), NodeId(to), SHAPE, takes_part).unwrap_err().to_string()
-        };
-        assert!(refused(12, 0, 99).contains("members 0 to 11"));
-        assert!(refused(0, 0, 99).contains("on node 0 already"));
-        assert!(refused(0, 1, 99).contains("member 1 of the same group lives on node 1"));
-        assert!(refused(0, 4, 2).contains("member 2 of the same group does not take part"));
-        assert!(row.moved(RepositoryId(0), NodeId(4), SHAPE, |it| it.0 != 0).is_ok());
-    }
-
-    #[test]
-    fn two_members_of_a_group_on_two_loops_of_a_server_are_refused() {
-        let row = first();
-        let shape = Shape { group: SIZE, loops: 2 };
-        // Members 0, 1 and 2 live on nodes 0, 1 and 2, which would be servers 0, 0 and 1.
-        let refused = row.moved(RepositoryId(0), NodeId(3), shape, |_| true).unwrap_err();
-        let told = "member 2 of the same group lives on node 2, which is another loop of the \
-                    server of node 3";
-        assert!(refused.to_string().starts_with(told), "{refused}");
-        assert!(row.moved(RepositoryId(2), NodeId(3), shape, |_| true).is_ok());
-    }
-
-    #[test]
-    fn servers_join_one_after_the_other_and_leave_once_they_are_empty() {
-        let row = first().with_server(5, &["a:1".to_owned()], 5, SHAPE).unwrap();
-        assert_eq!((row.epoch, row.joined.len()), (2, 1));
-        let error = row.with_server(9, &["a:2".to_owned()], 6, SHAPE).unwrap_err().to_string();
-        assert!(error.contains("next server to join is node 6, not node 9"), "{error}");
-        let gone = row.without_server(5, SHAPE).unwrap();
-        assert_eq!((gone.epoch, &gone.left[..]), (3, &[NodeId(5)][..]));
-        assert_eq!(gone.without_server(5, SHAPE), Err(Refused::Left { node: NodeId(5) }));
-        assert_eq!(gone.without_server(0, SHAPE), Err(Refused::First));
-        let back = gone.moved(RepositoryId(0), NodeId(5), SHAPE, |_| true).unwrap_err();
-        assert_eq!(back.to_string(), "node 5 has left the cluster");
-        let error = gone.without_server(4, SHAPE).unwrap_err().to_string();
-        assert!(error.contains("holds members 8, 10: `muesli admin drain 4`"), "{error}");
-        let next = gone.with_server(5, &["a:3".to_owned()], 6, SHAPE);
-        assert_eq!(next, Err(Refused::NotNext { server: 5, next: 6 }));
-    }
-
-    #[test]
-    fn a_server_of_two_loops_joins_and_leaves_with_both() {
-        let shape = Shape { group: SIZE, loops: 2 };
-        let addresses = ["a:1".to_owned(), "a:2".to_owned()];
-        let row = first().with_server(3, &addresses, 6, shape).unwrap();
-        assert_eq!(row.joined[1], (NodeId(7), "a:2".to_owned()));
-        assert_eq!(row.without_server(3, shape).unwrap().left, [NodeId(6), NodeId(7)]);
-    }
-}
+mod tests;

@@ -3,17 +3,19 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use muesli_core::{Address, Catalog, Isolation, Nanos, NodeId, Protocol, SmallBytes, Wire};
+use muesli_core::{
+    Address, Catalog, Isolation, Nanos, NodeId, Protocol, RepositoryId, SmallBytes, Wire,
+};
 
 use crate::front::Front;
+use crate::layout;
 use crate::ledger::{Change, Standing};
 use crate::replica::Replica;
 
 /// Protocol `P` with each of its repositories on a group of nodes.
 ///
-/// The catalog of a grouped database names the *members*: group `g` of a size `n` is the
-/// repositories from `g * n` to `g * n + n - 1`, each with its own home. `P` sees one repository a
-/// group ([`layout`](crate::layout)).
+/// The catalog of a grouped database names the *members*, each with its own home. `P` sees one
+/// repository a group ([`layout`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Grouped<P>(PhantomData<P>);
 
@@ -22,8 +24,6 @@ pub struct Grouped<P>(PhantomData<P>);
 pub struct Rules<R> {
     /// The switches of the protocol inside.
     pub inner: R,
-    /// How many members a group has.
-    pub size: u16,
     /// The time between two ticks of the consensus. A leader that is silent for about ten of them
     /// is followed by another, so it should be well above the time for which a node that is well
     /// may stand still.
@@ -45,6 +45,8 @@ pub struct Rules<R> {
     pub accepts_loss: bool,
     /// Members that moved away stop, and nobody listens to them there any more.
     pub keeps_to_placement: bool,
+    /// A configuration begins where the one before has decided to end.
+    pub ends_configurations: bool,
     /// After so many decided entries a member takes a checkpoint and drops them.
     pub compact_every: u64,
 }
@@ -53,7 +55,6 @@ impl<R: Default> Default for Rules<R> {
     fn default() -> Rules<R> {
         Rules {
             inner: R::default(),
-            size: 3,
             tick: Nanos::from_millis(2),
             syncs_first: true,
             counts_itself_when_stable: true,
@@ -63,6 +64,7 @@ impl<R: Default> Default for Rules<R> {
             keeps_to_placement: true,
             asks_before_voting: true,
             accepts_loss: false,
+            ends_configurations: true,
             compact_every: 10_000,
         }
     }
@@ -71,6 +73,8 @@ impl<R: Default> Default for Rules<R> {
 /// A ballot of the consensus: which leader, and which time it leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ballot {
+    /// The number of the configuration: any ballot of a later one wins.
+    pub configuration: u32,
     /// Larger ones win.
     pub number: u32,
     /// The member that leads, from 1; 0 is nobody.
@@ -89,8 +93,8 @@ pub enum Message<M> {
         /// What.
         message: M,
     },
-    /// Member to member: of the consensus.
-    Consensus(SmallBytes),
+    /// Member to member: of the consensus, in the configuration of this number.
+    Consensus(u32, SmallBytes),
     /// Leader to member: do you still follow this ballot?
     Confirm {
         /// The leader's.
@@ -124,9 +128,17 @@ pub enum Message<M> {
         epoch: u64,
         /// For each member its home, and since which epoch.
         homes: Vec<(NodeId, u64)>,
+        /// Members that are to go.
+        leaving: Vec<RepositoryId>,
     },
+    /// Member to member: I know that this configuration has begun, and have all before it.
+    At(u32),
     /// A member without memory to the others: what do you know?
     Ask,
+    /// A member without memory to coordinators, where nobody remembers: had this group begun?
+    AskBegun(u16),
+    /// The answer.
+    Begun(bool),
     /// The answer.
     Standing(Box<Standing>),
     /// Member to itself, behind its log: what was written before this note is stable.
@@ -151,11 +163,13 @@ impl<P: Protocol> Protocol for Grouped<P> {
     fn wire_bytes(message: &Message<P::Message>) -> usize {
         match message {
             Message::Inside { message, .. } => 8 + P::wire_bytes(message),
-            Message::Consensus(bytes) => 8 + bytes.len(),
+            Message::Consensus(_, bytes) => 12 + bytes.len(),
             Message::Standing(standing) => 8 + standing.bytes(),
             Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
-            Message::Ask | Message::AskPlacement | Message::Stable(_) | Message::Resync(_) => 16,
-            Message::Placement { homes, .. } => 16 + 12 * homes.len(),
+            Message::Ask | Message::AskPlacement | Message::Stable(_) => 16,
+            Message::AskBegun(_) | Message::Begun(_) => 16,
+            Message::Resync(_) | Message::At(_) => 16,
+            Message::Placement { homes, leaving, .. } => 20 + 12 * homes.len() + 2 * leaving.len(),
         }
     }
 
@@ -168,11 +182,14 @@ impl<P: Protocol> Protocol for Grouped<P> {
     fn message_name(message: &Message<P::Message>) -> &'static str {
         match message {
             Message::Inside { message, .. } => P::message_name(message),
-            Message::Consensus(_) => "Consensus",
+            Message::Consensus(..) => "Consensus",
+            Message::At(_) => "At",
             Message::Confirm { .. } => "Confirm",
             Message::Confirmed { .. } => "Confirmed",
             Message::Leads { .. } => "Leads",
             Message::Ask => "AskMember",
+            Message::AskBegun(_) => "AskBegun",
+            Message::Begun(_) => "Begun",
             Message::AskPlacement => "AskPlacement",
             Message::Stable(_) => "Stable",
             Message::Placement { .. } => "Placement",
@@ -185,16 +202,22 @@ impl<P: Protocol> Protocol for Grouped<P> {
         match message {
             // The catalog of the protocol inside is smaller: replicas and fronts ask again.
             Message::Inside { message, .. } => P::is_about(message, catalog),
-            Message::Leads { group, .. } => usize::from(*group) < catalog.repositories(),
-            Message::Consensus(_)
+            Message::Leads { group, .. } => *group < layout::groups(catalog),
+            Message::Consensus(..)
+            | Message::At(_)
             | Message::Confirm { .. }
             | Message::Confirmed { .. }
             | Message::Ask
+            | Message::AskBegun(_)
+            | Message::Begun(_)
             | Message::AskPlacement
             | Message::Stable(_)
             | Message::Standing(_)
             | Message::Resync(_) => true,
-            Message::Placement { homes, .. } => homes.len() == catalog.repositories(),
+            Message::Placement { homes, leaving, .. } => {
+                let all = catalog.repositories();
+                homes.len() == all && leaving.iter().all(|it| usize::from(it.0) < all)
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A member of a group: it keeps the group's log, and runs or replays the participant.
 
 mod disk;
+mod regroup;
 mod run;
 mod stay;
 
@@ -8,14 +9,15 @@ use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Cursor, Participant, Post, Protocol, RepositoryId, Role, Settings, SmallBytes,
+    Address, Cursor, NodeId, Participant, Post, Protocol, RepositoryId, Role, Settings, SmallBytes,
     SpaceId, Timestamp,
 };
 
 use crate::compact::Compacting;
-use crate::consensus::Consensus;
+use crate::configuration::Configuration;
+use crate::consensus::{Consensus, Outgoing};
 use crate::inside::{Context, Inside, send_now};
-use crate::join::Joining;
+use crate::join::{Formed, Joining};
 use crate::layout;
 use crate::lead::Leading;
 use crate::ledger::{Change, Entry, Ledger, Standing};
@@ -46,7 +48,7 @@ pub struct Replica<P: Protocol> {
     settings: Settings,
     inside: Inside<P>,
     ledger: Ledger,
-    /// `None` as long as it has no memory.
+    /// `None` as long as it has no memory, or does not vote.
     consensus: Option<Consensus>,
     joining: Joining,
     inner: P::Participant,
@@ -62,6 +64,14 @@ pub struct Replica<P: Protocol> {
     heard: Option<u64>,
     /// It lives on another node now.
     away: bool,
+    /// Which places of the group are to have a member, as the placement says.
+    wanted: Vec<u16>,
+    /// What is to be said of configurations that have ended, with their numbers.
+    parting: Vec<(u32, Outgoing)>,
+    /// The configuration that the entry begins which was replayed last.
+    ends_with: Option<Configuration>,
+    /// When it asked last what is known of a later configuration.
+    asked: Option<u64>,
     /// Whether its memory of being here is stable.
     settled: Settled,
     /// How much of what it wrote is stable.
@@ -96,10 +106,10 @@ impl<P: Protocol> Replica<P> {
         self.leading.is_some()
     }
 
-    /// Whether it lives here, votes, and will remember so: no other member of its group may be
-    /// moved before.
+    /// Whether it lives here, votes in a group of just those who are to be in it, and will remember
+    /// so: no other member of its group may be moved before.
     pub fn takes_part(&self) -> bool {
-        self.settled == Settled::Yes
+        self.settled == Settled::Yes && self.consensus.is_some() && self.is_as_wanted()
     }
 
     /// What it knows.
@@ -111,13 +121,9 @@ impl<P: Protocol> Replica<P> {
         Role::Repository(RepositoryId(self.group))
     }
 
-    fn others(&self) -> impl Iterator<Item = u16> + use<P> {
-        let place = self.place;
-        (0..self.rules.size).filter(move |&other| other != place)
-    }
-
-    fn address_of(&self, place: u16, cx: &Context<'_, P>) -> Address {
-        layout::address(cx.catalog, self.group, place, self.rules.size)
+    /// All other members that there are.
+    fn others(&self, cx: &Context<'_, P>) -> Vec<u16> {
+        layout::taken(cx.catalog, self.group).filter(|&other| other != self.place).collect()
     }
 
     fn new_participant(&self) -> P::Participant {
@@ -128,7 +134,7 @@ impl<P: Protocol> Replica<P> {
     /// A message of the protocol inside: for the participant if it leads, or for whoever does.
     fn on_inside(&mut self, from: Address, hops: u8, message: P::Message, cx: &mut Context<'_, P>) {
         let catalog = self.inside.catalog(cx.catalog);
-        let is_known = layout::is_inner(from, cx.catalog, self.rules.size);
+        let is_known = layout::is_inner(from, cx.catalog);
         if !is_known || !P::is_about(&message, &catalog) {
             return;
         }
@@ -156,6 +162,10 @@ impl<P: Protocol> Replica<P> {
             self.replay_decided(cx);
             self.check_leadership(cx);
         }
+        if self.leading.is_some() {
+            self.end_configuration(cx);
+            self.check_leadership(cx);
+        }
         self.ask_round(cx);
         self.write_down(cx);
         self.tell_news(cx);
@@ -165,16 +175,21 @@ impl<P: Protocol> Replica<P> {
 
     /// Begins a round for the answers that wait for one.
     fn ask_round(&mut self, cx: &mut Context<'_, P>) {
-        let Some(leading) = &mut self.leading else { return };
+        let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else { return };
         let ballot = leading.ballot;
+        if consensus.leading() != Some(ballot) {
+            return; // It is between two configurations.
+        }
         if let Some(round) = leading.begin_round() {
             self.tell_others(&Message::Confirm { ballot, round }, cx);
         }
     }
 
     fn tell_others(&self, message: &Message<P::Message>, cx: &mut Context<'_, P>) {
-        for other in self.others() {
-            send_now(self.address_of(other, cx), message.clone(), cx);
+        for other in self.others(cx) {
+            if let Some(to) = self.address_of(other, cx) {
+                send_now(to, message.clone(), cx);
+            }
         }
     }
 
@@ -196,8 +211,9 @@ impl<P: Protocol> Replica<P> {
             send_now(Address::coordinator(node), message.clone(), cx);
         }
         for repository in (0..cx.catalog.repositories() as u16).map(RepositoryId) {
-            let to = Address::repository(cx.catalog.home(repository), repository);
-            if to != cx.me {
+            let home = cx.catalog.home(repository);
+            let to = Address::repository(home, repository);
+            if to != cx.me && home != NodeId::NOWHERE {
                 send_now(to, message.clone(), cx);
             }
         }
@@ -211,8 +227,11 @@ impl<P: Protocol> Replica<P> {
         }
         self.append_lazy(); // Before the tick, which may have another member lead.
         let Some(consensus) = &mut self.consensus else {
-            if self.ticks.is_multiple_of(ASK_TICKS) {
-                self.tell_others(&Message::Ask, cx);
+            let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
+            match self.ticks.is_multiple_of(ASK_TICKS) {
+                true if remembers => self.say_where(cx),
+                true => self.tell_others(&Message::Ask, cx),
+                false => {}
             }
             return;
         };
@@ -232,6 +251,7 @@ impl<P: Protocol> Replica<P> {
                 self.announce(cx);
             }
         }
+        self.regroup(cx);
         self.compact();
     }
 
@@ -260,14 +280,14 @@ impl<P: Protocol> Replica<P> {
 
 impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn new(id: RepositoryId, settings: &Settings, rules: &Rules<P::Rules>) -> Replica<P> {
-        let (group, place) = layout::place(id, rules.size);
+        let (group, place) = layout::place(id);
         let inner = P::Participant::new(RepositoryId(group), settings, &rules.inner);
         Replica {
             group,
             place,
             rules: rules.clone(),
             settings: settings.clone(),
-            inside: Inside::new(rules.size),
+            inside: Inside::new(),
             ledger: Ledger::default(),
             consensus: None,
             joining: Joining::default(),
@@ -279,6 +299,10 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             ticks: 0,
             heard: None,
             away: false,
+            wanted: Vec::new(),
+            parting: Vec::new(),
+            ends_with: None,
+            asked: None,
             settled: Settled::No,
             written: Written::default(),
             spoke: 0,
@@ -287,6 +311,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
 
     fn start(&mut self, cx: &mut Context<'_, P>) {
         cx.set_timer(TICK_TIMER, self.rules.tick);
+        self.wanted = layout::wanted(cx.catalog, self.group);
         if self.is_home(cx) {
             self.take_place(cx);
         }
@@ -308,6 +333,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 self.inside.hear_leader(group, member, ballot);
                 if group == self.group {
                     self.heard = Some(self.ticks);
+                    self.on_at(member, ballot.configuration, cx);
                 }
             }
             (Message::Stable(note), _) => {
@@ -315,10 +341,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                     self.on_note(note);
                 }
             }
-            (Message::Consensus(bytes), Some(member)) => {
-                if let Some(consensus) = &mut self.consensus {
+            (Message::Consensus(configuration, bytes), Some(member)) => {
+                if configuration != self.configuration_number() {
+                    self.on_at(member, configuration, cx);
+                } else if let Some(consensus) = &mut self.consensus {
                     consensus.receive(member, bytes.as_slice());
                 }
+            }
+            (Message::At(configuration), Some(member)) => {
+                self.on_learned(member, configuration, cx);
             }
             (Message::Confirm { ballot, round }, Some(_)) => {
                 if self.consensus.as_ref().is_some_and(|it| it.ballot() == ballot) {
@@ -326,10 +357,13 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 }
             }
             (Message::Confirmed { ballot, round }, Some(member)) => {
-                if let Some(leading) = &mut self.leading {
+                let votes = |it: &Consensus| it.configuration().has(member);
+                let votes = self.consensus.as_ref().is_some_and(votes);
+                if let Some(leading) = self.leading.as_mut().filter(|_| votes) {
                     leading.confirm(member, ballot, round);
                 }
             }
+            (Message::Begun(begun), _) => self.on_begun(from.node, begun, cx),
             (Message::Ask, Some(_)) => {
                 let standing = self.ledger.look(Standing::clone);
                 cx.send(from, Message::Standing(Box::new(standing)));
@@ -343,7 +377,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 }
             }
             (
-                Message::Consensus(_)
+                Message::Consensus(..)
+                | Message::At(_)
                 | Message::Confirm { .. }
                 | Message::Confirmed { .. }
                 | Message::Ask
@@ -352,7 +387,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
                 None,
             )
             // From no member, or for coordinators: whoever sent it here is mistaken.
-            | (Message::AskPlacement | Message::Placement { .. }, _) => {}
+            | (Message::AskPlacement | Message::AskBegun(_) | Message::Placement { .. }, _) => {}
         }
         self.turn(cx);
     }
@@ -392,9 +427,13 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn in_doubt(&self) -> usize {
         let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
         match &self.leading {
-            Some(leading) => self.inner.in_doubt() + leading.waiting(),
+            Some(leading) => {
+                let others = usize::from(!self.is_as_wanted());
+                self.inner.in_doubt() + leading.waiting() + others
+            }
             None if self.away => 0,
-            None => usize::from(!heard || self.consensus.is_none()),
+            None if !self.wanted.contains(&self.place) => 0,
+            None => usize::from(!heard || !self.takes_part()),
         }
     }
 
@@ -402,7 +441,9 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         match self.leading {
             _ if self.away => Post::Away,
             _ if self.joining.is_lost() => Post::Lost,
-            _ if !self.takes_part() => Post::Joins,
+            _ if self.consensus.is_none() && self.is_left_out() => Post::Leaves,
+            _ if self.consensus.is_none() || self.settled != Settled::Yes => Post::Joins,
+            _ if !self.takes_part() => Post::Regroups,
             Some(_) => Post::Leads,
             None => Post::Follows,
         }

@@ -3,15 +3,17 @@
 use muesli_core::wire::{Reader, Wire, WireError, encode_bytes};
 use muesli_core::{Address, NodeId, SmallBytes, wire_struct};
 
+use crate::configuration::Configuration;
 use crate::join::Formed;
 use crate::ledger::{Change, Entry, Image, Standing};
 use crate::protocol::{Ballot, Message, Record};
 
-wire_struct!(Ballot { number: u32, member: u64 });
+wire_struct!(Ballot { configuration: u32, number: u32, member: u64 });
 wire_struct!(Image { covers: u64, pieces: Vec<Entry>, then: Vec<Entry> });
 wire_struct!(Standing {
     formed: Formed,
     since: u64,
+    configuration: Configuration,
     promise: Ballot,
     accepted: Ballot,
     decided: u64,
@@ -70,6 +72,10 @@ impl Wire for Change {
                 image.encode(out);
             }
             Change::Adopted(standing) => put(5, standing, out),
+            Change::Configured(upto, configuration) => {
+                put(6, upto, out);
+                configuration.encode(out);
+            }
         }
     }
 
@@ -82,6 +88,7 @@ impl Wire for Change {
             3 => Change::Decided(Wire::decode(input)?),
             4 => Change::Compacted(Wire::decode(input)?, Wire::decode(input)?),
             5 => Change::Adopted(Wire::decode(input)?),
+            6 => Change::Configured(Wire::decode(input)?, Wire::decode(input)?),
             other => return Err(WireError::no_variant("change of a member", at, other)),
         })
     }
@@ -110,7 +117,10 @@ impl<M: Wire> Wire for Message<M> {
                 hops.encode(out);
                 message.encode(out);
             }
-            Message::Consensus(bytes) => put(1, bytes, out),
+            Message::Consensus(configuration, bytes) => {
+                put(1, configuration, out);
+                bytes.encode(out);
+            }
             Message::Confirm { ballot, round } => {
                 put(2, ballot, out);
                 round.encode(out);
@@ -130,10 +140,14 @@ impl<M: Wire> Wire for Message<M> {
             Message::Resync(ballot) => put(7, ballot, out),
             Message::AskPlacement => out.push(8),
             Message::Stable(note) => put(10, note, out),
-            Message::Placement { epoch, homes } => {
+            Message::Placement { epoch, homes, leaving } => {
                 put(9, epoch, out);
                 homes.encode(out);
+                leaving.encode(out);
             }
+            Message::At(configuration) => put(11, configuration, out),
+            Message::AskBegun(group) => put(12, group, out),
+            Message::Begun(begun) => put(13, begun, out),
         }
     }
 
@@ -145,7 +159,7 @@ impl<M: Wire> Wire for Message<M> {
                 hops: Wire::decode(input)?,
                 message: Wire::decode(input)?,
             },
-            1 => Message::Consensus(Wire::decode(input)?),
+            1 => Message::Consensus(Wire::decode(input)?, Wire::decode(input)?),
             2 => Message::Confirm { ballot: Wire::decode(input)?, round: Wire::decode(input)? },
             3 => Message::Confirmed { ballot: Wire::decode(input)?, round: Wire::decode(input)? },
             4 => Message::Leads {
@@ -159,7 +173,14 @@ impl<M: Wire> Wire for Message<M> {
             7 => Message::Resync(Wire::decode(input)?),
             8 => Message::AskPlacement,
             10 => Message::Stable(Wire::decode(input)?),
-            9 => Message::Placement { epoch: Wire::decode(input)?, homes: Wire::decode(input)? },
+            9 => Message::Placement {
+                epoch: Wire::decode(input)?,
+                homes: Wire::decode(input)?,
+                leaving: Wire::decode(input)?,
+            },
+            11 => Message::At(Wire::decode(input)?),
+            12 => Message::AskBegun(Wire::decode(input)?),
+            13 => Message::Begun(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message of a group", at, other)),
         })
     }
@@ -184,11 +205,14 @@ mod tests {
         ) {
             let entries: Vec<_> = entries.iter().map(|it| Entry::from(it.clone())).collect();
             let image = Image { covers: 7, pieces: entries.clone(), then: Vec::new() };
-            let (since, promise) = (9, Ballot { number: 3, member: 2 });
+            let promise = Ballot { configuration: 2, number: 3, member: 2 };
+            let (since, configuration) = (9, Configuration::first(vec![0, 2]).next(4, vec![2, 5]));
             let accepted = promise;
-            let standing =
-                Standing { formed, since, promise, accepted, decided, compacted, image, entries };
-            let record = Record(vec![Change::Adopted(standing), Change::Decided(4)]);
+            let last = Change::Configured(9, configuration.clone());
+            let standing = Standing {
+                formed, since, configuration, promise, accepted, decided, compacted, image, entries,
+            };
+            let record = Record(vec![Change::Adopted(standing), Change::Decided(4), last]);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             prop_assert_eq!(Record::decode_all(&bytes), Ok(record));

@@ -53,8 +53,13 @@ pub(crate) trait Away: Send + Sync {
         None
     }
     /// Makes a space, where others than this process decide on it.
-    fn create_space(&self, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
-        let _ = (name, options);
+    fn create_space(
+        &self,
+        db: &Db,
+        name: &str,
+        options: &SpaceOptions,
+    ) -> Option<Result<(), Error>> {
+        let _ = (db, name, options);
         None
     }
     /// How many messages the loops have sent each other, as of their last turns.
@@ -161,7 +166,8 @@ impl Db {
     /// [`Error::Options`] where it exists with other options, or they cannot be. On a cluster
     /// also [`Error::Timeout`]; and there it must not be called from a task on the loop.
     pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
-        let elsewhere = self.inner.away.as_ref().and_then(|it| it.create_space(name, &options));
+        let away = self.inner.away.as_ref();
+        let elsewhere = away.and_then(|it| it.create_space(self, name, &options));
         if let Some(made) = elsewhere {
             return made.and_then(|()| self.space(name));
         }

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muesli_cluster::map::Map;
+use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
-use muesli_core::{Catalog, Limits, Procedures, SpaceOptions, Traffic};
+use muesli_core::{Catalog, Limits, Procedures, SmallBytes, SpaceOptions, Traffic, Wire};
 
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
@@ -100,6 +102,54 @@ impl Db {
     }
 }
 
+fn told(error: SpaceError) -> Error {
+    match error {
+        SpaceError::Refused(why) => Error::Options(why),
+        SpaceError::Timeout(after_ms) => Error::Timeout { after_ms },
+        SpaceError::Closed => Error::Closed,
+    }
+}
+
+impl Remote {
+    /// Makes a space where the database itself keeps them: one transaction on the row of the
+    /// [`register`], and then a word to the servers.
+    fn register_space(
+        &self,
+        db: &Db,
+        name: &str,
+        options: &SpaceOptions,
+        map: Map,
+    ) -> Result<(), Error> {
+        if map.catalog.with_space(name, options.clone())?.epoch == map.catalog.epoch {
+            return Ok(());
+        }
+        let directory = db.space(register::SPACE)?;
+        let (name, options) = (name.to_owned(), options.clone());
+        let row = db.session().strict().blocking().transact(move |tx| {
+            let (name, options, map) = (name.clone(), options.clone(), map.clone());
+            async move {
+                let found = tx.get(directory, SmallBytes::new(register::KEY)).await?;
+                let row = match found.map(|bytes| Register::decode_all(bytes.as_slice())) {
+                    None => Register::of(&map),
+                    Some(Ok(row)) => row,
+                    Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
+                };
+                let next = match row.with_space(&name, &options, &map) {
+                    Ok(next) => next,
+                    Err(error) => return Ok(Err(error.to_string())),
+                };
+                if next != row {
+                    let mut bytes = Vec::new();
+                    next.encode(&mut bytes);
+                    tx.put(directory, SmallBytes::new(register::KEY), bytes).await?;
+                }
+                Ok(Ok(next))
+            }
+        })?;
+        self.0.register(row.map_err(Error::Options)?).map_err(told)
+    }
+}
+
 impl Away for Remote {
     fn loops(&self) -> usize {
         1
@@ -115,12 +165,16 @@ impl Away for Remote {
         Some(self.0.catalog())
     }
 
-    fn create_space(&self, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
-        Some(self.0.create_space(name, options).map_err(|error| match error {
-            SpaceError::Refused(why) => Error::Options(why),
-            SpaceError::Timeout(after_ms) => Error::Timeout { after_ms },
-            SpaceError::Closed => Error::Closed,
-        }))
+    fn create_space(
+        &self,
+        db: &Db,
+        name: &str,
+        options: &SpaceOptions,
+    ) -> Option<Result<(), Error>> {
+        Some(match self.0.map().filter(|map| map.group > 1) {
+            Some(map) => self.register_space(db, name, options, map),
+            None => self.0.create_space(name, options).map_err(told),
+        })
     }
 
     fn messages(&self) -> u64 {

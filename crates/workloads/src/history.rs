@@ -8,18 +8,32 @@
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
 use muesli_core::recorder::{Operation, PartRan};
-use muesli_core::{Catalog, RepositoryId, Timestamp};
+use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
 
 use crate::append::{self, ListHistory, ListOperation, ListStatus, ListTransaction};
 
-/// What a loop of an embedded database left behind.
-struct Left<'a>(&'a Report);
+/// What a loop of a database left behind, but for transactions on the database's own space, if it
+/// has one: whoever looks after a cluster works with that as well, and is not recorded.
+struct Left<'a>(&'a Report, Option<SpaceId>);
+
+impl Left<'_> {
+    fn is_of_clients(&self, told: &Told) -> bool {
+        let space = |operation: &Operation| match operation {
+            Operation::Read { space, .. }
+            | Operation::ReadOwn { space, .. }
+            | Operation::Write { space, .. }
+            | Operation::Scan { space, .. } => *space,
+        };
+        !told.operations.iter().any(|operation| Some(space(operation)) == self.1)
+    }
+}
 
 impl Remains for Left<'_> {
     fn told(&self) -> impl Iterator<Item = Told> {
-        self.0.recorder.transactions().map(Told::as_recorded)
+        let all = self.0.recorder.transactions().map(Told::as_recorded);
+        all.filter(|told| self.is_of_clients(told))
     }
 
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
@@ -39,7 +53,8 @@ impl Remains for Left<'_> {
     }
 }
 
-/// The history of an embedded run from what its loops left behind, with `meta` in its first line.
+/// The history of an embedded run, or of a cluster's clients, from what its loops left behind, with
+/// `meta` in its first line.
 ///
 /// # Errors
 /// What was recorded is no history, such as two transactions of one name: a mistake of the
@@ -49,7 +64,8 @@ pub fn by_versions(
     catalog: &Catalog,
     meta: Map<String, Json>,
 ) -> Result<History, BuildError> {
-    let left: Vec<_> = reports.iter().map(Left).collect();
+    let own = catalog.space_named(muesli_group::placement::SPACE);
+    let left: Vec<_> = reports.iter().map(|report| Left(report, own)).collect();
     history::by_versions(&left, catalog, meta)
 }
 

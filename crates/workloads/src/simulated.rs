@@ -17,7 +17,7 @@ use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
 use muesli_group::Grouped;
-use muesli_group::layout::{self, TooFewNodes};
+use muesli_group::layout::{self, Unfit};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
@@ -124,7 +124,7 @@ pub enum SimulationError {
     Setup(#[from] SetupError),
     /// Groups that do not fit.
     #[error(transparent)]
-    Groups(#[from] TooFewNodes),
+    Groups(#[from] Unfit),
     /// A protocol that there is not.
     #[error(transparent)]
     Protocol(#[from] UnknownProtocol),
@@ -183,7 +183,7 @@ impl Choice for Chosen<'_> {
         if size <= 1 {
             return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
         }
-        let rules = muesli_group::Rules { inner: rules, size, ..muesli_group::Rules::default() };
+        let rules = muesli_group::Rules { inner: rules, ..muesli_group::Rules::default() };
         let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
         Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
     }

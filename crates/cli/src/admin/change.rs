@@ -1,5 +1,6 @@
 //! Changes of the placement: transactions on its row, and then a word to the servers.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -91,18 +92,66 @@ impl Admin {
     /// The rules say no, or it does not arrive in time.
     pub fn move_member(&self, member: RepositoryId, to: NodeId) -> anyhow::Result<String> {
         let survey = self.survey()?;
-        if !survey.servers.iter().any(|server| server.node == to) {
-            bail!("there is no node {}", to.0);
-        }
-        let row = self.begin_move(member, to, survey)?;
+        survey.check_node(to)?;
+        let shape = survey.shape;
+        let rule = move |row: &Row, survey: &Survey| {
+            row.moved(member, to, shape, |other| survey.takes_part(row, other))
+        };
+        let row = self.decide(survey, rule)?;
+        self.wait_for(member, to, &row)?;
+        Ok(format!("member {} lives on node {} and takes part", member.0, to.0))
+    }
+
+    /// Gives a group one more member, and waits until it takes part.
+    ///
+    /// # Errors
+    /// The rules say no, or it does not arrive in time.
+    pub fn grow(&self, group: u16, to: NodeId) -> anyhow::Result<String> {
+        let survey = self.survey()?;
+        survey.check_node(to)?;
+        let shape = survey.shape;
+        let rule = move |row: &Row, survey: &Survey| {
+            let next = row.grown(group, to, shape, |other| survey.takes_part(row, other));
+            next.map(|(row, _)| row)
+        };
+        let row = self.decide(survey, rule)?;
+        let member = row.member_on(group, to)?;
+        self.wait_for(member, to, &row)?;
+        let members = row.members(group).count();
+        Ok(format!("group {group} has {members} members; member {} takes part", member.0))
+    }
+
+    /// Takes the member on a node, alive or lost, from its group: first the group goes on without
+    /// it, and then it is gone. Where it was told to go before, completes that.
+    ///
+    /// # Errors
+    /// The rules say no, or the others do not come to go on without it in time.
+    pub fn shrink(&self, group: u16, from: NodeId) -> anyhow::Result<String> {
+        let member = self.row()?.member_on(group, from)?;
+        let going = move |row: &Row, survey: &Survey| {
+            row.shrinking(member, |other| survey.takes_part(row, other))
+        };
+        let row = self.decide(self.survey()?, going)?;
+        self.survey()?.tell(&row);
+        let gone = move |row: &Row, survey: &Survey| {
+            row.shrunk(member, |other| survey.takes_part(row, other))
+        };
+        let row = self.decide(self.survey()?, gone)?;
+        self.survey()?.tell(&row);
+        let members = row.members(group).count();
+        Ok(format!("group {group} has {members} members; member {} is gone", member.0))
+    }
+
+    /// Waits until a member takes part where it is to live by this row.
+    fn wait_for(&self, member: RepositoryId, to: NodeId, row: &Row) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let survey = self.survey()?;
-            survey.tell(&row);
+            survey.tell(row);
             // Somebody else may have made further changes meanwhile.
             let now = self.row()?;
-            if now.home(member)? != to || survey.takes_part(&now, member) {
-                break;
+            if now.home(member) != Ok(to) || survey.takes_part(&now, member) {
+                return Ok(());
             }
             if Instant::now() > deadline {
                 let seconds = PATIENCE.as_secs();
@@ -115,29 +164,26 @@ impl Admin {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok(format!("member {} lives on node {} and takes part", member.0, to.0))
     }
 
-    /// Writes the row by which a member moves. As long as others are under way, tries again.
-    fn begin_move(
+    /// Writes the row that a rule makes by what the servers say. As long as members that it needs
+    /// do not take part, tries again.
+    fn decide(
         &self,
-        member: RepositoryId,
-        to: NodeId,
         mut survey: Survey,
+        rule: impl Fn(&Row, &Survey) -> Result<Row, Refused> + Clone + Send + 'static,
     ) -> anyhow::Result<Row> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let shape = survey.shape;
             // A node that is behind would not count.
             survey.tell(&self.row()?);
             survey = self.survey()?;
-            let all = std::sync::Arc::new(survey);
-            let seen = all.clone();
-            let next = self.attempt(move |row| {
-                row.moved(member, to, shape, |other| seen.takes_part(row, other))
-            })?;
+            let (rule, seen) = (rule.clone(), Arc::new(survey));
+            let next = self.attempt(move |row| rule(row, &seen))?;
             match next {
-                Err(Refused::UnderWay { .. }) if Instant::now() < deadline => {
+                Err(Refused::UnderWay { .. } | Refused::TooFew { .. })
+                    if Instant::now() < deadline =>
+                {
                     std::thread::sleep(LOOK_EVERY);
                     survey = self.survey()?;
                 }

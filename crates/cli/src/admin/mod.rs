@@ -16,14 +16,21 @@ pub use change::Admin;
 use survey::Survey;
 
 const AFTER: &str = "\
-A repository is kept by a group of members, each on a node of its own. Members are counted \
-through: with groups of 3, group 0 has the members 0, 1 and 2. One member of a group moves at a \
+A repository is kept by a group of members, each on a node of its own. A group has 9 places for \
+members, and members are counted through with them: group 0 has the members 0 to 8, group 1 the \
+members 9 to 17, as far as they are there. One member of a group moves at a \
 time, and every other member of the group must take part. A node that is lost for good is drained \
 in the same way: its members begin elsewhere, with what the others know.
 
-Where servers run several loops, each loop is a node of its own for `members`, `placement` and \
-`move`: loop L of server S is node S times loops plus L. `drain`, `join` and `leave` take a server \
-as a whole, by the number that its key `node` has. No two members of a group live on one server.";
+`grow` gives a group one more member, which learns everything before it counts; `shrink` takes one \
+away, alive or lost. Both need a majority of the group that is to be, and the group works on. Of 3 \
+members 1 may be lost, of 5 members 2; an even number is no safer than the odd one below it. A \
+group keeps at least 2 members. `group = 1` is no group, and cannot grow.
+
+Where servers run several loops, each loop is a node of its own for `members`, `placement`, \
+`move`, `grow` and `shrink`: loop L of server S is node S times loops plus L. `drain`, `join` and \
+`leave` take a server as a whole, by the number that its key `node` has. No two members of a group \
+live on one server.";
 
 /// The command's options.
 pub fn command() -> Command {
@@ -41,6 +48,10 @@ pub fn command() -> Command {
         .help("The protocol of the cluster");
     let member = || Arg::new("member").required(true).value_parser(value_parser!(u16));
     let node = || Arg::new("node").required(true).value_parser(value_parser!(u32));
+    let group = || {
+        let group = Arg::new("group").required(true).value_parser(value_parser!(u16));
+        group.help("Which group, from 0")
+    };
     let address = Arg::new("address").required(true).value_name("HOST:PORT");
     Command::new("admin")
         .about("Look after a cluster of groups")
@@ -61,6 +72,18 @@ pub fn command() -> Command {
             Command::new("drain")
                 .about("Move all members off a server, alive or lost, to the others")
                 .arg(node().help("Which server")),
+        )
+        .subcommand(
+            Command::new("grow")
+                .about("Give a group one more member, on another node, while it works")
+                .arg(group())
+                .arg(node().help("Where the new member is to live")),
+        )
+        .subcommand(
+            Command::new("shrink")
+                .about("Take a member, alive or lost, from its group, while that works")
+                .arg(group())
+                .arg(node().help("Where the member lives that is to go")),
         )
         .subcommand(
             Command::new("leave")
@@ -85,13 +108,16 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let addresses: Vec<_> = text("connect").split(',').map(str::to_owned).collect();
     let server = || *matches.get_one::<u32>("node").expect("it is required");
     let member = || RepositoryId(*matches.get_one::<u16>("member").expect("it is required"));
+    let group = || *matches.get_one::<u16>("group").expect("it is required");
     let said = match name {
         "members" => members(&Survey::of(&addresses)?),
         _ => {
             let admin = Admin::connect(addresses, &text("protocol"))?;
             match name {
-                "placement" => placement(&admin.row()?, &admin.survey()?),
+                "placement" => placement(&admin.row()?),
                 "move" => admin.move_member(member(), NodeId(server()))?,
+                "grow" => admin.grow(group(), NodeId(server()))?,
+                "shrink" => admin.shrink(group(), NodeId(server()))?,
                 "drain" => drain(&admin, server())?,
                 "join" => admin.join(server(), &text("address"))?,
                 "leave" => admin.leave(server())?,
@@ -117,7 +143,7 @@ fn members(survey: &Survey) -> String {
             continue;
         };
         for (member, post) in posts {
-            let (group, place) = layout::place(*member, survey.shape.group);
+            let (group, place) = layout::place(*member);
             let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
             let part = format!("{post:?}").to_lowercase();
             let row = numbers.map(|number| number.to_string()).into_iter();
@@ -127,13 +153,18 @@ fn members(survey: &Survey) -> String {
     table.to_string()
 }
 
-fn placement(row: &Row, survey: &Survey) -> String {
-    let header = ["member", "group", "place", "node", "since"];
+fn placement(row: &Row) -> String {
+    let header = ["member", "group", "place", "node", "since", ""];
     let mut table = table::new(header.map(str::to_owned).to_vec());
     for (member, (home, since)) in (0..).map(RepositoryId).zip(&row.homes) {
-        let (group, place) = layout::place(member, survey.shape.group);
+        if *home == NodeId::NOWHERE {
+            continue;
+        }
+        let (group, place) = layout::place(member);
         let numbers = [u64::from(member.0), group.into(), place.into(), home.0.into(), *since];
-        table.add_row(numbers.map(|number| number.to_string()));
+        let going = if row.leaving.contains(&member) { "to go" } else { "" };
+        let numbers = numbers.into_iter().map(|number| number.to_string());
+        table.add_row(numbers.chain([going.to_owned()]));
     }
     format!("epoch {}\n{table}", row.epoch)
 }
@@ -163,7 +194,7 @@ fn target(
     nodes: impl Iterator<Item = NodeId>,
     member: RepositoryId,
 ) -> Option<NodeId> {
-    let all = row.others(member, shape.group).chain([member]);
+    let all = row.others(member).chain([member]);
     let taken: Vec<_> =
         all.filter_map(|other| row.home(other).ok()).map(|home| shape.server(home)).collect();
     let free = nodes.filter(|node| !taken.contains(&shape.server(*node)));
@@ -179,7 +210,9 @@ mod tests {
     fn a_drained_member_goes_to_the_emptiest_node_on_a_server_without_its_group() {
         let shape = Shape { group: 3, loops: 2 };
         // Two groups, on servers 0, 1, 2 and 1, 2, 3; there are four of two nodes each.
-        let homes = [0, 2, 4, 3, 5, 7].map(NodeId);
+        let mut homes = [NodeId::NOWHERE; 18];
+        homes[..3].copy_from_slice(&[0, 2, 4].map(NodeId));
+        homes[9..12].copy_from_slice(&[3, 5, 7].map(NodeId));
         let row = Row::of(&Catalog::new(&homes, 1, &[]).unwrap());
         let to = |member| target(&row, shape, (0..8).map(NodeId), RepositoryId(member));
         assert_eq!(
@@ -187,7 +220,7 @@ mod tests {
             Some(NodeId(6)),
             "server 3 holds none of it, and its other node is taken"
         );
-        assert_eq!(to(5), Some(NodeId(1)), "server 0 holds none of it");
+        assert_eq!(to(11), Some(NodeId(1)), "server 0 holds none of it");
         let few = (0..6).map(NodeId);
         assert_eq!(target(&row, shape, few, RepositoryId(1)), None);
     }

@@ -68,6 +68,17 @@ impl Survey {
         Ok(())
     }
 
+    /// Looks whether there is such a node.
+    ///
+    /// # Errors
+    /// There is not, or not any more.
+    pub fn check_node(&self, node: NodeId) -> anyhow::Result<()> {
+        if !self.servers.iter().any(|server| server.node == node) {
+            bail!("there is no node {}", node.0);
+        }
+        Ok(())
+    }
+
     /// Whether a member takes part, as the node says where it lives by this row, and which goes by
     /// the row too.
     pub fn takes_part(&self, row: &Row, member: RepositoryId) -> bool {
@@ -83,6 +94,7 @@ impl Survey {
     pub fn tell(&self, row: &Row) {
         let mut map = self.map.clone();
         (map.placement, map.homes) = (row.epoch, row.homes.clone());
+        map.leaving.clone_from(&row.leaving);
         let known = |node: NodeId| self.map.servers.iter().any(|(it, _)| *it == node);
         map.servers.extend(row.joined.iter().filter(|(node, _)| !known(*node)).cloned());
         map.left.extend(&row.left);

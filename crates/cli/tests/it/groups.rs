@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
-use muesli_core::{Post, RepositoryId};
+use muesli_core::{Index, Post, RepositoryId, SpaceOptions};
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
 use muesli_workloads::registry::find;
@@ -53,7 +53,7 @@ fn leader(cluster: &Cluster, nodes: usize) -> usize {
     wait_until("the first group has a leader", || {
         let leads = |node: &usize| {
             let first =
-                |(member, post): &(RepositoryId, Post)| member.0 < 3 && *post == Post::Leads;
+                |(member, post): &(RepositoryId, Post)| member.0 < 9 && *post == Post::Leads;
             posts(cluster, *node).iter().any(first)
         };
         found = (0..nodes).find(leads);
@@ -207,14 +207,55 @@ fn members_move_while_clients_run_and_nodes_come_and_go() {
 }
 
 #[test]
+fn a_group_grows_and_shrinks_while_clients_run_and_leaders_die() {
+    let cluster = Cluster::up(&["--nodes", "5", "--group", "3"]);
+    all_take_part(&cluster, &[0, 1, 2, 3, 4]);
+    under_load(&cluster, |get_on| {
+        get_on("all is well");
+        let grown = admin(&cluster, &["grow", "0", "3"]);
+        assert!(grown.contains("group 0 has 4 members; member 3 takes part"), "{grown}");
+        get_on("there are four");
+        let grown = admin(&cluster, &["grow", "0", "4"]);
+        assert!(grown.contains("group 0 has 5 members; member 4 takes part"), "{grown}");
+        get_on("there are five");
+        // Two of five may be lost, also when they were those who had decided everything before.
+        let first = leader(&cluster, 5);
+        cluster.says(&["kill", &first.to_string()]);
+        get_on("the leader is dead");
+        let second = leader(&cluster, 5);
+        cluster.says(&["kill", &second.to_string()]);
+        wait_until("another one leads", || leader(&cluster, 5) != second);
+        cluster.says(&["restart", &second.to_string()]);
+        get_on("one of two is back");
+        // The other one is taken from the group while it is dead, and hears of it later.
+        let shrunk = admin(&cluster, &["shrink", "0", &first.to_string()]);
+        assert!(shrunk.contains("group 0 has 4 members"), "{shrunk}");
+        cluster.says(&["restart", &first.to_string()]);
+        let led = leader(&cluster, 5);
+        let shrunk = admin(&cluster, &["shrink", "0", &led.to_string()]);
+        assert!(shrunk.contains("group 0 has 3 members"), "{shrunk}");
+        get_on("the group has shrunk");
+        assert_ne!(leader(&cluster, 5), led);
+        let refused = refused(&cluster, &["shrink", "0", &led.to_string()]);
+        assert!(refused.contains("no member of group 0 lives on node"), "{refused}");
+        let placed = admin(&cluster, &["placement"]);
+        assert!(!placed.contains("to go"), "{placed}");
+        cluster.says(&["kill", &led.to_string()]);
+        get_on("a server that is not of the group any more is dead");
+        cluster.says(&["restart", &led.to_string()]);
+    });
+    all_take_part(&cluster, &[0, 1, 2, 3, 4]);
+}
+
+#[test]
 fn a_drained_server_leaves_for_good_dead_or_alive() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
     cluster.says(&["add"]);
     let refused = |arguments: &[&str]| refused(&cluster, arguments);
     assert!(
-        refused(&["leave", "1"]).contains("server 1 holds members 1, 3, 8: `muesli admin drain")
+        refused(&["leave", "1"]).contains("server 1 holds members 1, 9, 20: `muesli admin drain")
     );
-    assert!(refused(&["leave", "0"]).contains("makes the spaces of the cluster and cannot leave"));
+    assert!(refused(&["leave", "0"]).contains("server 0 holds members"));
     assert!(refused(&["leave", "7"]).contains("there is no node 7"));
     // One that runs hears of it, stops, and says so.
     admin(&cluster, &["drain", "1"]);
@@ -237,6 +278,37 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     assert!(cluster.says(&["add"]).contains("node 5 serves"));
     all_take_part(&cluster, &[0, 2, 3]);
     assert!(!admin(&cluster, &["members"]).contains("does not answer"));
+}
+
+#[test]
+fn the_first_server_leaves_and_spaces_are_made_without_it() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
+    cluster.says(&["add"]);
+    let db = cluster.connect(false);
+    let space = |name: &str| db.create_space(name, SpaceOptions::default());
+    let first = space("first").unwrap();
+    under_load(&cluster, |get_on| {
+        get_on("all is well");
+        // Nobody makes the spaces alone: not the first one either, while it is there.
+        cluster.says(&["kill", "0"]);
+        let second = space("second").unwrap();
+        assert_ne!(first, second);
+        get_on("the first server is dead");
+        admin(&cluster, &["drain", "0"]);
+        assert!(admin(&cluster, &["leave", "0"]).contains("node 0 has left the cluster for good"));
+        assert_eq!(space("second").unwrap(), second);
+        space("third").unwrap();
+        get_on("the first server has left");
+    });
+    let told = said(&cluster.run(&["restart", "0"]));
+    assert!(told.contains("node 0 was taken off its cluster's list"), "{told}");
+    // Somebody else, who comes now, makes the same ones.
+    let other = cluster.connect(false);
+    assert_eq!(other.create_space("first", SpaceOptions::default()).unwrap(), first);
+    let hash = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
+    let refused = other.create_space("third", hash).unwrap_err().to_string();
+    assert!(refused.contains("exists already with other options"), "{refused}");
+    all_take_part(&cluster, &[1, 2, 3]);
 }
 
 #[test]
@@ -282,11 +354,16 @@ fn mistakes_of_those_who_look_after_groups_are_told() {
     let refused = |arguments: &[&str]| refused(&cluster, arguments);
     assert!(refused(&["move", "0", "1"]).contains("member 1 of the same group lives on node 1"));
     assert!(refused(&["move", "0", "7"]).contains("there is no node 7"));
-    assert!(refused(&["move", "9", "1"]).contains("there are members 0 to 8"));
+    assert!(refused(&["move", "3", "1"]).contains("there is no member 3"));
     assert!(refused(&["drain", "0"]).contains("finds no other node"));
+    assert!(refused(&["grow", "0", "1"]).contains("lives on node 1"));
+    assert!(refused(&["grow", "7", "1"]).contains("there is no group 7"));
+    assert!(refused(&["shrink", "0", "7"]).contains("no member of group 0 lives on node 7"));
     assert!(refused(&["join", "7", "127.0.0.1:1"]).contains("the next server to join is node 3"));
     let lone = Cluster::up(&["--nodes", "1", "--memory"]);
     let addresses = lone.addresses().join(",");
     let output = muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
+    assert!(said(&output).contains("this cluster has no groups"), "{}", said(&output));
+    let output = muesli(&["admin", "grow", "0", "0", "--connect", &addresses]).output().unwrap();
     assert!(said(&output).contains("this cluster has no groups"), "{}", said(&output));
 }

@@ -9,9 +9,10 @@ use crate::protocol::Ballot;
 use Formed::{Begun, Met, No, Ready};
 
 fn standing(promise: u32, accepted: u32, entries: usize) -> Standing {
-    let ballot = |number| Ballot { number, member: 1 };
+    let ballot = |number| Ballot { configuration: 1, number, member: 1 };
     Standing {
         formed: Begun,
+        configuration: first(3),
         promise: ballot(promise),
         accepted: ballot(accepted),
         entries: vec![Entry::from(b"x".to_vec()); entries],
@@ -19,57 +20,125 @@ fn standing(promise: u32, accepted: u32, entries: usize) -> Standing {
     }
 }
 
-fn situation(mine: Formed, others: usize) -> Situation {
-    Situation { mine, others, has_moved: false, accepts_loss: false }
+/// A group of so many.
+fn first(size: usize) -> Configuration {
+    Configuration::first((0..size as u16).collect())
 }
 
-/// What follows where the others have come so far.
-fn step(situation: Situation, others: &[Formed]) -> Step {
-    let mut joining = Joining::default();
+fn situation(me: u16, mine: Formed, first: &Configuration) -> Situation<'_> {
+    Situation { me, mine, first, had_formed: false, asked_all: true, accepts_loss: false }
+}
+
+/// A member that has come so far in the first configuration.
+fn at(formed: Formed, configuration: &Configuration) -> Standing {
+    let known = if formed == No { Configuration::default() } else { configuration.clone() };
+    Standing { formed, configuration: known, ..Standing::default() }
+}
+
+/// What follows for the last one where the others have come so far.
+fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> Step {
+    let (mut joining, first) = (Joining::default(), first(others.len() + 1));
     for (member, formed) in (0..).zip(others) {
-        joining.answer(member, Standing { formed: *formed, ..Standing::default() });
+        joining.answer(member, at(*formed, &first));
     }
-    let step = joining.step(situation);
+    let situation = situation(others.len() as u16, No, &first);
+    let step = joining.step(Situation { had_formed, accepts_loss, ..situation });
+    let unsure =
+        joining.step(Situation { had_formed, accepts_loss, asked_all: false, ..situation });
+    let asks = step == Step::Note(Met) && !accepts_loss;
+    assert_eq!(unsure, if asks { Step::AskAll } else { step.clone() });
     assert_eq!(joining.is_lost(), step == Step::Lost);
     step
 }
 
 #[test]
 fn the_newest_entries_and_the_largest_promise_are_adopted() {
-    let mut joining = Joining::default();
+    let (mut joining, first) = (Joining::default(), first(3));
     joining.answer(0, standing(9, 1, 7));
-    assert_eq!(joining.step(situation(No, 2)), Step::Wait);
+    assert_eq!(joining.step(situation(1, No, &first)), Step::Wait);
     joining.answer(0, standing(9, 1, 8));
     joining.answer(2, standing(3, 2, 4));
     let adopted = Standing { promise: standing(9, 0, 0).promise, ..standing(3, 2, 4) };
-    assert_eq!(joining.step(situation(No, 2)), Step::Adopt(adopted));
+    assert_eq!(joining.step(situation(1, No, &first)), Step::Adopt(adopted));
 }
 
 #[test]
 fn who_forgot_comes_back_only_where_every_majority_has_somebody_who_remembers() {
-    let adopted = |formed| Step::Adopt(Standing { formed, ..Standing::default() });
+    let adopted = |size: usize, formed| Step::Adopt(at(formed, &first(size)));
     for (others, expected) in [
-        (&[Begun, Begun][..], adopted(Begun)),
-        (&[Ready, Met], adopted(Ready)),
+        (&[Begun, Begun][..], adopted(3, Begun)),
+        (&[Ready, Met], adopted(3, Ready)),
         (&[Begun, No], Step::Lost),
         (&[Ready, No], Step::Lost),
-        (&[Begun, Begun, Begun, No], adopted(Begun)),
+        (&[Begun, Begun, Begun, No], adopted(5, Begun)),
         (&[Begun, Begun, No, No], Step::Lost),
         (&[Begun, Met], Step::Lost),
         (&[Begun, Begun, Met, No], Step::Lost), // Who has met where somebody has begun forgot too.
-        (&[Begun, Begun, No], adopted(Begun)),
+        (&[Begun, Begun, No], adopted(4, Begun)),
         (&[Begun, No, No], Step::Lost),
         (&[No, No], Step::Note(Met)),
         (&[Met, No], Step::Note(Met)),
     ] {
-        assert_eq!(step(situation(No, others.len()), others), expected, "{others:?}");
+        assert_eq!(step(false, false, others), expected, "{others:?}");
     }
-    let moved = Situation { has_moved: true, ..situation(No, 2) };
-    assert_eq!(step(moved, &[No, No]), Step::Lost);
-    assert_eq!(step(moved, &[Begun, Begun]), adopted(Begun));
-    let accepts = |has_moved| Situation { has_moved, accepts_loss: true, ..situation(No, 2) };
-    assert_eq!(step(accepts(false), &[Begun, No]), adopted(Begun));
-    assert_eq!(step(accepts(true), &[No, No]), Step::Note(Met));
+    assert_eq!(step(true, false, &[No, No]), Step::Lost);
+    assert_eq!(step(true, false, &[Begun, Begun]), adopted(3, Begun));
+    assert_eq!(step(false, true, &[Begun, No]), adopted(3, Begun));
+    assert_eq!(step(true, true, &[No, No]), Step::Note(Met));
+}
+
+#[test]
+fn who_votes_waits_until_all_others_have_come_to_the_newest_configuration() {
+    let (mut joining, first) = (Joining::default(), first(3));
+    let second = first.next(2, vec![0, 1, 3]);
+    joining.answer(0, at(Begun, &second));
+    joining.answer(1, at(Begun, &first));
+    joining.answer(2, at(Begun, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    joining.answer(1, at(Begun, &second));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &second)));
+    // Who began in neither has to begin in the first; and who did not vote there may go on at once.
+    joining.answer(1, at(Ready, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &second)));
+    assert_eq!(joining.step(situation(1, Ready, &first)), Step::Wait);
+    joining.answer(3, at(Begun, &second));
+    assert_eq!(joining.step(situation(1, Ready, &first)), Step::Note(Begun));
+}
+
+#[test]
+fn where_the_configuration_may_have_ended_all_of_the_next_one_are_asked_too() {
+    let (mut joining, first) = (Joining::default(), first(3));
+    let second = first.next(2, vec![0, 1, 2, 3, 4]);
+    let ending = Standing { entries: vec![Entry::that_begins(&second)], ..at(Begun, &first) };
+    joining.answer(0, ending.clone());
+    joining.answer(1, at(Begun, &first));
+    // Members 2, 3 and 4 may have decided something together in the second one.
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    joining.answer(3, at(Begun, &first));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    joining.answer(4, at(No, &first));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    joining.answer(4, at(Begun, &first));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Adopt(ending));
+    joining.answer(4, at(Begun, &second));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+}
+
+#[test]
+fn who_does_not_vote_learns_from_a_majority_that_knows_of_no_end() {
+    let (mut joining, first) = (Joining::default(), first(3));
+    joining.answer(0, at(Begun, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    let next = Entry::that_begins(&first.next(2, vec![0, 1, 2, 3]));
+    let ending = Standing { entries: vec![next], ..at(Begun, &first) };
+    joining.answer(1, ending);
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    // Those who do not vote either do not count.
+    joining.answer(4, at(Begun, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    joining.answer(1, at(Begun, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &first)));
+    assert!(!joining.is_lost());
 }
 
 /// Members that say to each other how far they have come, forget, and decide something.
@@ -88,16 +157,16 @@ impl Group {
     }
 
     fn hear(&mut self, listener: usize, speaker: usize) {
-        let (told, others) = (self.0[speaker].standing.clone(), self.0.len() - 1);
+        let (told, first) = (self.0[speaker].standing.clone(), first(self.0.len()));
         let Member { standing, joining } = &mut self.0[listener];
         if standing.formed == Begun {
             return;
         }
         joining.answer(speaker as u16, told);
-        match joining.step(situation(standing.formed, others)) {
-            Step::Note(formed) => standing.formed = formed,
+        match joining.step(situation(listener as u16, standing.formed, &first)) {
+            Step::Note(formed) => (standing.formed, standing.configuration) = (formed, first),
             Step::Adopt(adopted) => *standing = adopted,
-            Step::Wait | Step::Lost => {}
+            Step::Wait | Step::AskAll | Step::Lost => {}
         }
     }
 

@@ -15,6 +15,7 @@ impl<P: Protocol> Replica<P> {
             for change in &changes {
                 match change {
                     Change::Entries(from, _) => self.written.cut(*from),
+                    Change::Configured(upto, _) => self.written.cut(*upto),
                     Change::Adopted(_) => self.written.begin(),
                     // Their entries are decided, so it is no matter who has them.
                     Change::Compacted(..) => {}
@@ -40,20 +41,24 @@ impl<P: Protocol> Replica<P> {
 
     /// Sends what the consensus has to say, and itself a note where it must know of its disk.
     pub(super) fn speak_of_consensus(&mut self, cx: &mut Context<'_, P>) {
-        let Some(consensus) = &mut self.consensus else { return };
-        let outgoing = consensus.outgoing();
-        let entries = consensus.accepted();
-        let follows_itself = consensus.ballot().member == u64::from(self.place) + 1;
+        let mut outgoing = std::mem::take(&mut self.parting);
+        let (mut entries, mut follows_itself) = (0, false);
+        if let Some(consensus) = &mut self.consensus {
+            let number = consensus.configuration().number;
+            outgoing.extend(consensus.outgoing().into_iter().map(|message| (number, message)));
+            entries = consensus.accepted();
+            follows_itself = consensus.ballot().member == u64::from(self.place) + 1;
+        }
         let mut in_turn = self.written.has_arrived(self.spoke);
         let mut held_back = false;
-        for message in outgoing {
-            let to = self.address_of(message.to, cx);
+        for (number, message) in outgoing {
+            let Some(to) = self.address_of(message.to, cx) else { continue };
             in_turn &= message.waits != Waits::ForTheDisk;
             let at_once = message.waits == Waits::ForNothing || in_turn;
             if at_once || !self.rules.syncs_first {
-                send_now(to, Message::Consensus(message.bytes), cx);
+                send_now(to, Message::Consensus(number, message.bytes), cx);
             } else {
-                cx.send(to, Message::Consensus(message.bytes));
+                cx.send(to, Message::Consensus(number, message.bytes));
                 held_back = true;
             }
         }

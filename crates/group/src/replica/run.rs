@@ -4,6 +4,7 @@ use muesli_core::wire::Wire;
 use muesli_core::{Effect, LogPosition, Participant, Protocol};
 
 use super::{INNER_TIMERS, LEFT_OUT, Replica};
+use crate::configuration::MARK;
 use crate::consensus::Decided;
 use crate::inside::{Context, InnerContext, Said};
 use crate::lead::Leading;
@@ -33,6 +34,7 @@ impl<P: Protocol> Replica<P> {
                 Effect::Log { record, .. } => {
                     let mut bytes = Vec::new();
                     record.encode(&mut bytes);
+                    assert_ne!(bytes.first(), Some(&MARK), "records begin otherwise");
                     self.lazy.push(Entry::from(bytes));
                     self.applied += 1;
                 }
@@ -51,8 +53,13 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
+    /// Appends the entries that wait to be. Between two configurations they go on waiting.
     pub(super) fn append_lazy(&mut self) {
-        let Some(consensus) = &mut self.consensus else { return };
+        let is_ending = self.is_ending();
+        let (Some(consensus), Some(leading)) = (&mut self.consensus, &self.leading) else { return };
+        if is_ending || consensus.leading() != Some(leading.ballot) {
+            return;
+        }
         for entry in self.lazy.drain(..) {
             consensus.append(entry);
         }
@@ -63,6 +70,9 @@ impl<P: Protocol> Replica<P> {
         let Some(consensus) = &self.consensus else { return };
         let elected = consensus.leading();
         if self.leading.as_ref().is_some_and(|leading| Some(leading.ballot) != elected) {
+            if self.hand_over(cx) {
+                return;
+            }
             // The participant has done what nobody may ever decide.
             self.leading = None;
             self.start_over();
@@ -74,12 +84,37 @@ impl<P: Protocol> Replica<P> {
             && complete
             && self.applied == consensus.decided()
         {
-            self.leading = Some(Leading::new(ballot, self.rules.size));
+            self.leading = Some(Leading::new(ballot, consensus.configuration()));
             self.compacting = None;
             (self.inside.logged, self.inside.gate) =
                 (LogPosition(self.applied), LogPosition(self.applied));
             self.step(cx, |inner, cx| inner.start(cx));
             self.announce(cx);
+        }
+    }
+
+    /// Whether it led the configuration before and leads this one, or may be elected yet: then the
+    /// participant goes on. Nobody else has decided anything meanwhile.
+    fn hand_over(&mut self, cx: &mut Context<'_, P>) -> bool {
+        let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else {
+            return false;
+        };
+        let is_next = consensus.configuration().number > leading.ballot.configuration;
+        let decided = consensus.decided();
+        let is_alone = decided + self.lazy.len() as u64 == self.applied;
+        let complete = decided == consensus.accepted();
+        match consensus.leading() {
+            Some(ballot) if is_next && is_alone && complete => {
+                leading.go_on(ballot, consensus.configuration());
+                self.append_lazy();
+                self.announce(cx);
+                true
+            }
+            None => {
+                let stands = consensus.ballot().member == u64::from(self.place) + 1;
+                is_next && is_alone && stands
+            }
+            Some(_) => false,
         }
     }
 
@@ -98,6 +133,10 @@ impl<P: Protocol> Replica<P> {
                 Decided::Entry(entry) => self.replay_entry(&entry, cx),
                 Decided::Image(upto, image) => self.install(upto, &image, cx),
             }
+            if let Some(next) = self.ends_with.take() {
+                // Nothing after it counts.
+                return self.reconfigure(self.applied, next);
+            }
         }
     }
 
@@ -105,6 +144,12 @@ impl<P: Protocol> Replica<P> {
     /// If the entry is no record: a member of the group has lied.
     pub(super) fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
         self.applied += 1;
+        if let Some(begins) = entry.begins() {
+            if begins.number == self.configuration_number() + 1 {
+                self.ends_with = Some(begins);
+            }
+            return;
+        }
         if !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT) {
             return;
         }

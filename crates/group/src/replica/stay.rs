@@ -15,11 +15,13 @@
 //! the place where it was before no more. So what the member promised and accepted there, it did
 //! before they answered; and they know of it, as of a memory that was lost.
 
-use muesli_core::{Address, Protocol, RepositoryId, Role};
+use std::sync::Arc;
+
+use muesli_core::{Address, NodeId, Protocol, RepositoryId, Role};
 
 use super::{Replica, Settled};
 use crate::consensus::Consensus;
-use crate::inside::Context;
+use crate::inside::{Context, send_now};
 use crate::join::{Formed, Joining, Situation, Step};
 use crate::layout;
 use crate::ledger::{Change, Ledger, Standing};
@@ -27,7 +29,7 @@ use crate::protocol::Message;
 
 impl<P: Protocol> Replica<P> {
     pub(super) fn id(&self) -> RepositoryId {
-        layout::member(self.group, self.place, self.rules.size)
+        layout::member(self.group, self.place)
     }
 
     /// Whether this member lives here, and has not moved away.
@@ -44,7 +46,7 @@ impl<P: Protocol> Replica<P> {
     /// live where the catalog says.
     pub(super) fn member_at(&self, from: Address, cx: &Context<'_, P>) -> Option<u16> {
         let Role::Repository(repository) = from.role else { return None };
-        let (group, place) = layout::place(repository, self.rules.size);
+        let (group, place) = layout::place(repository);
         let other = group == self.group && place != self.place;
         let anywhere = !self.rules.keeps_to_placement;
         let lives_there = || anywhere || cx.catalog.home(repository) == from.node;
@@ -58,20 +60,27 @@ impl<P: Protocol> Replica<P> {
         }
         let is_home = self.is_home(cx);
         self.away = !is_home;
+        self.wanted = layout::wanted(cx.catalog, self.group);
         let remembered = self.ledger.look(|standing| standing.since) == self.since(cx);
         if !is_home || !remembered {
             (self.leading, self.consensus, self.settled) = (None, None, Settled::No);
+            self.parting.clear();
             self.joining = Joining::default();
             self.start_over();
         }
-        if is_home && self.consensus.is_none() {
+        if is_home && self.consensus.is_none() && self.settled == Settled::No {
             self.take_place(cx);
+        }
+        if !self.rules.ends_configurations {
+            self.regroup_at_once(cx);
         }
     }
 
     /// Another member has told what it knows.
     pub(super) fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
-        if self.consensus.is_none() {
+        if self.ledger.look(|standing| standing.formed == Formed::Begun) {
+            self.catch_up(standing, cx);
+        } else if self.consensus.is_none() {
             self.joining.answer(member, standing);
             self.go_on_joining(cx);
         }
@@ -80,17 +89,21 @@ impl<P: Protocol> Replica<P> {
     /// Remembers what follows from the others' answers, and takes part if that is enough.
     fn go_on_joining(&mut self, cx: &mut Context<'_, P>) {
         let since = self.since(cx);
+        let configuration = self.configuration();
         let situation = Situation {
+            me: self.place,
             mine: self.ledger.look(|standing| standing.formed),
-            others: usize::from(self.rules.size) - 1,
-            has_moved: since > 0,
+            first: &configuration,
+            had_formed: since > 0 || self.joining.had_begun(),
+            asked_all: cx.catalog.coordinators.iter().all(|it| self.joining.has_told(*it)),
             accepts_loss: self.rules.accepts_loss,
         };
         let next = match self.joining.step(situation) {
             Step::Wait | Step::Lost => return,
+            Step::AskAll => return self.ask_all(cx),
             Step::Note(formed) => {
                 let known = self.ledger.look(Standing::clone);
-                Standing { formed, since, ..known }
+                Standing { formed, since, configuration, ..known }
             }
             Step::Adopt(adopted) => Standing { since, ..adopted },
         };
@@ -104,13 +117,31 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
+    /// Asks all who may know whether the group had begun, and have not said so yet.
+    pub(super) fn ask_all(&mut self, cx: &mut Context<'_, P>) {
+        let coordinators = Arc::clone(&cx.catalog.coordinators);
+        for node in coordinators.iter().filter(|node| !self.joining.has_told(**node)) {
+            send_now(Address::coordinator(*node), Message::AskBegun(self.group), cx);
+        }
+    }
+
+    /// A node has said whether it knows the group to have begun.
+    pub(super) fn on_begun(&mut self, node: NodeId, begun: bool, cx: &mut Context<'_, P>) {
+        let is_asking = self.consensus.is_none() && self.settled == Settled::No;
+        if is_asking && !self.joining.has_told(node) {
+            self.joining.told_begun(node, begun);
+            self.go_on_joining(cx);
+        }
+    }
+
     /// Tells the others how far this member has come in forming the group, after that was logged.
     pub(super) fn tell_news(&mut self, cx: &mut Context<'_, P>) {
         if self.joining.take_news() {
             let standing = self.ledger.look(Standing::clone);
-            for other in self.others() {
-                let to = self.address_of(other, cx);
-                cx.send(to, Message::Standing(Box::new(standing.clone())));
+            for other in self.others(cx) {
+                if let Some(to) = self.address_of(other, cx) {
+                    cx.send(to, Message::Standing(Box::new(standing.clone())));
+                }
             }
         }
     }
@@ -134,7 +165,14 @@ impl<P: Protocol> Replica<P> {
         self.joining = Joining::default();
         self.settled = Settled::Soon;
         self.written.begin();
-        self.consensus = Some(Consensus::new(self.place, self.rules.size, ledger));
+        if self.ledger.look(|standing| standing.configuration.number) == 0 {
+            // Only where it is to make the mistake of not asking.
+            let (known, configuration) = (ledger.look(Standing::clone), self.configuration());
+            ledger.make(vec![Change::Adopted(Standing { configuration, ..known })]);
+        }
+        let configuration = self.configuration();
+        let votes = configuration.has(self.place);
+        self.consensus = votes.then(|| Consensus::new(self.place, &configuration, ledger));
         self.replay_decided(cx);
     }
 }

@@ -266,7 +266,10 @@ impl<P: Protocol> Host<P> {
 
     fn keep_catalog(&mut self) {
         let newest = self.node.as_ref().map(Node::catalog);
-        if let Some(newest) = newest.filter(|it| it.placement > self.catalog.placement) {
+        let is_news = |it: &&Arc<Catalog>| {
+            it.placement > self.catalog.placement || it.begun.len() > self.catalog.begun.len()
+        };
+        if let Some(newest) = newest.filter(is_news) {
             self.catalog = Arc::clone(newest);
         }
     }

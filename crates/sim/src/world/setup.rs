@@ -103,7 +103,8 @@ impl<P: Protocol> Setup<P> {
         if self.topology.nodes() == 0 {
             return Err(SetupError::Empty);
         }
-        for node in self.catalog.homes.iter().chain(self.catalog.coordinators.iter()) {
+        let homes = self.catalog.homes.iter().filter(|home| **home != NodeId::NOWHERE);
+        for node in homes.chain(self.catalog.coordinators.iter()) {
             self.check_node(*node, || "the catalog".to_owned())?;
         }
         for timed in self.plan.faults() {

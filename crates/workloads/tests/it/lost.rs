@@ -1,5 +1,6 @@
 //! Two members of a group of three lose their disks at once, and the third does not know what they
-//! had decided: the group must not go on as if that had never been.
+//! had decided; or all three do, and only a node outside knows that there was such a group. It must
+//! not go on as if that had never been.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,6 +17,8 @@ use crate::one_group::{OneGroup, one_group};
 const NODES: u32 = 4;
 /// Node 2 is cut off while the others decide; when they lose their disks it comes back.
 const PLAN: &str = "horizon 200ms; 30ms+70ms partition n2; 100ms+5ms lose n0; 100ms+5ms lose n1";
+/// All members lose their disks.
+const ALL: &str = "horizon 200ms; 100ms+5ms lose n0; 100ms+5ms lose n1; 100ms+5ms lose n2";
 const BEFORE: VirtualTime = VirtualTime::from_nanos(100_000_000);
 const END: VirtualTime = VirtualTime::from_nanos(600_000_000);
 
@@ -52,9 +55,9 @@ async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
 
 /// What was seen, what was acknowledged before the disks were lost, and which part the members
 /// that lost them take in the end.
-fn run(seed: u64, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) {
+fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) {
     let rules = Rules { accepts_loss, ..Rules::default() };
-    let OneGroup { mut world, db, space, .. } = one_group(NODES, NODES - 1, seed, PLAN, rules);
+    let OneGroup { mut world, db, space, .. } = one_group(NODES, NODES - 1, seed, plan, rules);
     let seen = Rc::new(Seen::default());
     let told = Rc::clone(&seen);
     let body: ClientBody =
@@ -71,7 +74,7 @@ fn run(seed: u64, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) {
 #[test]
 fn a_group_of_which_a_majority_forgot_says_so_and_waits() {
     for seed in 0..5 {
-        let (seen, before, posts) = run(seed, false);
+        let (seen, before, posts) = run(seed, PLAN, false);
         assert!(before > 20, "seed {seed}: {before}");
         assert_eq!(posts, [Post::Lost, Post::Lost], "seed {seed}");
         assert_eq!(seen.missed.get(), 0, "seed {seed}");
@@ -82,8 +85,23 @@ fn a_group_of_which_a_majority_forgot_says_so_and_waits() {
 
 #[test]
 fn where_the_loss_is_accepted_the_group_goes_on_with_what_is_left() {
-    let (seen, before, posts) = run(0, true);
+    let (seen, before, posts) = run(0, PLAN, true);
     assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
     assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
     assert!(seen.missed.get() > 0, "what was decided without node 2 is lost");
+}
+
+#[test]
+fn a_group_that_forgot_everything_is_told_by_whoever_knows_that_there_was_one() {
+    for seed in 0..5 {
+        let (seen, before, posts) = run(seed, ALL, false);
+        assert!(before > 20, "seed {seed}: {before}");
+        assert_eq!(posts, [Post::Lost, Post::Lost], "seed {seed}");
+        assert_eq!(seen.missed.get(), 0, "seed {seed}");
+        assert!(seen.acknowledged.get() <= before + 1, "seed {seed}");
+    }
+    let (seen, before, posts) = run(0, ALL, true);
+    assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
+    assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
+    assert!(seen.missed.get() > 0, "everything is lost");
 }

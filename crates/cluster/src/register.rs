@@ -1,0 +1,89 @@
+//! The register: the spaces of a database of groups, kept in the database itself.
+//!
+//! Where repositories live on groups, any server may go for good, so none of them may be the one
+//! who makes the spaces. A row beside that of the placement holds them; whoever wants a space reads
+//! it, writes the next one in the same transaction, and tells the servers afterwards
+//! ([`Client::register`](crate::Client::register)), who tell each other. So epochs follow each
+//! other whoever asks, and what nobody was told, because a client died before, the next one who
+//! asks finds.
+
+use muesli_core::{SpaceOptions, wire_struct};
+
+use crate::map::{Map, MapError, MapParts, SpaceParts};
+
+pub use muesli_group::placement::SPACE;
+
+/// The key of the row, in the space of the placement, [`SPACE`].
+pub const KEY: &[u8] = b"spaces";
+
+/// The row. Before the first space is made there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Register {
+    /// The epoch of the spaces.
+    pub epoch: u64,
+    /// The spaces, in the order of their numbers.
+    pub spaces: Vec<SpaceParts>,
+}
+
+wire_struct!(Register { epoch: u64, spaces: Vec<SpaceParts> });
+
+impl Register {
+    /// What a map says.
+    pub fn of(map: &Map) -> Register {
+        let MapParts { epoch, spaces, .. } = MapParts::from(map);
+        Register { epoch, spaces }
+    }
+
+    /// This map with these spaces, or with its own if it knows of more.
+    ///
+    /// # Errors
+    /// The spaces do not fit it: it is of another cluster.
+    pub fn in_map(&self, map: &Map) -> Result<Map, MapError> {
+        if self.epoch <= map.catalog.epoch {
+            return Ok(map.clone());
+        }
+        let Register { epoch, spaces } = self.clone();
+        Map::try_from(MapParts { epoch, spaces, ..MapParts::from(map) })
+    }
+
+    /// The row with one more space; the same, where the space is there already.
+    ///
+    /// # Errors
+    /// It exists with other options, or does not fit the cluster of this map.
+    pub fn with_space(
+        &self,
+        name: &str,
+        options: &SpaceOptions,
+        map: &Map,
+    ) -> Result<Register, MapError> {
+        Ok(Register::of(&self.in_map(map)?.with_space(&SpaceParts::of(name, options))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Deal;
+    use muesli_core::NodeId;
+
+    fn map() -> Map {
+        let servers = (0..3).map(|node| (NodeId(node), format!("a:{node}"))).collect();
+        Map::deal(servers, Deal { repositories: 2, group: 3, ..Deal::default() }).unwrap()
+    }
+
+    #[test]
+    fn spaces_follow_each_other_whoever_asks_and_whatever_they_had_heard() {
+        let (first, hash) = (map(), SpaceOptions::default());
+        let one = Register::of(&first).with_space("a", &hash, &first).unwrap();
+        assert_eq!((one.epoch, one.spaces.len()), (first.catalog.epoch + 1, 2));
+        // Who has not heard of the first makes the second.
+        let two = one.with_space("b", &hash, &first).unwrap();
+        assert_eq!((two.epoch, two.spaces[2].name.as_str()), (one.epoch + 1, "b"));
+        assert_eq!(two.with_space("a", &hash, &first), Ok(two.clone()));
+        let ordered = SpaceOptions { index: muesli_core::Index::Hash, ..hash.clone() };
+        assert!(two.with_space("a", &ordered, &first).is_err());
+        // Of a row that went back, because its loss was accepted, and a map the newer one counts.
+        let told = two.in_map(&first).unwrap();
+        assert_eq!(one.with_space("c", &hash, &told).unwrap().epoch, two.epoch + 1);
+    }
+}
