@@ -3,18 +3,20 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli_core::client::{self, Task};
 use muesli_core::{
-    Abort, Catalog, Doubt, Nanos, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
+    Abort, Catalog, Doubt, Gave, Nanos, Outcome, SpaceOptions, Timestamp, Traffic, TxnId,
+    TxnOptions,
 };
 
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::explicit::Transaction;
+use crate::later::Results;
 use crate::oneshot;
 use crate::operation::wait;
 use crate::options::{Options, Retry};
@@ -37,6 +39,8 @@ pub(crate) struct Inner {
     sessions: AtomicU64,
     turn: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
+    /// Why a delayed action could not be left to its turn, the last time.
+    strayed: Mutex<Option<String>>,
     pub away: Option<Box<dyn Away>>,
 }
 
@@ -107,8 +111,9 @@ impl Db {
         let first_session = away.as_ref().map_or(0, |_| database << 32);
         let (sessions, turn) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
-        let conflicts = Default::default();
-        let inner = Arc::new(Inner { database, catalog, retry, sessions, turn, conflicts, away });
+        let (conflicts, strayed) = (Default::default(), Mutex::default());
+        let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
+        let inner = Arc::new(inner);
         Db::in_new_session(inner, TxnOptions::default(), 0)
     }
 
@@ -229,11 +234,63 @@ impl Db {
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
+        self.repeat(&body, false).await.map(|(answer, _)| answer)
+    }
+
+    /// As [`transact`](Self::transact), and also tells what the delayed actions gave that the body
+    /// asked ([`Tx::later_returning`], [`Tx::later_run_returning`]).
+    ///
+    /// # Errors
+    /// As [`transact`](Self::transact).
+    pub async fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    where
+        F: Fn(Tx) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Send + 'static,
+    {
+        if self.is_here() {
+            return self.transact_answering_here(body).await;
+        }
+        let db = self.clone();
+        let there = async move || db.transact_answering_here(body).await;
+        self.run_on(self.next_loop(), there).await?
+    }
+
+    /// As [`transact_answering`](Self::transact_answering), for tasks on one of the database's loops
+    /// only.
+    ///
+    /// # Errors
+    /// As [`transact_here`](Self::transact_here).
+    pub async fn transact_answering_here<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    where
+        F: Fn(Tx) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        self.repeat(&body, true).await.map(|(answer, given)| (answer, Results(given)))
+    }
+
+    /// Why a delayed action could not be left to its turn, the last time that
+    /// [`transact`](Self::transact) ran a transaction again because of that. What was done at once
+    /// since then is what it was declared not to do: a mistake of the program, which costs it.
+    pub fn strayed(&self) -> Option<String> {
+        self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
+    }
+
+    async fn repeat<T, F, Fut>(&self, body: &F, asks: bool) -> Result<(T, Vec<Gave>), Error>
+    where
+        F: Fn(Tx) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
         let (mut attempts, mut eager) = (0, false);
         loop {
             attempts += 1;
-            let reason = match self.attempt(&body, eager).await {
+            let reason = match self.attempt(body, eager, asks).await {
                 Err(Error::Conflict { reason, .. }) => reason,
+                Err(Error::Strayed(why)) => {
+                    let last = self.inner.strayed.lock();
+                    *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
+                    Abort::Strayed
+                }
                 done => return done,
             };
             eager |= reason == Abort::Strayed;
@@ -251,7 +308,12 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, F, Fut>(&self, body: &F, eager: bool) -> Result<T, Error>
+    async fn attempt<T, F, Fut>(
+        &self,
+        body: &F,
+        eager: bool,
+        asks: bool,
+    ) -> Result<(T, Vec<Gave>), Error>
     where
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
@@ -268,10 +330,14 @@ impl Db {
         let txn = begun.flatten().ok_or(Error::Closed)??;
         let open = Open { tx: Tx { database, txn, away: None } };
         let answer = body(open.tx.clone()).await?;
-        let committed = open.tx.commit_here().await;
+        let committed = match asks {
+            false => open.tx.commit_here().await.map(|committed| (committed, Vec::new())),
+            true => open.tx.commit_answering_here().await,
+        };
         std::mem::forget(open);
-        self.see(committed?.at);
-        Ok(answer)
+        let (committed, given) = committed?;
+        self.see(committed.at);
+        Ok((answer, given))
     }
 
     async fn pause(&self, attempts: u32) -> Result<(), Error> {

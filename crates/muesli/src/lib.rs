@@ -25,12 +25,14 @@ mod embedded;
 mod error;
 mod explicit;
 pub mod key;
+pub mod later;
 mod oneshot;
 mod operation;
 mod options;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
+mod rerun;
 mod space;
 pub mod structures;
 mod transaction;
@@ -41,6 +43,7 @@ pub use embedded::Report;
 pub use error::Error;
 pub use explicit::Transaction;
 pub use key::Key;
+pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{
     Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,

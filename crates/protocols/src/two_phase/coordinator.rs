@@ -6,8 +6,8 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Action, Address, Committed, Failure, Here, Later, Nanos, NodeId, OpId, OpResult,
-    Outcome, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
+    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::commit::Committing;
@@ -307,7 +307,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
         }
-        if !slot.delayed.is_empty() && slot.is_delayed(space, &key) {
+        if !slot.delays.is_empty() && slot.delays.sees(space, &key) {
             return Err(self.stray(txn, cx));
         }
         let limits = &cx.settings.limits;
@@ -320,12 +320,11 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     fn later(
         &mut self,
         txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
+        delay: &Delay,
+        answered: bool,
         cx: &mut Context<'_, V>,
     ) -> Result<Later, Failure> {
-        self.on_later(txn, space, key, action, cx)
+        self.on_later(txn, delay, answered, cx)
     }
 
     fn scan(
@@ -377,6 +376,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                     self.on_acknowledge(txn, repository);
                 }
             }
+            Message::Ran { txn, answers, strayed } => self.on_ran(txn, answers, strayed, cx),
             Message::Bound { bound, newest } => {
                 self.on_bound(from.node, bound, &newest, &mut here, cx);
             }

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use muesli_core::{
-    Action, Effects, Failure, Later, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Txn,
-    TxnOptions,
+    Action, Delay, Effects, Failure, Gave, Later, Node, OpId, OpResult, Scan, SmallBytes, Step,
+    Txn, TxnOptions,
 };
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 use super::Program;
-
-pub(super) const SPACE: SpaceId = SpaceId(0);
+use crate::delayable;
+pub(super) use crate::delayable::SPACE;
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,12 @@ pub enum Do {
     /// Appends the transaction's name, by a delayed action.
     #[allow(dead_code, reason = "only one protocol's scopes have delayed actions")]
     Later(&'static str),
+    /// The same, and asks what it left.
+    Ask(&'static str),
+    /// Appends it to several keys by a steady procedure, and asks what it left.
+    Mark(&'static str),
+    /// The same, by one that is not steady.
+    Alter(&'static str),
     Scan(&'static str, &'static str),
 }
 
@@ -45,14 +51,17 @@ pub(super) struct Client {
     txn: Option<Txn>,
     waiting: Option<OpId>,
     seen: Vec<String>,
+    /// What it was told of what it delayed.
+    pub told: Vec<String>,
     outcome: Option<Outcome>,
 }
 
 impl Client {
     pub fn new(name: &str, (node, program): Program) -> Client {
         let name = name.to_owned();
-        let (next, txn, waiting, seen, outcome) = (0, None, None, Vec::new(), None);
-        Client { name, node, program, next, txn, waiting, seen, outcome }
+        let (next, txn, waiting, outcome) = (0, None, None, None);
+        let (seen, told) = (Vec::new(), Vec::new());
+        Client { name, node, program, next, txn, waiting, seen, told, outcome }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -109,8 +118,18 @@ impl Client {
                 }
                 Do::Later(key) => {
                     let action = Action::append(self.name.as_str());
-                    let done = node.later(txn, SPACE, &key.into(), &action, effects);
-                    assert!(matches!(done, Ok(Later::Deferred)), "not delayed: {done:?}");
+                    let delay = Delay::Action(SPACE, key.into(), action);
+                    let done = node.later(txn, &delay, false, effects);
+                    assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
+                }
+                Do::Ask(key) => {
+                    let action = Action::append(self.name.as_str());
+                    self.ask(&Delay::Action(SPACE, key.into(), action), node, effects);
+                }
+                Do::Mark(keys) | Do::Alter(keys) => {
+                    let named = if operation == Do::Mark(keys) { "mark" } else { "alter" };
+                    let words = format!("{keys} {}", self.name);
+                    self.ask(&delayable::call(named, &words), node, effects);
                 }
                 Do::Get(key) => {
                     let step = node.get(txn, SPACE, &key.into(), effects);
@@ -125,6 +144,17 @@ impl Client {
                 }
             }
         }
+    }
+
+    fn ask<V: Variant>(
+        &mut self,
+        delay: &Delay,
+        node: &mut Node<TwoPhase<V>>,
+        effects: &mut Effects<TwoPhase<V>>,
+    ) {
+        let txn = self.txn.expect("it has begun");
+        let done = node.later(txn, delay, true, effects);
+        assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
     }
 
     fn begin<V: Variant>(
@@ -166,6 +196,14 @@ impl Client {
                 let rows: Vec<_> = rows.iter().map(|(key, _)| text(key)).collect();
                 self.seen.push(format!("[{}]", rows.join(" ")));
             }
+            OpResult::Answered(_, answers) => {
+                let given = |gave: &Gave| match gave {
+                    Gave::Value(Some(value)) => text(value),
+                    other => panic!("{}: was told {other:?}", self.name),
+                };
+                self.told = answers.iter().map(given).collect();
+                self.outcome = Some(Outcome::Committed);
+            }
             OpResult::Committed(_) => self.outcome = Some(Outcome::Committed),
             OpResult::Failed(Failure::Aborted(_)) => self.outcome = Some(Outcome::Aborted),
             other => panic!("{}: {other:?} was not to be expected", self.name),
@@ -177,6 +215,9 @@ impl Client {
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
+            Some(Outcome::Committed) if !self.told.is_empty() => {
+                write!(f, "{} left {}", self.name, self.told.join(" "))
+            }
             Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
             Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),
             Some(Outcome::Aborted) => write!(f, "{} aborted", self.name),

@@ -25,6 +25,7 @@ use muesli_core::{
 use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::{Message, TwoPhase, Variant};
 
+use crate::delayable;
 use crate::judge::Evidence;
 use client::Client;
 pub use client::Do;
@@ -188,7 +189,9 @@ impl<V: Variant> World<V> {
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
         let catalog = Arc::new(catalog.with_space("s", options).expect("ascending splits"));
         let logging = matches!(scope.fault, Some(Fault::Crash(_)));
-        let settings = Settings { keep_tombstones: true, logging, ..Settings::default() };
+        let procedures = delayable::all();
+        let settings =
+            Settings { keep_tombstones: true, logging, procedures, ..Settings::default() };
         let settings = Arc::new(settings);
         let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
         let mut world = World {

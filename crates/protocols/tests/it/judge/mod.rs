@@ -17,7 +17,7 @@ pub struct Evidence {
     pub transactions: Vec<Recorded>,
     pub applied: BTreeMap<TxnId, Timestamp>,
     /// What delayed actions did, by everybody who ran them; all must say the same.
-    pub executed: BTreeMap<TxnId, Vec<[Operation; 2]>>,
+    pub executed: BTreeMap<TxnId, Vec<Vec<Operation>>>,
 }
 
 impl Evidence {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::{Address, Decision, Envelope, OpResult, Role, SmallBytes, SpaceId, TxnId};
-use muesli_protocols::two_phase::message::{Found, Prepare, Vote};
+use muesli_core::{Address, Decision, Envelope, Gave, OpResult, Role, SmallBytes, SpaceId, TxnId};
+use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Record, Variant};
 
 type Names = BTreeMap<TxnId, String>;
@@ -65,6 +65,16 @@ fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
             .map(|(_, key, it)| format!("{} {} {}", text(key), text(&it.name), text(&it.argument)));
         line += &format!(" later {}", joined(shown));
     }
+    for call in prepare.calls() {
+        let how = if call.steady { "steadily " } else { "" };
+        let keys: Vec<_> = call.keys.iter().map(|(_, key)| text(key)).collect();
+        let seen: String = call.ranges.iter().map(|it| format!(" seeing {}", range(it))).collect();
+        let (id, keys) = (&call.procedure, keys.join(" "));
+        line += &format!(" later {how}{id} on {keys}{seen}: {}", text(&call.arguments));
+    }
+    if !prepare.asked().is_empty() {
+        line += &format!(", asked {}", prepare.asked().len());
+    }
     line
 }
 
@@ -81,6 +91,18 @@ fn vote<V: Variant>(vote: &Vote<V>) -> String {
         Vote::No(reason) => format!("no {reason:?}"),
         Vote::Decided(end) => format!("it is over: {}", decision(end)),
     }
+}
+
+fn given(gave: &Gave) -> String {
+    match gave {
+        Gave::Value(found) => value(found.as_ref()),
+        Gave::Nothing(why) => format!("nothing was done: {}", text(why)),
+        Gave::Unknown => "not known".to_owned(),
+    }
+}
+
+fn gave(answers: &Answers) -> String {
+    answers.iter().map(|(number, it)| format!(" {number}: {}", given(it))).collect()
 }
 
 fn snapshot(at: &impl Display, first: bool) -> String {
@@ -120,6 +142,11 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Acknowledge { txns, .. } => {
             format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
         }
+        Message::Ran { txn, answers, strayed } => {
+            let why =
+                strayed.as_ref().map_or_else(String::new, |why| format!(" no: {}", text(why)));
+            format!("Ran {}{}{why}", name(*txn, names), gave(answers))
+        }
         Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
         Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
         Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
@@ -141,6 +168,9 @@ pub fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
             format!("Decided {} {}", name(*txn, names), decision(end))
         }
         Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
+        Record::Ran { txn, writes: all, answers } => {
+            format!("Ran {} {}{}", name(*txn, names), writes(all), gave(answers))
+        }
         Record::Ceiling { at } => format!("Ceiling {at}"),
         Record::Low { low } => format!("Low {low:?}"),
     }
@@ -154,6 +184,10 @@ pub fn result(result: &OpResult) -> String {
             joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
         }
         OpResult::Committed(committed) => format!("committed at {}", committed.at),
+        OpResult::Answered(committed, answers) => {
+            let all = joined(answers.iter().map(given));
+            format!("committed at {}, and told: {all}", committed.at)
+        }
         OpResult::Invoked(invoked) => {
             format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
         }

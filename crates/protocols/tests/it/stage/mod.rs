@@ -269,7 +269,11 @@ impl<V: Variant> Stage<V> {
     }
 
     fn answer(&mut self, what: &str, result: &OpResult) {
-        if let (OpResult::Committed(committed), Some(name)) = (result, what.split(' ').next()) {
+        let committed = match result {
+            OpResult::Committed(committed) | OpResult::Answered(committed, _) => Some(committed),
+            _ => None,
+        };
+        if let (Some(committed), Some(name)) = (committed, what.split(' ').next()) {
             self.committed_at.insert(name.to_owned(), committed.at);
         }
         writeln!(self.page, "{what}: {}", lines::result(result)).expect("into a string");

@@ -5,7 +5,8 @@
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
-//! | `later t1 a1=5` | a delayed action: appends to the value |
+//! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
+//! | `call t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
 //! | `commit t1`, `rollback t1` | its end |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
 //! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
@@ -21,7 +22,7 @@ use goldenscript::{ArgumentConsumer, Command, Context};
 use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant;
 use muesli_core::{
-    Action, Later, Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn,
+    Action, Delay, Later, Nanos, OpResult, Scan, Settings, SmallBytes, Step, Timestamp, Txn,
     TxnOptions,
 };
 use muesli_protocols::bumper::{self, TimeWarp};
@@ -33,8 +34,7 @@ use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::{self, Variant};
 
 use super::{Stage, lines};
-
-const SPACE: SpaceId = SpaceId(0);
+use crate::delayable::{self, SPACE};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -100,6 +100,7 @@ fn stage<V: Variant>(
     let mut settings = Settings {
         gossip_every: Nanos::from_millis(3_600_000),
         keep_tombstones: true,
+        procedures: delayable::all(),
         ..Settings::default()
     };
     let (mut nodes, mut replicas, mut manual) = (3, 1, false);
@@ -192,6 +193,7 @@ impl<V: Variant> Stage<V> {
             "get" => self.get(command),
             "put" | "delete" => self.put(command),
             "later" => self.later(command),
+            "call" => self.call(command),
             "scan" => self.scan(command),
             "commit" => self.commit(command),
             "rollback" => self.rollback(command),
@@ -314,15 +316,29 @@ impl<V: Variant> Stage<V> {
     fn later(&mut self, command: &Command) -> Outcome {
         let mut args = command.consume_args();
         let (name, at, txn) = self.named(args.next_pos())?;
+        let asked = args.next_pos() == Some("asked");
         while let Some((key, value)) = args.next_key() {
-            let (what, key) = (format!("{name} later {key}"), SmallBytes::from(key));
-            let action = Action::append(value);
-            let host = self.host(at)?;
-            match host.node.later(txn, SPACE, &key, &action, &mut host.effects) {
-                Ok(Later::Deferred) => {}
-                Ok(Later::Now(_)) => writeln!(self.page, "{what}: at once, please")?,
-                Err(failure) => self.answer(&what, &OpResult::Failed(failure)),
-            }
+            let delay = Delay::Action(SPACE, key.into(), Action::append(value));
+            self.delay((at, txn), &format!("{name} later {key}"), &delay, asked)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        let procedure = args.next_pos().ok_or("which procedure?")?;
+        let delay = delayable::call(procedure, args.next_pos().ok_or("on which keys?")?);
+        let asked = args.next_pos() == Some("asked");
+        self.delay((at, txn), &format!("{name} {procedure}"), &delay, asked)
+    }
+
+    fn delay(&mut self, (at, txn): (u32, Txn), what: &str, delay: &Delay, asked: bool) -> Outcome {
+        let host = self.host(at)?;
+        match host.node.later(txn, delay, asked, &mut host.effects) {
+            Ok(Later::Deferred(_)) => {}
+            Ok(_) => writeln!(self.page, "{what}: at once, please")?,
+            Err(failure) => self.answer(what, &OpResult::Failed(failure)),
         }
         Ok(())
     }
