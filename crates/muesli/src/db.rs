@@ -256,8 +256,8 @@ impl Db {
         self.run_on(self.next_loop(), there).await?
     }
 
-    /// As [`transact_answering`](Self::transact_answering), for tasks on one of the database's loops
-    /// only.
+    /// As [`transact_answering`](Self::transact_answering), for tasks on one of the database's
+    /// loops only.
     ///
     /// # Errors
     /// As [`transact_here`](Self::transact_here).

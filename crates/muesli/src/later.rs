@@ -1,11 +1,12 @@
-//! What a transaction leaves to its turn: actions on keys, procedures on several, and what they give.
+//! What a transaction leaves to its turn: actions on keys, procedures on several, and what they
+//! give.
 //!
 //! Where the protocol can (`bumper`, `bumper-da`, `bumper-reconciled`), a delayed action is done as
 //! its transaction commits, on whatever is there then, and actions on one key do not conflict with
 //! each other. Elsewhere it is done at once, as reads and writes; the program is the same.
 //!
-//! An action may be asked what it gave. It tells when the transaction has committed, so the body has
-//! a [`Promised`] answer only, which the [`Results`] of the commit redeem:
+//! An action may be asked what it gave. It tells when the transaction has committed, so the body
+//! has a [`Promised`] answer only, which the [`Results`] of the commit redeem:
 //!
 //! ```
 //! use muesli::{Action, Db, Error, Options, SpaceOptions};
@@ -117,7 +118,8 @@ fn answer<P: StoredProcedure>(gave: &Gave) -> Result<P::Answer, Error> {
 impl Tx {
     /// Changes a key by an [`Action`], without looking at it. Where the protocol can, nothing is
     /// read: the action is done as the transaction commits, on whatever is there then, and actions
-    /// on one key do not conflict with each other. Elsewhere it is a read and a write, done at once.
+    /// on one key do not conflict with each other. Elsewhere it is a read and a write, done at
+    /// once.
     ///
     /// The transaction should not use the key afterwards: it is then run again, with its actions
     /// done at once ([`Db::transact`](crate::Db::transact) does so by itself).
@@ -150,16 +152,16 @@ impl Tx {
     }
 
     /// Leaves a procedure to the transaction's turn: code over all keys and ranges that it
-    /// [declares](StoredProcedure::TOUCHES), as far as they live at `place`. What is declared may be
-    /// more than what it touches in the end. If it reaches for anything else, fails, or takes too
-    /// many steps, the transaction aborts with a reason that says so ([`Error::Strayed`]) and
-    /// [`Db::transact`](crate::Db::transact) runs it again with the procedure done at once, as reads
-    /// and writes of the transaction, where it may reach for any key.
+    /// [declares](StoredProcedure::TOUCHES), as far as they live at `place`. What is declared may
+    /// be more than what it touches in the end. If it reaches for anything else, fails, or takes
+    /// too many steps, the transaction aborts with a reason that says so ([`Error::Strayed`]) and
+    /// [`Db::transact`](crate::Db::transact) runs it again with the procedure done at once, as
+    /// reads and writes of the transaction, where it may reach for any key.
     ///
-    /// One that is not [steady](StoredProcedure::STEADY) keeps others from its keys from the vote to
-    /// the turn; steady ones run beside each other and beside delayed actions. It is done at once
-    /// where the protocol does not delay, the transaction has used its keys, nothing is declared of
-    /// it, or it may write whole ranges.
+    /// One that is not [steady](StoredProcedure::STEADY) keeps others from its keys from the vote
+    /// to the turn; steady ones run beside each other and beside delayed actions. It is done at
+    /// once where the protocol does not delay, the transaction has used its keys, nothing is
+    /// declared of it, or it may write whole ranges.
     ///
     /// # Errors
     /// As [`later`](Self::later); [`Error::Procedure`] where it is unknown; done at once, also

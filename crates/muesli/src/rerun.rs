@@ -1,11 +1,11 @@
 //! Procedures done at once, in a transaction: synchronous code over keys that may have to be waited
 //! for.
 //!
-//! A procedure asks for a key and wants its value in the same call. So it is run on what is known of
-//! the keys so far; where it asks for something that is not known it is stopped, that is read by the
-//! transaction, and it is run again from its beginning. It is deterministic, so each run comes as far
-//! as the one before and one step farther. Only the last one counts, and its writes become the
-//! transaction's.
+//! A procedure asks for a key and wants its value in the same call. So it is run on what is known
+//! of the keys so far; where it asks for something that is not known it is stopped, that is read by
+//! the transaction, and it is run again from its beginning. It is deterministic, so each run comes
+//! as far as the one before and one step farther. Only the last one counts, and its writes become
+//! the transaction's.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

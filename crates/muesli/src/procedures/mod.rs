@@ -96,8 +96,8 @@ pub trait StoredProcedure: 'static {
     /// What it may touch at most; `None`: anything at its repository.
     const TOUCHES: Option<TouchesFn<Self::Arguments>> = None;
     /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
-    /// ([`Tx::later_run`](crate::Tx::later_run)), it may then run beside others on the same keys. One
-    /// that is wrong about this and goes wrong in its turn changes nothing there.
+    /// ([`Tx::later_run`](crate::Tx::later_run)), it may then run beside others on the same keys.
+    /// One that is wrong about this and goes wrong in its turn changes nothing there.
     const STEADY: bool = false;
     /// What it is given.
     type Arguments: Serialize + DeserializeOwned;

@@ -1,12 +1,12 @@
 //! What delayed actions gave, on its way to whoever asked for it.
 //!
 //! # The idea
-//! A client that asks is told along with the outcome of its commit, so it waits for its turn; others
-//! are told as soon as the votes are in, as ever. In the turn every replica has the same answers. It
-//! logs them, says them when they are stable, and remembers them for as long as somebody may ask how
-//! the transaction ended; the coordinator takes the first that come, and until they are all there
-//! sends its decision again, which makes a replica say them again. So an answer that is lost, or
-//! given before a crash and again after it, is the same answer.
+//! A client that asks is told along with the outcome of its commit, so it waits for its turn;
+//! others are told as soon as the votes are in, as ever. In the turn every replica has the same
+//! answers. It logs them, says them when they are stable, and remembers them for as long as
+//! somebody may ask how the transaction ended; the coordinator takes the first that come, and until
+//! they are all there sends its decision again, which makes a replica say them again. So an answer
+//! that is lost, or given before a crash and again after it, is the same answer.
 //!
 //! A client that has waited for too long is told that its transaction committed, and
 //! [`Gave::Unknown`] for what has not come by then.
@@ -155,7 +155,8 @@ impl<V: Variant> Coordinator<V> {
 }
 
 impl<V: Variant> Participant<V> {
-    /// Something that was delayed has been done, and wrote this; whoever asked is told what it gave.
+    /// Something that was delayed has been done, and wrote this; whoever asked is told what it
+    /// gave.
     pub(super) fn tell(
         &mut self,
         prepare: &Prepare<V>,

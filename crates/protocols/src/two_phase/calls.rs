@@ -1,34 +1,36 @@
 //! Delayed procedures, at a participant: code over several keys, run in the transaction's turn.
 //!
 //! # The problem
-//! The paper lets a delayed action have an over-approximated set of keys, and aborts its transaction
-//! if it reaches for others (section IV-C). But what it reaches for is known when it runs; that is
-//! when its turn has come, and then the transaction is decided, and parts of it are applied.
+//! The paper lets a delayed action have an over-approximated set of keys, and aborts its
+//! transaction if it reaches for others (section IV-C). But what it reaches for is known when it
+//! runs; that is when its turn has come, and then the transaction is decided, and parts of it are
+//! applied.
 //!
 //! # The idea
 //! The vote is the last moment at which a transaction can abort. So a procedure is *tried* when its
-//! transaction votes, on the newest versions, and run in its turn. If the trial goes wrong (a key that
-//! was not declared or lives elsewhere, too many steps, a panic, a refusal) the vote is no, the
-//! coordinator is told why, and the transaction is run again with its procedures done at once. If it
-//! goes well the run must go as well, and it does, because it is the same run:
+//! transaction votes, on the newest versions, and run in its turn. If the trial goes wrong (a key
+//! that was not declared or lives elsewhere, too many steps, a panic, a refusal) the vote is no,
+//! the coordinator is told why, and the transaction is run again with its procedures done at once.
+//! If it goes well the run must go as well, and it does, because it is the same run:
 //!
 //! * All keys declared are locked *exclusively* from the vote to the turn, and ranges declared as a
 //!   scan locks them. A lock is had only when whoever had it before is applied. So in the turn the
 //!   procedure finds what it found in its trial, and it is a function of that.
-//! * A *steady* procedure is one of which it was declared that what it touches, and that it comes to
-//!   its end, does not depend on what it finds. Its keys are locked as those of delayed actions are,
-//!   shared with such: many of them are under way on one key, none aborts another. The trial runs on
-//!   what may be something else than what the turn will find, and that is enough, by the declaration.
-//!   One that was declared wrongly and goes wrong in its turn changes nothing there, at every replica
-//!   alike, and gives [`Gave::Nothing`] with the reason. So no mistake of a user's can have replicas
-//!   differ, or a node stop, or a key changed that is not locked.
+//! * A *steady* procedure is one of which it was declared that what it touches, and that it comes
+//!   to its end, does not depend on what it finds. Its keys are locked as those of delayed actions
+//!   are, shared with such: many of them are under way on one key, none aborts another. The trial
+//!   runs on what may be something else than what the turn will find, and that is enough, by the
+//!   declaration. One that was declared wrongly and goes wrong in its turn changes nothing there,
+//!   at every replica alike, and gives [`Gave::Nothing`] with the reason. So no mistake of a
+//!   user's can have replicas differ, or a node stop, or a key changed that is not locked.
 //!
 //! # Replaying
 //! A procedure's writes depend on several keys, and a checkpoint may have some of them as they were
 //! before the turn and others as they were after. So the turn logs what was written
 //! ([`Record::Ran`](super::Record::Ran)), right behind the decision that made it the turn, and a
-//! replay takes it from there: it holds the queue until that record comes. Where the log ends before
-//! it, no checkpoint has seen anything of the turn, and the run is made when the replay is over.
+//! replay takes it from there: it holds the queue until that record comes. Where the log ends
+//! before it, no checkpoint has seen anything of the turn, and the run is made when the replay is
+//! over.
 
 use muesli_core::actions::run_action;
 use muesli_core::parts::execution::Execution;

@@ -21,8 +21,8 @@
 //! start again: there its action is done at once.
 //!
 //! # Several keys
-//! A procedure that is declared to touch some keys may be delayed too ([`calls`](super::calls)), and
-//! what is delayed may be asked what it gave ([`answers`](super::answers)). This file has the
+//! A procedure that is declared to touch some keys may be delayed too ([`calls`](super::calls)),
+//! and what is delayed may be asked what it gave ([`answers`](super::answers)). This file has the
 //! coordinator's half, [`turns`](super::turns) the participants'.
 //!
 //! # Beyond the paper

@@ -72,8 +72,8 @@ pub enum Message<V: Variant> {
         /// The transactions.
         txns: Vec<TxnId>,
     },
-    /// Participant to coordinator: what delayed actions gave in their turn; or, before a vote of no,
-    /// why they cannot be left to it.
+    /// Participant to coordinator: what delayed actions gave in their turn; or, before a vote of
+    /// no, why they cannot be left to it.
     Ran {
         /// The transaction.
         txn: TxnId,

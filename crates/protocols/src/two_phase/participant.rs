@@ -253,8 +253,8 @@ impl<V: Variant> Participant<V> {
         self.release(owner, &prepared, cx);
     }
 
-    /// The log says what came of what was delayed: of procedures, which are waited for, or of actions,
-    /// which were run from it, and perhaps on what a checkpoint has of later.
+    /// The log says what came of what was delayed: of procedures, which are waited for, or of
+    /// actions, which were run from it, and perhaps on what a checkpoint has of later.
     fn replay_ran(
         &mut self,
         txn: TxnId,

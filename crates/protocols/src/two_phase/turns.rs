@@ -223,8 +223,8 @@ pub(super) fn is_open(lock: LockWord) -> bool {
     lock.is_free() || lock.is_delayed()
 }
 
-/// Whether a transaction uses a key that it has delayed something on, or has delayed two things that
-/// cannot be told apart. Coordinators see to it that none does; bytes may say so.
+/// Whether a transaction uses a key that it has delayed something on, or has delayed two things
+/// that cannot be told apart. Coordinators see to it that none does; bytes may say so.
 pub(super) fn contradicts_itself<V: Variant>(prepare: &Prepare<V>) -> bool {
     let read = || prepare.reads.iter().map(|(space, key, _)| (*space, key));
     let written = || prepare.writes.iter().map(|(space, key, _)| (*space, key));

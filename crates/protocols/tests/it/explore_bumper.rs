@@ -198,6 +198,7 @@ const ASK_AB_AT_0: Program = (0, &[Ask("a"), Ask("b")]);
 const MARK_BB_AT_0: Program = (0, &[Mark("b b1")]);
 const MARK_BB_AT_1: Program = (1, &[Mark("b1 b")]);
 const MARK_A_AND_B_AT_2: Program = (2, &[Mark("b b1"), Mark("a")]);
+const MARK_A_AND_B_AT_0: Program = (0, &[Mark("b b1"), Mark("a")]);
 const ALTER_BB_AT_0: Program = (0, &[Alter("b b1")]);
 const ALTER_BB_AT_2: Program = (2, &[Get("c"), Alter("b1 b"), Put("c")]);
 const ALTER_A_AND_B_AT_2: Program = (2, &[Alter("b"), Alter("a")]);
@@ -254,7 +255,7 @@ fn procedures_that_are_not_steady_have_their_keys_alone() {
 
 #[test]
 fn who_takes_the_lock_of_a_procedure_for_a_shared_one_is_caught() {
-    let scope = delayed(&[MARK_BB_AT_0, READ_BB_AT_2]);
+    let scope = delayed(&[MARK_A_AND_B_AT_0, READ_AB_AT_2]);
     breaks(|rules| rules.family.delayed_excludes = false, &scope);
 }
 

@@ -7,6 +7,8 @@ use muesli_core::{
 };
 use muesli_protocols::two_phase::{Record, TwoPhase, Variant};
 
+use crate::delayable;
+
 #[derive(Clone, Debug)]
 pub(super) struct Host<V: Variant> {
     pub node: Node<TwoPhase<V>>,
@@ -75,7 +77,12 @@ impl<V: Variant> Host<V> {
         (self.inherited, self.firm) = (self.log.len(), self.log.len());
         (self.logged, self.gate) = (LogPosition(0), LogPosition(0));
         let catalog = self.node.catalog().clone();
-        let settings = Settings { keep_tombstones: true, logging: true, ..Settings::default() };
+        let settings = Settings {
+            keep_tombstones: true,
+            logging: true,
+            procedures: delayable::all(),
+            ..Settings::default()
+        };
         self.node = Node::new(self.id, self.life, catalog, Arc::new(settings), &self.rules);
         let mut effects = self.turn(now);
         for (repository, record) in &self.log {

@@ -22,8 +22,8 @@ use goldenscript::{ArgumentConsumer, Command, Context};
 use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant;
 use muesli_core::{
-    Action, Delay, Later, Nanos, OpResult, Scan, Settings, SmallBytes, Step, Timestamp, Txn,
-    TxnOptions,
+    Action, Delay, Later, Limits, Nanos, OpResult, Scan, Settings, SmallBytes, Step, Timestamp,
+    Txn, TxnOptions,
 };
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::global_clock::Everybody;
@@ -101,6 +101,7 @@ fn stage<V: Variant>(
         gossip_every: Nanos::from_millis(3_600_000),
         keep_tombstones: true,
         procedures: delayable::all(),
+        limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
     };
     let (mut nodes, mut replicas, mut manual) = (3, 1, false);
