@@ -16,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::contract::{Later, Scan, Step};
 use crate::delay::Delay;
 use crate::effects::{OpResult, Row};
-use crate::ids::{OpId, SpaceId, Txn, TxnId};
+use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::procedure::{Call, Invoked};
@@ -63,6 +63,10 @@ pub trait Engine {
     ) -> Result<(), Failure>;
     /// Something that need not be done before the commit, and whether its answer is wanted.
     fn later(&self, txn: Txn, delay: &Delay, answered: bool) -> Result<Later, Failure>;
+    /// What sessions of the node may have seen, where a timestamp does not tell it.
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
+    /// A session that comes here has seen this elsewhere.
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure>;
     /// Spaces and placement as the node knows them.
     fn catalog(&self) -> Result<Arc<Catalog>, Failure>;
     /// Reads a range.
@@ -140,6 +144,17 @@ macro_rules! give_operations_to_the_node {
             answered: bool,
         ) -> Result<$crate::Later, $crate::Failure> {
             self.$operate(|node, effects| node.later(txn, delay, answered, effects))
+        }
+
+        fn past(&self) -> Result<Option<($crate::NodeId, $crate::SmallBytes)>, $crate::Failure> {
+            self.$operate(|node, _| Ok(node.past()))
+        }
+
+        fn adopt(&self, past: &$crate::SmallBytes) -> Result<(), $crate::Failure> {
+            self.$operate(|node, _| {
+                node.adopt(past);
+                Ok(())
+            })
         }
 
         fn catalog(&self) -> Result<std::sync::Arc<$crate::Catalog>, $crate::Failure> {

@@ -290,6 +290,16 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
         None
     }
+    /// What sessions of this coordinator may have seen, for another one to [adopt](Self::adopt).
+    /// `None`: the timestamp that a session carries says as much.
+    fn past(&self) -> Option<SmallBytes> {
+        None
+    }
+    /// A session that comes here has seen this elsewhere: what begins here from now on sees at
+    /// least as much. Bytes that are no past are of no concern.
+    fn adopt(&mut self, past: &SmallBytes) {
+        let _ = past;
+    }
     /// What has become of a transaction whose client was told [`Failure::Unknown`]. A protocol
     /// that never says so need not offer it.
     fn outcome(&self, txn: TxnId) -> Outcome {

@@ -277,6 +277,17 @@ impl<P: Protocol> Node<P> {
         self.coordinator.later(txn, delay, answered, &mut cx)
     }
 
+    /// What sessions of this node may have seen, with whose word that is; see
+    /// [`Coordinator::past`].
+    pub fn past(&self) -> Option<(NodeId, SmallBytes)> {
+        self.coordinator.past().map(|past| (self.id, past))
+    }
+
+    /// See [`Coordinator::adopt`].
+    pub fn adopt(&mut self, past: &SmallBytes) {
+        self.coordinator.adopt(past);
+    }
+
     /// See [`Coordinator::scan`].
     pub fn scan(&mut self, txn: Txn, scan: Scan, effects: &mut Effects<P>) -> Step<Vec<Row>> {
         operate!(self, effects, scan(txn, scan))

@@ -237,6 +237,14 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.inner.unfinished()
     }
 
+    fn past(&self) -> Option<SmallBytes> {
+        self.inner.past()
+    }
+
+    fn adopt(&mut self, past: &SmallBytes) {
+        self.inner.adopt(past);
+    }
+
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.inner.outcome(txn)
     }

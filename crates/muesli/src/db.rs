@@ -20,6 +20,7 @@ use crate::later::Results;
 use crate::oneshot;
 use crate::operation::wait;
 use crate::options::{Options, Retry};
+use crate::past::Carried;
 use crate::space::Space;
 use crate::transaction::Tx;
 
@@ -29,7 +30,7 @@ use crate::transaction::Tx;
 pub struct Db {
     pub(crate) inner: Arc<Inner>,
     session: Arc<Session>,
-    options: TxnOptions,
+    pub(crate) options: TxnOptions,
 }
 
 pub(crate) struct Inner {
@@ -77,6 +78,8 @@ pub(crate) type Job = Box<dyn FnOnce() -> Task + Send>;
 struct Session {
     id: u64,
     seen: AtomicU64,
+    /// What a timestamp does not tell, where several coordinators run it.
+    carried: Option<Carried>,
 }
 
 static DATABASES: AtomicU64 = AtomicU64::new(1);
@@ -114,7 +117,9 @@ impl Db {
         let (conflicts, strayed) = (Default::default(), Mutex::default());
         let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
         let inner = Arc::new(inner);
-        Db::in_new_session(inner, TxnOptions::default(), 0)
+        let several = inner.away.as_ref().is_some_and(|away| away.loops() > 1);
+        let carried = several.then(Carried::default);
+        Db::in_new_session(inner, TxnOptions::default(), 0, carried)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -123,9 +128,14 @@ impl Db {
         Db::new(database, catalog, retry, None)
     }
 
-    fn in_new_session(inner: Arc<Inner>, options: TxnOptions, seen: u64) -> Db {
+    pub(crate) fn in_new_session(
+        inner: Arc<Inner>,
+        options: TxnOptions,
+        seen: u64,
+        carried: Option<Carried>,
+    ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Arc::new(Session { id, seen: AtomicU64::new(seen) });
+        let session = Arc::new(Session { id, seen: AtomicU64::new(seen), carried });
         Db { inner, session, options }
     }
 
@@ -133,8 +143,9 @@ impl Db {
     /// then goes its own way. Sessions that have nothing in common may read snapshots older than
     /// what another one was just told is committed; [`strict`](Self::strict) transactions do not.
     pub fn session(&self) -> Db {
-        let seen = self.session.seen.load(Ordering::Relaxed);
-        Db::in_new_session(self.inner.clone(), self.options, seen)
+        let seen = self.seen();
+        let carried = self.carried().map(Carried::copy);
+        Db::in_new_session(self.inner.clone(), self.options, seen, carried)
     }
 
     /// The same session, whose transactions only read: they never abort and never validate.
@@ -194,6 +205,30 @@ impl Db {
     pub(crate) fn txn_options(&self) -> TxnOptions {
         let floor = Timestamp(self.session.seen.load(Ordering::Relaxed));
         TxnOptions { floor, session: self.session.id, ..self.options }
+    }
+
+    pub(crate) fn seen(&self) -> u64 {
+        self.session.seen.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn carried(&self) -> Option<&Carried> {
+        self.session.carried.as_ref()
+    }
+
+    /// A transaction of the session is about to begin on this loop.
+    #[inline]
+    pub(crate) fn arrive(&self) {
+        if let Some(carried) = &self.session.carried {
+            carried.arrive(self.inner.database);
+        }
+    }
+
+    /// One has committed on this loop.
+    #[inline]
+    pub(crate) fn leave(&self) {
+        if let Some(carried) = &self.session.carried {
+            carried.leave(self.inner.database);
+        }
     }
 
     pub(crate) fn see(&self, at: Timestamp) {
@@ -320,6 +355,7 @@ impl Db {
     {
         let database = self.inner.database;
         let options = || TxnOptions { eager, ..self.txn_options() };
+        self.arrive();
         let mut begun = client::with(database, |engine| {
             (!engine.should_yield()).then(|| engine.begin(options()))
         });
@@ -337,6 +373,7 @@ impl Db {
         std::mem::forget(open);
         let (committed, given) = committed?;
         self.see(committed.at);
+        self.leave();
         Ok((answer, given))
     }
 
@@ -366,7 +403,11 @@ impl Db {
     /// [`Error::Closed`].
     pub async fn begin(&self) -> Result<Transaction, Error> {
         let (database, options) = (self.inner.database, self.txn_options());
-        let begin = move || client::with(database, |engine| engine.begin(options));
+        let session = self.clone();
+        let begin = move || {
+            session.arrive();
+            client::with(database, |engine| engine.begin(options))
+        };
         let (txn, away) = if self.is_here() {
             (begin().ok_or(Error::Closed)??, None)
         } else {

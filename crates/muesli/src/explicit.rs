@@ -46,10 +46,19 @@ impl Transaction {
 
     async fn end(&self) -> Result<(Committed, Vec<Gave>), Error> {
         match self.tx.away.as_deref() {
-            None => self.tx.commit_answering_here().await,
+            None => {
+                let ended = self.tx.commit_answering_here().await;
+                self.db.leave();
+                ended
+            }
             Some((db, home)) => {
-                let tx = self.tx.at_home();
-                db.run_on(*home, async move || tx.commit_answering_here().await).await?
+                let (tx, session) = (self.tx.at_home(), self.db.clone());
+                let there = async move || {
+                    let ended = tx.commit_answering_here().await;
+                    session.leave();
+                    ended
+                };
+                db.run_on(*home, there).await?
             }
         }
     }

@@ -29,6 +29,7 @@ pub mod later;
 mod oneshot;
 mod operation;
 mod options;
+mod past;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
@@ -52,6 +53,7 @@ pub use muesli_core::{
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};
+pub use past::SessionPast;
 #[cfg(feature = "cluster")]
 pub use remote::Connect;
 pub use space::{Space, TypedSpace};

@@ -4,4 +4,5 @@
 
 mod cluster;
 mod delayed;
+mod delayed_procedures;
 mod procedures;

@@ -17,6 +17,7 @@ use super::requests::{Operation, Request};
 use super::slot::Slot;
 use super::time::Snapshot;
 use super::{TwoPhase, Variant};
+use muesli_core::Wire;
 use muesli_core::parts::watermark::Bound;
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -410,6 +411,23 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn unfinished(&self) -> usize {
         self.running().count() + self.committing.len()
+    }
+
+    fn past(&self) -> Option<SmallBytes> {
+        if !V::NODES_REMEMBER {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        self.seen.encode(&mut bytes);
+        Some(bytes.into())
+    }
+
+    fn adopt(&mut self, past: &SmallBytes) {
+        if V::NODES_REMEMBER
+            && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
+        {
+            self.seen.join(&seen);
+        }
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {
