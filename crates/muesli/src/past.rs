@@ -1,12 +1,12 @@
 //! What a session has seen, where its transactions are run by several coordinators.
 //!
-//! A session's next transaction must not see less than its last one. Where snapshots are timestamps,
-//! the largest one that the session was told of is all that there is to carry. Where they are
-//! vectors (`gmu`) it is not: the coordinator that ran the last transaction knows what that saw, and
-//! the one that runs the next does not. So each coordinator gives its word of what its transactions
-//! have seen, the session keeps the newest of each, and gives them to whoever runs its next
-//! transaction. A word covers all sessions of its coordinator: it may be more than this one saw, and
-//! never less.
+//! A session's next transaction must not see less than its last one. Where snapshots are
+//! timestamps, the largest one that the session was told of is all that there is to carry. Where
+//! they are vectors (`gmu`) it is not: the coordinator that ran the last transaction knows what
+//! that saw, and the one that runs the next does not. So each coordinator gives its word of what
+//! its transactions have seen, the session keeps the newest of each, and gives them to whoever runs
+//! its next transaction. A word covers all sessions of its coordinator: it may be more than this
+//! one saw, and never less.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

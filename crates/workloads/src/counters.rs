@@ -282,8 +282,8 @@ impl Counters {
         Ok((shown, asked))
     }
 
-    /// A session has read hot counters, or added to them and asked: they never show less than before,
-    /// and after an add more by that.
+    /// A session has read hot counters, or added to them and asked: they never show less than
+    /// before, and after an add more by that.
     fn judge(&self, seat: &Seat, all: &mut Seen, phase: &Phase, shown: &[(usize, i64)]) {
         let mut ledger = self.ledgers.of(seat.client);
         for (place, shows) in shown {
