@@ -229,8 +229,11 @@ impl Counters {
 
     /// Waits for a client's turn in its pair, where sessions are shared; the session's handle.
     async fn turn(&self, seat: &Seat) -> Result<Option<(Turn<'_>, Db)>, Error> {
+        if !self.roams {
+            return Ok(None);
+        }
         let number = seat.client / 2;
-        while self.roams {
+        loop {
             {
                 let mut pair = self.pairs.of(number);
                 let db = pair.db.get_or_insert_with(|| seat.db.roaming()).clone();
@@ -240,7 +243,6 @@ impl Counters {
             }
             seat.db.sleep(LOOK_AGAIN).await?;
         }
-        Ok(None)
     }
 
     /// Runs the phases one after the other; what the hot counters showed, if they were read or

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use muesli::procedures::{Keys, Spaces, StoredProcedure, with};
 use muesli::structures::Counter;
 use muesli::{
-    Action, Error, Footprint, Place, Procedures, Promised, Refuses, RepositoryId, Results,
-    SmallBytes, Space, Stop, Touched, Tx,
+    Action, Error, Footprint, Procedures, Promised, Refuses, Results, SmallBytes, Space, Stop,
+    Touched, Tx,
 };
 use serde::{Deserialize, Serialize};
 
@@ -140,8 +140,8 @@ pub async fn add_later(
             }
         }
     }
-    for (home, (places, keys)) in by_home {
-        let at = Place::Repository(RepositoryId(home));
+    for (places, keys) in by_home.into_values() {
+        let at = space.place(keys[0].as_slice());
         let it = Additions { space, keys, amount };
         match (how, asks) {
             (How::ProceduresAlone, false) => tx.later_run::<AddAllAlone>(at, &it).await?,

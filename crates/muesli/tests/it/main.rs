@@ -6,3 +6,4 @@ mod cluster;
 mod delayed;
 mod delayed_procedures;
 mod procedures;
+mod sessions;

@@ -76,7 +76,7 @@ impl<V: Variant> Participant<V> {
                 let found = versions.find(key);
                 let closed = |&handle: &Handle| {
                     let lock = versions.lock(handle);
-                    !lock.is_free() && !(call.steady && is_open(lock))
+                    !(lock.is_free() || call.steady && is_open(lock))
                 };
                 if let Some(handle) = found.filter(closed) {
                     self.meet(prepare, (*space, handle), way);

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
 //! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
 //! | `call t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
@@ -226,6 +227,12 @@ impl<V: Variant> Stage<V> {
         }
         if let Some(floor) = args.take_key("floor") {
             options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
+        }
+        let past = args.take_key("after").map(|from| node(Some(from))).transpose()?;
+        if let Some((_, seen)) =
+            past.map(|from| self.host(from)).transpose()?.and_then(|it| it.node.past())
+        {
+            self.host(at)?.node.adopt(&seen);
         }
         while let Some(word) = args.next_pos() {
             match word {
