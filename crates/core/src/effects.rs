@@ -4,6 +4,8 @@
 //! them: *log before speak* is kept here, by tagging every effect of a participant with the log
 //! position that must be stable before the effect may leave.
 
+use std::ops::AddAssign;
+
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::Protocol;
@@ -132,6 +134,31 @@ pub struct Work {
     pub installed: u64,
 }
 
+/// How a protocol that has modes went about its transactions, for comparisons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// Transactions done, each counted at every repository.
+    pub transactions: u64,
+    /// Of these, done under locks.
+    pub locked: u64,
+    /// Transactions that asked for locks where none were in use.
+    pub transitions: u64,
+    /// Of these, such as had to wait for it.
+    pub waited: u64,
+    /// How long all of them waited, together.
+    pub waiting: Nanos,
+}
+
+impl AddAssign for Modes {
+    fn add_assign(&mut self, more: Modes) {
+        self.transactions += more.transactions;
+        self.locked += more.locked;
+        self.transitions += more.transitions;
+        self.waited += more.waited;
+        self.waiting = self.waiting + more.waiting;
+    }
+}
+
 /// The buffer that a driver hands to a node, with what the node may know of the moment.
 #[derive(Debug)]
 pub struct Effects<P: Protocol> {
@@ -141,6 +168,8 @@ pub struct Effects<P: Protocol> {
     pub recorder: Option<Box<Recorder>>,
     /// Work done since the driver last took it.
     pub work: Work,
+    /// How transactions were done since the node's start.
+    pub modes: Modes,
     /// How many records this node has logged in its life.
     pub logged: LogPosition,
     /// The last of them that participants' effects wait for.
@@ -155,6 +184,7 @@ impl<P: Protocol> Default for Effects<P> {
             now: Nanos(0),
             recorder: None,
             work: Work::default(),
+            modes: Modes::default(),
             logged: LogPosition(0),
             gate: LogPosition(0),
             list: Vec::new(),

@@ -32,7 +32,7 @@ pub use checkpoint::{Checkpoint, Cursor};
 pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
-    Address, Context, Effect, Effects, Envelope, LogPosition, OpResult, Role, Row, Work,
+    Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use node::Node;

@@ -71,6 +71,7 @@ impl<P: Protocol> Inside<P> {
             now: cx.now(),
             recorder: cx.effects.recorder.take(),
             work: std::mem::take(&mut cx.effects.work),
+            modes: cx.effects.modes,
             logged: self.logged,
             gate: self.gate,
             list: Vec::new(),
@@ -84,7 +85,7 @@ impl<P: Protocol> Inside<P> {
         };
         let answer = run(&mut inner);
         cx.effects.recorder = effects.recorder.take();
-        cx.effects.work = effects.work;
+        (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
         (self.logged, self.gate) = (effects.logged, effects.gate);
         (answer, effects.list)
     }

@@ -73,6 +73,9 @@ protocols! {
     "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
     "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
     "granola" => granola::Granola, granola::Rules::default();
+    "granola-on-demand" => granola::Granola, granola::Rules::undoing_on_demand();
+    "granola-stay" => granola::Granola, granola::Rules::staying();
+    "granola-unordered" => granola::Granola, granola::Rules::unordered();
     "granola-locking" => granola::Granola, granola::Rules::locking();
     "sinfonia" => granola::Granola, granola::Rules::sinfonia();
     "ngm" => global_clock::GlobalClock, two_phase::Rules::default();

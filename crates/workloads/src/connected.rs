@@ -75,6 +75,7 @@ impl Clients {
                 stop: Box::new(move |_, _| stop.load(Ordering::Relaxed)),
                 pause: Some(pause(pausing, most)),
                 tallies,
+                several: false,
             };
             workload.run(seat).await
         };

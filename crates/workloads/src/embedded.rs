@@ -198,6 +198,7 @@ impl Part {
                 stop: Box::new(move |ended, now| ended >= share || now >= deadline),
                 pause: None,
                 tallies,
+                several: false,
             };
             workload.run(seat).await
         };

@@ -4,9 +4,11 @@
 //! loader ends with a mark, and each client begins by reading it strictly: what its session reads
 //! afterwards is not older than the mark, and the mark not older than the data.
 
+use std::cell::Cell;
+
 use muesli::procedures::Bytes;
 use muesli::procedures::builtin::{PutMissing, Rows};
-use muesli::{Db, Error, SmallBytes, Space, Tx};
+use muesli::{Abort, Db, Error, SmallBytes, Space, Tx};
 
 /// So many keys are written in one transaction.
 const BATCH: usize = 500;
@@ -32,15 +34,24 @@ pub async fn mark_loaded(db: &Db) -> Result<(), Error> {
     .await
 }
 
-/// Makes sure that this session sees the data.
+/// Makes sure that this session sees the data. A protocol that promises less than a strict order
+/// may not show the mark at once where the session is; so it is looked for as often as a conflict
+/// would be tried again.
 ///
 /// # Errors
-/// What the database says, unless trying again can help.
+/// What the database says, unless trying again can help; there is no mark.
 pub async fn see_loaded(db: &Db) -> Result<(), Error> {
-    let (space, strict) = (db.space(SPACE)?, db.strict());
-    insist(async || {
-        let mark = strict.transact_here(async |tx: Tx| tx.get(space, MARK).await).await?;
-        mark.map(|_| ()).ok_or_else(|| Error::Codec("the data were not loaded".to_owned()))
+    let (space, strict, absent) = (db.space(SPACE)?, db.strict(), &Cell::new(false));
+    let look = |tx: Tx| async move {
+        absent.set(tx.get(space, MARK).await?.is_none());
+        let again = Error::Conflict { reason: Abort::StaleRead, attempts: 1 };
+        if absent.get() { Err(again) } else { Ok(()) }
+    };
+    insist(async || match strict.transact_here(look).await {
+        Err(Error::Conflict { .. }) if absent.get() => {
+            Err(Error::Codec("the data were not loaded".to_owned()))
+        }
+        done => done,
     })
     .await
 }

@@ -240,6 +240,7 @@ struct Simulation<'a, P: Protocol> {
     workload: &'a Arc<dyn AnyWorkload>,
     plan: &'a Simulated,
     tallies: &'a Arc<Tallies>,
+    client_nodes: u32,
     clock: Clock,
     stop: Rc<Cell<bool>>,
     /// When the last client ended.
@@ -254,14 +255,16 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         rules: P::Rules,
         tallies: &'a Arc<Tallies>,
     ) -> Result<Self, SimulationError> {
-        let catalog = Arc::new(catalog(workload, plan)?);
-        let topology = Topology::uniform(plan.nodes, machine.network);
+        let nodes = plan.nodes + machine.client_nodes;
+        let catalog = Arc::new(catalog(workload, plan, nodes)?);
+        let topology = Topology::uniform(nodes, machine.network);
         let seed = Seed::new(plan.seed);
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
         setup.costs = machine.costs;
         machine.set_times(&mut setup.settings);
-        setup.settings.logging = plan.logging;
+        setup.settings.logging = plan.logging || machine.log.is_some();
+        setup.disk = machine.log.unwrap_or_default();
         setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
@@ -274,7 +277,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let db = Db::for_driver(world.database(), catalog, retry);
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
-        Ok(Simulation { world, db, workload, plan, tallies, clock, stop, ended })
+        let client_nodes = machine.client_nodes as u32;
+        Ok(Simulation { world, db, workload, plan, tallies, client_nodes, clock, stop, ended })
     }
 
     fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
@@ -330,7 +334,11 @@ impl<'a, P: Protocol> Simulation<'a, P> {
 
     fn add_clients(&mut self) {
         for client in 0..self.tallies.clients() {
-            let node = NodeId(client % self.plan.nodes as u32);
+            let node = match self.client_nodes {
+                0 => client % self.plan.nodes as u32,
+                own => self.plan.nodes as u32 + client % own,
+            };
+            let node = NodeId(node);
             let body = self.client_body(client);
             self.world.add_client(node, body);
         }
@@ -362,6 +370,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
                 stop: Box::new(move |ended, _| ended >= share || (stop.get() && ended >= least)),
                 pause: pause(database, pause_most),
                 tallies: tallies.clone(),
+                several: false,
             };
             let workload = workload.clone();
             let (clock, ended) = (clock.clone(), ended.clone());
@@ -395,7 +404,11 @@ impl<'a, P: Protocol> Simulation<'a, P> {
     }
 }
 
-fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog, SimulationError> {
+fn catalog(
+    workload: &Arc<dyn AnyWorkload>,
+    plan: &Simulated,
+    coordinators: usize,
+) -> Result<Catalog, SimulationError> {
     let (nodes, repositories) = (plan.nodes, plan.repositories);
     if !(1..=repositories.max(1)).contains(&nodes) {
         return Err(SimulationError::Nodes { nodes, repositories });
@@ -404,7 +417,7 @@ fn catalog(workload: &Arc<dyn AnyWorkload>, plan: &Simulated) -> Result<Catalog,
         0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
         size => layout::homes(repositories as u16, size, nodes as u32)?,
     };
-    let all: Vec<_> = (0..nodes as u32).map(NodeId).collect();
+    let all: Vec<_> = (0..coordinators as u32).map(NodeId).collect();
     let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
     for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;

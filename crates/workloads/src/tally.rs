@@ -39,6 +39,30 @@ pub struct Tally {
     pub unexpected: Option<String>,
     /// How long committed transactions took, in nanoseconds, from their first attempt on.
     pub latency: Histogram<u64>,
+    /// Those among the committed ones that have several fragments.
+    pub several: Several,
+}
+
+/// Transactions with several fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Several {
+    /// How many committed.
+    pub committed: u64,
+    /// How long they took, all together.
+    pub took: Nanos,
+}
+
+impl Several {
+    /// Counts one that took this long.
+    pub fn add(&mut self, took: Nanos) {
+        self.committed += 1;
+        self.took = self.took + took;
+    }
+
+    /// How long one took on average.
+    pub fn mean(&self) -> Option<Nanos> {
+        (self.committed > 0).then(|| Nanos(self.took.0 / self.committed))
+    }
 }
 
 impl Default for Tally {
@@ -51,6 +75,7 @@ impl Default for Tally {
             failed: 0,
             unexpected: None,
             latency: Histogram::new(3).expect("three digits are allowed"),
+            several: Several::default(),
         }
     }
 }
@@ -96,6 +121,8 @@ impl Tally {
             self.unexpected.clone_from(&other.unexpected);
         }
         self.latency.add(&other.latency).expect("it grows as it must");
+        self.several.committed += other.several.committed;
+        self.several.took = self.several.took + other.several.took;
     }
 
     /// Whether nothing went wrong but what conflicts and faults explain.

@@ -55,6 +55,8 @@ pub struct Seat {
     pub pause: Option<Pause>,
     /// Where it counts.
     pub tallies: Arc<Tallies>,
+    /// Whether the transaction under way has several fragments; the workload says so.
+    pub several: bool,
 }
 
 /// A statement about a run, and whether it holds.
@@ -195,7 +197,17 @@ impl<W: Workload> AnyWorkload for W {
     }
 
     fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>> {
-        Box::pin(closed_loop(self, seat))
+        let (tallies, client) = (seat.tallies.clone(), seat.client);
+        Box::pin(async move {
+            let ended = closed_loop(self, seat).await;
+            if let Err(error) = ended.as_ref().map_err(|error| error.to_string())
+                && ended != Err(Error::Closed)
+            {
+                // One that cannot even begin has no transaction to tell of it.
+                tallies.of(client).unexpected.get_or_insert(error);
+            }
+            ended
+        })
     }
 
     fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>> {
@@ -219,10 +231,14 @@ async fn closed_loop<W: Workload>(workload: &W, mut seat: Seat) -> Result<(), Er
             pause(&mut seat.chance).await;
             now = (seat.clock)();
         }
+        seat.several = false;
         let (ended, attempts) = workload.transact(&mut seat, &mut memory).await;
         let after = (seat.clock)();
         let mut tally = seat.tallies.of(seat.client);
         tally.count(&ended, attempts, after - now);
+        if seat.several && ended == Ended::Committed {
+            tally.several.add(after - now);
+        }
         ended_before = tally.ended();
         now = after;
         if ended == Ended::Failed(Error::Closed) {

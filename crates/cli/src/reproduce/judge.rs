@@ -22,57 +22,78 @@ impl Judged {
 
 /// Judges all claims of a figure.
 pub fn judge(figure: &Figure, points: &[Point]) -> Vec<Judged> {
-    figure.claims.iter().map(|claim| judge_one(claim, points)).collect()
+    figure.claims.iter().map(|claim| judge_one(figure, claim, points)).collect()
 }
 
-fn judge_one(claim: &Claim, points: &[Point]) -> Judged {
-    let ours = measured(claim.measure, points);
+fn judge_one(figure: &Figure, claim: &Claim, points: &[Point]) -> Judged {
+    let ours = measured(figure, claim.measure, points);
     let met = claim.target.map(|target| target.is_met(ours));
     Judged { what: claim.what, paper: claim.paper, ours, met }
 }
 
-fn measured(measure: Measure, points: &[Point]) -> f64 {
-    let of = |protocol: &'static str| points.iter().filter(move |it| it.protocol == protocol);
-    let most = |protocol| of(protocol).max_by_key(|it| it.nodes).map_or(0.0, |it| it.throughput);
+fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
+    let of = |line: &'static str| points.iter().filter(move |it| it.line == line);
+    let last = |line| of(line).next_back().map_or(0.0, |it| it.throughput);
+    let first = |line| of(line).next().map_or(f64::NAN, |it| it.throughput);
+    let most = |line| of(line).map(|it| it.throughput).fold(0.0, f64::max);
+    let at =
+        |quantity, line, x| of(line).find(|it| it.x == x).map_or(f64::NAN, |it| it.shows(quantity));
     match measure {
-        Measure::Speedup(over, under) => most(over) / most(under),
-        Measure::Throughput(protocol) => most(protocol),
+        Measure::Speedup(over, under) => last(over) / last(under),
+        Measure::Throughput(line) => last(line),
+        Measure::Most(line) => most(line),
         Measure::Loss(loses, against) => {
             let pairs = of(loses).zip(of(against)).map(|(a, b)| a.throughput / b.throughput);
             let logs: Vec<f64> = pairs.map(f64::ln).collect();
             100.0 * (1.0 - (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp())
         }
-        Measure::Aborts(protocol) => {
-            let shares: Vec<f64> = of(protocol).map(|point| point.aborts).collect();
-            100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64
-        }
-        Measure::Scaling(protocol) => {
+        Measure::Aborts(line) => 100.0 * mean(of(line).map(|point| point.aborts)),
+        Measure::Scaling(line) => {
             let a_node = |point: &Point| point.throughput / point.nodes as f64;
-            let fewest = of(protocol).min_by_key(|it| it.nodes).map(a_node);
-            let most = of(protocol).max_by_key(|it| it.nodes).map(a_node);
+            let fewest = of(line).min_by_key(|it| it.nodes).map(a_node);
+            let most = of(line).max_by_key(|it| it.nodes).map(a_node);
             most.unwrap_or(0.0) / fewest.unwrap_or(f64::NAN)
         }
+        Measure::Kept(line) => last(line) / first(line),
+        Measure::KeptOfMost(line) => last(line) / most(line),
+        Measure::At(quantity, line, x) => at(quantity, line, x),
+        Measure::Over(quantity, over, under, x) => at(quantity, over, x) / at(quantity, under, x),
+        Measure::OverModel(name) => {
+            let Some(model) = figure.models.iter().find(|it| it.name == name) else {
+                return f64::NAN;
+            };
+            mean(of(model.of).map(|point| point.shows(figure.shows) / (model.says)(point)))
+        }
     }
+}
+
+fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
+    let numbers: Vec<f64> = numbers.collect();
+    numbers.iter().sum::<f64>() / numbers.len().max(1) as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::figures::{self, Model, Quantity};
 
-    fn point(protocol: &'static str, nodes: usize, throughput: f64, aborts: f64) -> Point {
-        let (p50_ms, p99_ms, messages_a_commit) = (0.0, 0.0, 0.0);
-        let (clients, broken) = (1, Vec::new());
-
+    fn point(line: &'static str, nodes: usize, throughput: f64, aborts: f64) -> Point {
         Point {
-            protocol,
+            line,
+            x: nodes as f64,
             nodes,
-            clients,
+            clients: 1,
             throughput,
+            several_a_second: throughput / 2.0,
+            several_ms: 4.0,
             aborts,
-            p50_ms,
-            p99_ms,
-            messages_a_commit,
-            broken,
+            mean_ms: 2.0,
+            p50_ms: 0.0,
+            p99_ms: 0.0,
+            messages_a_commit: 0.0,
+            locked: 0.25,
+            transition_ms: 1.0,
+            broken: Vec::new(),
         }
     }
 
@@ -83,15 +104,27 @@ mod tests {
             point("b", 10, 200.0, 0.0),
             point("a", 40, 300.0, 0.3),
             point("b", 40, 600.0, 0.0),
+            point("a", 50, 150.0, 0.2),
+            point("b", 50, 300.0, 0.0),
         ];
+        let model = Model { name: "half", of: "a", says: |point| point.throughput / 2.0 };
+        let models: &'static [Model] = Box::leak(Box::new([model]));
+        let figure = Figure { models, ..*figures::all().next().expect("there are some") };
         let near = |measure, expected: f64| {
-            let found = measured(measure, &points);
+            let found = measured(&figure, measure, &points);
             assert!((found - expected).abs() < 1e-9, "{measure:?}: {found}, not {expected}");
         };
         near(Measure::Speedup("b", "a"), 2.0);
-        near(Measure::Throughput("b"), 600.0);
+        near(Measure::Throughput("b"), 300.0);
+        near(Measure::Most("b"), 600.0);
         near(Measure::Loss("a", "b"), 50.0);
         near(Measure::Aborts("a"), 20.0);
-        near(Measure::Scaling("a"), 0.75);
+        near(Measure::Scaling("a"), 0.3);
+        near(Measure::Kept("a"), 1.5);
+        near(Measure::KeptOfMost("a"), 0.5);
+        near(Measure::At(Quantity::Locked, "a", 40.0), 25.0);
+        near(Measure::At(Quantity::Operations, "a", 40.0), 450.0);
+        near(Measure::Over(Quantity::ANode, "b", "a", 10.0), 2.0);
+        near(Measure::OverModel("half"), 2.0);
     }
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::table::{self, grouped};
-use figures::{FIGURES, Figure, Target};
+use figures::{Figure, Quantity, Target};
 use judge::Judged;
 use points::{Course, Point};
 
@@ -35,10 +35,9 @@ struct ReproduceOptions {
     /// Another number of clients a node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     clients: Option<u32>,
-    /// Other numbers of nodes, with commas between
-    #[arg(long, value_name = "N", value_delimiter = ',',
-        value_parser = clap::value_parser!(u16).range(2..=1_000))]
-    nodes: Vec<u16>,
+    /// Other values of the figure's axis (nodes, clients, shares), with commas between
+    #[arg(long = "at", value_name = "X", value_delimiter = ',')]
+    xs: Vec<f64>,
     /// The folder for tables and plots
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
     out: PathBuf,
@@ -88,19 +87,19 @@ impl ReproduceOptions {
             seed: self.seed,
             parameters: self.parameters.clone(),
             clients_a_node: self.clients,
-            nodes: self.nodes.iter().map(|nodes| usize::from(*nodes)).collect(),
+            xs: self.xs.clone(),
         }
     }
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
     if names == ["all"] {
-        return Ok(FIGURES.iter().collect());
+        return Ok(figures::all().collect());
     }
     let mut all = Vec::new();
     for name in names {
-        let Some(figure) = FIGURES.iter().find(|figure| figure.name == name) else {
-            let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
+        let Some(figure) = figures::all().find(|figure| figure.name == name) else {
+            let known: Vec<_> = figures::all().map(|figure| figure.name).collect();
             bail!("nothing to reproduce is called `{name}`; there are: {}", known.join(", "));
         };
         all.push(figure);
@@ -109,10 +108,11 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
 }
 
 fn list() {
-    let mut table = table::new(["name", "what", "nodes"].map(str::to_owned).into());
-    for figure in FIGURES {
-        let nodes: Vec<_> = figure.nodes.iter().map(ToString::to_string).collect();
-        table.add_row([figure.name.to_owned(), figure.about.to_owned(), nodes.join(" ")]);
+    let mut table = table::new(["name", "what", "over", "at"].map(str::to_owned).into());
+    for figure in figures::all() {
+        let xs: Vec<_> = figure.xs.iter().map(ToString::to_string).collect();
+        let (name, about) = (figure.name.to_owned(), figure.about.to_owned());
+        table.add_row([name, about, figure.axis.name.to_owned(), xs.join(" ")]);
     }
     // Here and below: a reader that has gone away is no matter.
     let _ = writeln!(stdout(), "{table}");
@@ -130,40 +130,42 @@ fn tell(figure: &Figure, points: &[Point], judged: &[Judged], out: &Path) -> boo
         figure.chosen
     );
     let _ = writeln!(stdout(), "{text}");
-    let _ = writeln!(stdout(), "{}\n{}", points_table(points), claims_table(figure, judged));
+    let _ =
+        writeln!(stdout(), "{}\n{}", points_table(figure, points), claims_table(figure, judged));
     let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
     let broken = points.iter().flat_map(|point| point.broken.iter().map(move |it| (point, it)));
     let mut fine = judged.iter().all(|judged| judged.met != Some(false));
     for (point, broken) in broken {
-        let _ = writeln!(stdout(), "BROKEN: {} on {}: {broken}", point.protocol, point.nodes);
+        let _ = writeln!(stdout(), "BROKEN: {} at {}: {broken}", point.line, point.x);
         fine = false;
     }
     fine
 }
 
-fn points_table(points: &[Point]) -> comfy_table::Table {
-    let header = [
-        "protocol",
-        "nodes",
-        "clients",
-        "committed/s",
-        "updates aborted",
-        "p50",
-        "p99",
-        "messages",
-    ];
-    let mut table = table::new(header.map(str::to_owned).into());
+fn points_table(figure: &Figure, points: &[Point]) -> comfy_table::Table {
+    let mut header = vec!["line", figure.axis.name];
+    header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
+    header.extend(["committed/s", "updates aborted", "p50", "p99", "messages"]);
+    let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
+    header.extend(special.map(Quantity::name));
+    header.extend(figure.models.first().map(|_| "by the model"));
+    let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
     for point in points {
-        table.add_row([
-            point.protocol.to_owned(),
-            point.nodes.to_string(),
-            point.clients.to_string(),
+        let mut row = vec![point.line.to_owned(), point.x.to_string()];
+        let counts = [("nodes", point.nodes.to_string()), ("clients", point.clients.to_string())];
+        let counts = counts.into_iter().filter(|(name, _)| *name != figure.axis.name);
+        row.extend(counts.map(|(_, count)| count));
+        row.extend([
             grouped(point.throughput.round() as u64),
             format!("{:.1} %", point.aborts * 100.0),
             table::micros(point.p50_ms * 1e3),
             table::micros(point.p99_ms * 1e3),
             format!("{:.1}", point.messages_a_commit),
         ]);
+        row.extend(special.map(|quantity| format!("{:.3}", point.shows(quantity))));
+        let model = figure.models.iter().find(|model| model.of == point.line);
+        row.extend(model.map(|model| format!("{:.3}", (model.says)(point))));
+        table.add_row(row);
     }
     table
 }
@@ -217,20 +219,26 @@ fn write_files(
 
 /// Points, then claims, each a table of its own.
 fn csv(points: &[Point], judged: &[Judged]) -> String {
-    let mut text = "protocol,nodes,clients,committed_a_second,updates_aborted,p50_ms,p99_ms,\
-         messages_a_commit\n"
+    let mut text = "line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
+         mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms\n"
         .to_owned();
     for point in points {
         text += &format!(
-            "{},{},{},{:.1},{:.5},{:.3},{:.3},{:.2}\n",
-            point.protocol,
+            "\"{}\",{},{},{},{:.1},{:.1},{:.5},{:.4},{:.4},{:.3},{:.3},{:.2},{:.5},{:.4}\n",
+            point.line,
+            point.x,
             point.nodes,
             point.clients,
             point.throughput,
+            point.several_a_second,
             point.aborts,
+            point.mean_ms,
+            point.several_ms,
             point.p50_ms,
             point.p99_ms,
-            point.messages_a_commit
+            point.messages_a_commit,
+            point.locked,
+            point.transition_ms,
         );
     }
     text += "\nclaim,paper,ours,ours_over_paper,met\n";
@@ -250,29 +258,37 @@ fn csv(points: &[Point], judged: &[Judged]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::figures::Measure;
     use super::*;
     use muesli_protocols::NAMES;
     use muesli_workloads::registry;
 
     #[test]
     fn every_figure_names_what_there_is() {
-        for figure in FIGURES {
+        for figure in figures::all() {
             let workload = registry::find(figure.workload).unwrap();
-            for nodes in figure.nodes.iter().chain(figure.quick_nodes) {
-                let clients = figure.clients_a_node * *nodes as u32;
-                let fill = |text: &&str| text.replace("{nodes}", &nodes.to_string());
-                let parameters: Vec<_> = figure.parameters.iter().map(fill).collect();
-                assert!(workload.build(&parameters, clients).is_ok(), "{}", figure.name);
+            for (x, line) in
+                figure.xs.iter().flat_map(|x| figure.lines.iter().map(move |it| (x, it)))
+            {
+                let setting = COURSE.setting(figure, line, *x);
+                let clients = figure.clients_a_node * setting.nodes as u32;
+                let built = workload.build(&setting.parameters, setting.clients.unwrap_or(clients));
+                assert!(built.is_ok(), "{}: {:?}", figure.name, setting.parameters);
+                assert!(NAMES.contains(&line.protocol), "{}", figure.name);
             }
-            assert!(figure.protocols.iter().all(|name| NAMES.contains(name)), "{}", figure.name);
-            assert!(figure.quick_nodes.iter().all(|nodes| figure.nodes.contains(nodes)));
+            assert!(figure.quick_xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
+            let lines = figure.lines.iter().map(|line| line.name);
+            let named: Vec<_> = lines.chain(figure.models.iter().map(|it| it.name)).collect();
             for claim in figure.claims {
                 let text = format!("{:?}", claim.measure);
-                assert!(figure.protocols.iter().any(|name| text.contains(name)), "{text}");
+                assert!(named.iter().any(|name| text.contains(name)), "{}: {text}", figure.name);
+                if let Measure::At(_, _, x) | Measure::Over(_, _, _, x) = claim.measure {
+                    assert!(figure.quick_xs.contains(&x), "{}: {text}", figure.name);
+                }
             }
         }
         let error = chosen(&["fig9".to_owned()]).err().unwrap().to_string();
-        assert!(FIGURES.iter().all(|figure| error.contains(figure.name)), "{error}");
+        assert!(figures::all().all(|figure| error.contains(figure.name)), "{error}");
     }
 
     const SMALL: Figure = Figure {
@@ -283,17 +299,18 @@ mod tests {
         chosen: "all of it",
         machine: muesli_workloads::machines::Machine::cloud_tm,
         clients_a_node: 2,
-        nodes: &[2, 3, 4],
-        quick_nodes: &[2, 3],
-        protocols: &["score", "bumper"],
+        xs: &[2.0, 3.0, 4.0],
+        quick_xs: &[2.0, 3.0],
+        lines: &[figures::protocol("score"), figures::protocol("bumper")],
         updates: 0.5,
         seconds: (1.0, 0.1),
         claims: &[figures::Claim {
             what: "speedup",
-            measure: figures::Measure::Speedup("bumper", "score"),
+            measure: Measure::Speedup("bumper", "score"),
             paper: Some(1.0),
             target: Some(Target::Least(0.1)),
         }],
+        ..figures::NOTHING
     };
 
     const COURSE: Course = Course {
@@ -301,26 +318,49 @@ mod tests {
         seed: 3,
         parameters: Vec::new(),
         clients_a_node: None,
-        nodes: Vec::new(),
+        xs: Vec::new(),
     };
 
     #[test]
     fn what_is_asked_for_differently_is_run_differently() {
         let parameters = vec!["initial=10".to_owned(), "reads=100".to_owned()];
-        let (clients_a_node, nodes) = (Some(1), vec![2]);
-        let course = Course { parameters, clients_a_node, nodes, ..COURSE };
+        let course = Course { parameters, clients_a_node: Some(1), xs: vec![2.0], ..COURSE };
         let points = points::run(&SMALL, &course).unwrap();
         let seen: Vec<_> = points.iter().map(|point| (point.nodes, point.clients)).collect();
         assert_eq!(seen, [(2, 2), (2, 2)]);
         assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
         let unknown = Course { parameters: vec!["colour=red".to_owned()], ..COURSE };
         assert!(points::run(&SMALL, &unknown).is_err());
+        for x in [-1.0, 0.0, f64::NAN] {
+            let course = Course { xs: vec![x], ..COURSE };
+            let error = points::run(&SMALL, &course).unwrap_err().to_string();
+            assert!(error.contains("nodes") && error.contains("1 to 1000"), "{error}");
+        }
+    }
+
+    #[test]
+    fn distributed_transactions_modes_and_theories_are_told() {
+        let figure = figures::all().find(|it| it.name == "granola-6.13").unwrap();
+        let figure = Figure { seconds: (0.1, 0.02), ..*figure };
+        let course = Course { xs: vec![10.0], ..COURSE };
+        let points = points::run(&figure, &course).unwrap();
+        assert_eq!(points.len(), 2);
+        for point in &points {
+            assert!(0.0 < point.locked && point.locked <= 1.0, "{point:?}");
+            assert!(point.several_a_second == point.throughput && point.several_ms > 0.0);
+            assert!(point.broken.is_empty(), "{point:?}");
+        }
+        let text = points_table(&figure, &points).to_string();
+        assert!(text.contains("by the model") && text.contains("locking mode"), "{text}");
+        let judged = judge::judge(&figure, &points);
+        assert!(judged.iter().all(|it| it.ours.is_finite()), "{judged:?}");
+        assert!(plot::draw(&figure, &points).svg().contains("model, 64"));
     }
 
     #[test]
     fn a_figure_is_run_judged_and_written_and_comes_out_the_same_again() {
         let points = points::run(&SMALL, &COURSE).unwrap();
-        let order: Vec<_> = points.iter().map(|point| (point.nodes, point.protocol)).collect();
+        let order: Vec<_> = points.iter().map(|point| (point.nodes, point.line)).collect();
         assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
         for point in &points {
             assert!(point.throughput > 20.0 && point.broken.is_empty(), "{point:?}");

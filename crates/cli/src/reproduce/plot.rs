@@ -1,8 +1,8 @@
-//! A figure as a plot: throughput over nodes, a line for each protocol, and what the paper says
-//! where it says it in numbers.
+//! A figure as a plot: what it shows over its axis, a line for each thing compared, a thin one for
+//! each theory, and what the paper says where it says it in numbers.
 
 use super::canvas::{Canvas, Colour, LETTER};
-use super::figures::{Figure, Measure};
+use super::figures::{Figure, Measure, Quantity};
 use super::points::Point;
 use crate::table::grouped;
 
@@ -17,69 +17,105 @@ const COLOURS: [Colour; 6] =
 
 /// Where numbers lie in the picture.
 struct Scale {
-    nodes_most: f64,
-    throughput_most: f64,
+    /// The left and the right end, as they are drawn.
+    ends: (f64, f64),
+    logarithmic: bool,
+    top: f64,
 }
 
 impl Scale {
-    fn place(&self, nodes: f64, throughput: f64) -> (i32, i32) {
+    fn place(&self, x: f64, y: f64) -> (i32, i32) {
         let (left, top, right, bottom) = FRAME;
-        let across = nodes / self.nodes_most * f64::from(right - left);
-        let up = throughput / self.throughput_most * f64::from(bottom - top);
+        let drawn = if self.logarithmic { x.max(f64::MIN_POSITIVE).ln() } else { x };
+        let (from, to) = self.ends;
+        let across = (drawn - from) / (to - from).max(f64::MIN_POSITIVE);
+        let across = across.clamp(0.0, 1.0) * f64::from(right - left);
+        let up = y / self.top * f64::from(bottom - top);
         (left + across as i32, bottom - up as i32)
     }
+}
+
+/// Something drawn: its name, its places, and whether it is a theory's.
+struct Drawn {
+    name: &'static str,
+    places: Vec<(f64, f64)>,
+    theory: bool,
 }
 
 /// Draws the points of a figure.
 pub fn draw(figure: &Figure, points: &[Point]) -> Canvas {
     let mut canvas = Canvas::new(SIZE.0, SIZE.1);
     let paper = paper_points(figure, points);
-    let highest = points.iter().map(|point| point.throughput);
-    let highest = highest.chain(paper.iter().map(|(_, throughput, _)| *throughput));
-    let scale = Scale {
-        nodes_most: points.iter().map(|point| point.nodes).max().unwrap_or(1) as f64,
-        throughput_most: round_up(highest.fold(1.0, f64::max)),
+    let lines = lines(figure, points);
+    let all = || lines.iter().flat_map(|line| line.places.iter().copied());
+    let highest = all().map(|(_, y)| y).chain(paper.iter().map(|(_, y, _)| *y));
+    let logarithmic = figure.axis.logarithmic && figure.against.is_none();
+    let right = all().map(|(x, _)| x).fold(f64::MIN_POSITIVE, f64::max);
+    let ends = match logarithmic {
+        true => (all().map(|(x, _)| x).fold(right, f64::min).ln(), right.ln()),
+        false => (0.0, right),
     };
+    let highest = highest.filter(|y| y.is_finite()).fold(f64::MIN_POSITIVE, f64::max);
+    let scale = Scale { ends, logarithmic, top: round_up(highest) };
     draw_frame(&mut canvas, figure, points, &scale);
-    for (number, protocol) in figure.protocols.iter().enumerate() {
+    for (number, line) in lines.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
-        let of = points.iter().filter(|point| point.protocol == *protocol);
-        let places: Vec<_> =
-            of.map(|point| scale.place(point.nodes as f64, point.throughput)).collect();
+        let places: Vec<_> = line.places.iter().map(|(x, y)| scale.place(*x, *y)).collect();
         for pair in places.windows(2) {
-            canvas.line(pair[0], pair[1], 2, colour);
+            canvas.line(pair[0], pair[1], if line.theory { 1 } else { 2 }, colour);
         }
-        places.iter().for_each(|place| canvas.mark(*place, 8, colour));
-        legend(&mut canvas, number, protocol, colour);
+        let size = if line.theory { 3 } else { 8 };
+        places.iter().for_each(|place| canvas.mark(*place, size, colour));
+        legend(&mut canvas, number, line.name, colour);
     }
-    for (number, (nodes, throughput, what)) in paper.iter().enumerate() {
-        let (x, y) = scale.place(*nodes, *throughput);
+    for (number, (x, y, what)) in paper.iter().enumerate() {
+        let (x, y) = scale.place(*x, *y);
         canvas.line((x - 7, y - 7), (x + 7, y + 7), 2, BLACK);
         canvas.line((x - 7, y + 7), (x + 7, y - 7), 2, BLACK);
-        let row = FRAME.1 + 30 * (figure.protocols.len() + 1 + number) as i32;
+        let row = FRAME.1 + 30 * (lines.len() + 1 + number) as i32;
         canvas.text((FRAME.2 + 20, row), &format!("x {what}"), BLACK);
     }
     canvas
 }
 
-/// What the paper says about the most nodes, as nodes, transactions a second, and words. A
-/// speedup is drawn over our own baseline.
+fn lines(figure: &Figure, points: &[Point]) -> Vec<Drawn> {
+    let of = |name: &'static str| points.iter().filter(move |point| point.line == name);
+    let across = |point: &Point| figure.against.map_or(point.x, |quantity| point.shows(quantity));
+    let measured = figure.lines.iter().map(|line| Drawn {
+        name: line.name,
+        places: of(line.name).map(|it| (across(it), it.shows(figure.shows))).collect(),
+        theory: false,
+    });
+    let theory = figure.models.iter().map(|model| Drawn {
+        name: model.name,
+        places: of(model.of).map(|it| (across(it), (model.says)(it))).collect(),
+        theory: true,
+    });
+    measured.chain(theory).collect()
+}
+
+/// What the paper says in numbers that belong into the picture: where, and in words. A speedup is
+/// drawn over our own baseline.
 fn paper_points(figure: &Figure, points: &[Point]) -> Vec<(f64, f64, String)> {
-    let most = points.iter().map(|point| point.nodes).max().unwrap_or(0);
-    let ours = |protocol| {
-        let at = points.iter().find(|it| it.protocol == protocol && it.nodes == most);
+    let right = points.iter().map(|point| point.x).fold(0.0, f64::max);
+    let ours = |line| {
+        let at = points.iter().find(|it| it.line == line && it.x == right);
         at.map_or(0.0, |point| point.throughput)
     };
+    let shown = |quantity| figure.shows == quantity && figure.against.is_none();
     let said = figure.claims.iter().filter_map(|claim| {
         let paper = claim.paper?;
         match claim.measure {
-            Measure::Throughput(protocol) => {
-                Some((most as f64, paper, format!("paper: {protocol}")))
+            Measure::Throughput(line) if shown(Quantity::Throughput) => {
+                Some((right, paper, format!("paper: {line}")))
             }
-            Measure::Speedup(_, under) => {
-                Some((most as f64, paper * ours(under), format!("paper: {paper} {under}")))
+            Measure::Speedup(_, under) if shown(Quantity::Throughput) => {
+                Some((right, paper * ours(under), format!("paper: {paper} {under}")))
             }
-            Measure::Loss(..) | Measure::Aborts(_) | Measure::Scaling(_) => None,
+            Measure::At(quantity, line, x) if shown(quantity) => {
+                Some((x, paper, format!("paper: {line}")))
+            }
+            _ => None,
         }
     });
     said.collect()
@@ -94,30 +130,40 @@ fn legend(canvas: &mut Canvas, number: usize, name: &str, colour: Colour) {
 fn draw_frame(canvas: &mut Canvas, figure: &Figure, points: &[Point], scale: &Scale) {
     let (left, top, right, bottom) = FRAME;
     canvas.text((left, 20), figure.about, BLACK);
-    canvas.text((left, 40), "committed transactions a second, simulated", BLACK);
+    canvas.text((left, 40), &format!("{}, simulated", figure.shows.name()), BLACK);
     for step in 0..=5 {
-        let value = scale.throughput_most * f64::from(step) / 5.0;
-        let (_, y) = scale.place(0.0, value);
+        let value = scale.top * f64::from(step) / 5.0;
+        let y = bottom - (bottom - top) * step / 5;
         canvas.line((left, y), (right, y), 1, GREY);
-        let label = grouped(value as u64);
+        let label = if scale.top < 50.0 { format!("{value:.2}") } else { grouped(value as u64) };
         let width = label.len() as i32 * LETTER;
         canvas.text((left - width - 8, y - LETTER / 2), &label, BLACK);
     }
-    let mut nodes: Vec<usize> = points.iter().map(|point| point.nodes).collect();
-    nodes.dedup();
-    for nodes in nodes {
-        let (x, _) = scale.place(nodes as f64, 0.0);
-        canvas.line((x, bottom), (x, bottom + 6), 1, BLACK);
-        canvas.text((x - LETTER, bottom + 12), &nodes.to_string(), BLACK);
+    let mut marks: Vec<f64> = match figure.against {
+        Some(_) => (0..=5).map(|step| scale.ends.1 * f64::from(step) / 5.0).collect(),
+        None => points.iter().map(|point| point.x).collect(),
+    };
+    marks.dedup();
+    for x in marks {
+        let (at, _) = scale.place(x, 0.0);
+        canvas.line((at, bottom), (at, bottom + 6), 1, BLACK);
+        let label = if x >= 1_000.0 { grouped(x as u64) } else { format!("{}", round(x)) };
+        canvas.text((at - LETTER, bottom + 12), &label, BLACK);
     }
-    canvas.text((right + 12, bottom + 12), "nodes", BLACK);
+    let name = figure.against.map_or(figure.axis.name, Quantity::name);
+    canvas.text((right - name.len() as i32 * LETTER / 2, bottom + 30), name, BLACK);
     canvas.line((left, bottom), (right, bottom), 1, BLACK);
     canvas.line((left, top), (left, bottom), 1, BLACK);
 }
 
+/// A number to two places, for a label.
+fn round(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
 /// A round number that is at least this.
 fn round_up(number: f64) -> f64 {
-    let unit = 10_f64.powf(number.max(1.0).log10().floor());
+    let unit = 10_f64.powf(number.max(1e-6).log10().floor());
     let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
     let step = steps.iter().find(|step| **step * unit >= number);
     step.unwrap_or(&10.0) * unit
@@ -129,7 +175,7 @@ mod tests {
 
     #[test]
     fn scales_end_at_round_numbers() {
-        let ends = [0.5, 1.0, 97.0, 101.0, 4_999.0].map(round_up);
-        assert_eq!(ends, [1.0, 1.0, 100.0, 150.0, 5_000.0]);
+        let ends = [0.45, 1.0, 97.0, 101.0, 4_999.0].map(round_up);
+        assert_eq!(ends, [0.5, 1.0, 100.0, 150.0, 5_000.0]);
     }
 }

@@ -4,36 +4,58 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{self, Simulated, Upkeep};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
 use muesli_workloads::tally::Tallies;
 
-use super::figures::Figure;
-
-/// Keys have so many replicas in both papers.
-const REPLICAS: usize = 2;
+use super::figures::{Figure, Line, Quantity, Setting};
 
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    pub protocol: &'static str,
+    pub line: &'static str,
+    /// Where on the axis.
+    pub x: f64,
     pub nodes: usize,
     pub clients: u32,
     /// Committed transactions a second.
     pub throughput: f64,
+    /// Of these, such with several fragments; and how long they took on average.
+    pub several_a_second: f64,
+    pub several_ms: f64,
     /// Share of the attempts of updates that aborted, from 0 to 1.
     pub aborts: f64,
+    pub mean_ms: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
     pub messages_a_commit: f64,
+    /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
+    pub locked: f64,
+    /// How long a transition to locking mode took on average.
+    pub transition_ms: f64,
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
     /// serializability are left out.
     pub broken: Vec<String>,
+}
+
+impl Point {
+    /// What it shows.
+    pub fn shows(&self, quantity: Quantity) -> f64 {
+        match quantity {
+            Quantity::Throughput => self.throughput,
+            Quantity::ANode => self.throughput / self.nodes as f64,
+            Quantity::Operations => self.throughput + self.several_a_second,
+            Quantity::Latency => self.mean_ms,
+            Quantity::SeveralLatency => self.several_ms,
+            Quantity::Locked => 100.0 * self.locked,
+            Quantity::Transition => self.transition_ms,
+        }
+    }
 }
 
 /// How a figure is run.
@@ -44,45 +66,59 @@ pub struct Course {
     /// Instead of the figure's, where they have the same name.
     pub parameters: Vec<String>,
     pub clients_a_node: Option<u32>,
-    /// None: the figure's.
-    pub nodes: Vec<usize>,
+    /// Values of the axis; none: the figure's.
+    pub xs: Vec<f64>,
 }
 
 impl Course {
-    /// The figure's parameters, with those that are given differently.
-    fn parameters_of(&self, figure: &Figure, nodes: usize) -> Vec<String> {
-        let name = |text: &str| text.split('=').next().unwrap_or_default().to_owned();
-        let given = |text: &&&str| !self.parameters.iter().any(|other| name(other) == name(text));
-        let fill = |text: &&str| text.replace("{nodes}", &nodes.to_string());
-        let kept = figure.parameters.iter().filter(given).map(fill);
-        kept.chain(self.parameters.iter().cloned()).collect()
+    /// How the figure is run at `x`, for one of its lines.
+    pub fn setting(&self, figure: &Figure, line: &Line, x: f64) -> Setting {
+        let mut setting = Setting {
+            protocol: line.protocol,
+            machine: (figure.machine)(),
+            nodes: figure.nodes,
+            clients: None,
+            parameters: figure.parameters.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        (figure.axis.set)(x, &mut setting);
+        (line.set)(&mut setting);
+        for given in &self.parameters {
+            let name = given.split('=').next().unwrap_or_default();
+            setting.parameters.retain(|other| other.split('=').next() != Some(name));
+            setting.parameters.push(given.clone());
+        }
+        for text in &mut setting.parameters {
+            *text = text.replace("{nodes}", &setting.nodes.to_string());
+        }
+        setting
     }
 }
 
-/// Runs all points of a figure, in order of nodes and protocols.
+/// Runs all points of a figure, in order of the axis and of its lines.
 ///
 /// # Errors
 /// A run cannot be made.
 pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
-    let nodes = match (&course.nodes[..], course.quick) {
-        ([], true) => figure.quick_nodes,
-        ([], false) => figure.nodes,
-        (nodes, _) => nodes,
+    let xs = match (&course.xs[..], course.quick) {
+        ([], true) => figure.quick_xs,
+        ([], false) => figure.xs,
+        (xs, _) => xs,
     };
-    // The longest first, so that all cores end at about the same time.
-    let all: Vec<(usize, &'static str)> = nodes
-        .iter()
-        .rev()
-        .flat_map(|nodes| figure.protocols.iter().map(|protocol| (*nodes, *protocol)))
-        .collect();
+    let (least, most) = figure.axis.range;
+    if let Some(x) = xs.iter().find(|x| !(least..=most).contains(x)) {
+        bail!("{}: {x} {} cannot be; allowed are {least} to {most}", figure.name, figure.axis.name);
+    }
+    // The largest first, so that all cores end at about the same time.
+    let all: Vec<(f64, &Line)> =
+        xs.iter().rev().flat_map(|x| figure.lines.iter().map(|line| (*x, line))).collect();
     let style = ProgressStyle::with_template("{prefix} {bar:40} {pos}/{len} runs  {elapsed}");
     let bar = ProgressBar::new(all.len() as u64)
         .with_style(style.expect("the template is one"))
         .with_prefix(figure.name);
     let (next, points) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while let Some((nodes, protocol)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let point = run_one(figure, *nodes, protocol, course);
+        while let Some((x, line)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let point = run_one(figure, *x, line, course);
             points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
             bar.inc(1);
         }
@@ -92,26 +128,23 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
     bar.finish_and_clear();
     let points = points.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut points: Vec<Point> = points.into_iter().collect::<Result<_, _>>()?;
-    let place = |name: &str| figure.protocols.iter().position(|known| *known == name);
-    points.sort_by_key(|point| (point.nodes, place(point.protocol)));
+    let place = |name: &str| figure.lines.iter().position(|line| line.name == name);
+    points.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a.line).cmp(&place(b.line))));
     Ok(points)
 }
 
-fn run_one(
-    figure: &Figure,
-    nodes: usize,
-    protocol: &'static str,
-    course: &Course,
-) -> anyhow::Result<Point> {
-    let clients = course.clients_a_node.unwrap_or(figure.clients_a_node) * nodes as u32;
-    let parameters = course.parameters_of(figure, nodes);
-    let workload = registry::find(figure.workload)?.build(&parameters, clients)?;
+fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Result<Point> {
+    let setting = course.setting(figure, line, x);
+    let Setting { protocol, ref machine, nodes, .. } = setting;
+    let a_node = course.clients_a_node.unwrap_or(figure.clients_a_node);
+    let clients = setting.clients.unwrap_or(a_node * nodes as u32);
+    let workload = registry::find(figure.workload)?.build(&setting.parameters, clients)?;
     let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
     let plan = Simulated {
         protocol: protocol.to_owned(),
         nodes,
         repositories: nodes,
-        replicas: REPLICAS.min(nodes),
+        replicas: figure.replicas.min(nodes),
         seed: course.seed,
         plan: Plan::calm(VirtualTime::ZERO),
         length: Length::Time(Duration::from_secs_f64(seconds)),
@@ -123,23 +156,42 @@ fn run_one(
         trace: false,
     };
     let tallies = Arc::new(Tallies::new(clients));
-    let outcome = simulated::run_on(&(figure.machine)(), &workload, &plan, &tallies)
-        .with_context(|| format!("{} on {nodes} nodes under {protocol}", figure.name))?;
+    let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
+        .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;
+    Ok(point(figure, &setting, (line.name, x, clients), &outcome))
+}
+
+/// What came of a run.
+fn point(
+    figure: &Figure,
+    setting: &Setting,
+    (line, x, clients): (&'static str, f64, u32),
+    outcome: &SimulatedOutcome,
+) -> Point {
     let (tally, length) = &outcome.in_time;
+    let (length, modes) = (length.as_secs_f64(), &outcome.run.modes);
     let updates = tally.committed as f64 * figure.updates;
     let aborted = tally.aborted as f64;
     let at = |quantile| tally.latency.value_at_quantile(quantile) as f64 / 1e6;
-    let judged = protocol != "rr";
+    let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+    // Neither promises what workloads count on.
+    let judged = !["rr", "granola-unordered"].contains(&setting.protocol);
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
-    Ok(Point {
-        protocol,
-        nodes,
+    Point {
+        line,
+        x,
+        nodes: setting.nodes,
         clients,
-        throughput: tally.committed as f64 / length.as_secs_f64(),
+        throughput: tally.committed as f64 / length,
+        several_a_second: tally.several.committed as f64 / length,
+        several_ms: tally.several.mean().map_or(0.0, |mean| mean.0 as f64 / 1e6),
         aborts: if aborted > 0.0 { aborted / (aborted + updates) } else { 0.0 },
+        mean_ms: tally.latency.mean() / 1e6,
         p50_ms: at(0.5),
         p99_ms: at(0.99),
-        messages_a_commit: outcome.messages as f64 / outcome.tally.committed.max(1) as f64,
+        messages_a_commit: share(outcome.messages, outcome.tally.committed),
+        locked: share(modes.locked, modes.transactions),
+        transition_ms: share(modes.waiting.0, modes.transitions) / 1e6,
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
-    })
+    }
 }

@@ -118,10 +118,12 @@ impl Participant {
         early: Vec<(RepositoryId, Ballot)>,
         cx: &mut Context<'_>,
     ) {
+        cx.effects.modes.transitions += u64::from(!self.locking);
         if self.locking || self.enter_locking(cx) {
             self.prepare(request, early, cx);
             return self.go_on(cx);
         }
+        cx.effects.modes.waited += 1;
         let txn = request.txn;
         self.early.insert(txn, early);
         self.deferred.push(Deferred { request, since: cx.now() });
@@ -179,7 +181,8 @@ impl Participant {
         self.perform_ready(cx);
         // Each may be over at once, and whoever calls this then has gone on with the others.
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
-            let Deferred { request, .. } = self.deferred.remove(0);
+            let Deferred { request, since } = self.deferred.remove(0);
+            cx.effects.modes.waiting = cx.effects.modes.waiting + (cx.now() - since);
             let early = self.early.remove(&request.txn).unwrap_or_default();
             self.prepare(request, early, cx);
             if self.deferred.is_empty() {
@@ -223,7 +226,8 @@ impl Participant {
             .into_iter()
             .partition(|deferred| deferred.since + cx.settings.lock_wait <= now);
         self.deferred = rest;
-        for Deferred { request, .. } in late {
+        for Deferred { request, since } in late {
+            cx.effects.modes.waiting = cx.effects.modes.waiting + (now - since);
             self.early.remove(&request.txn);
             self.refuse(&request, Ballot::Conflict, cx);
         }

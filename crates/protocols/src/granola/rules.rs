@@ -73,6 +73,22 @@ impl Rules {
         Rules { always_locks: true, ..Rules::default() }
     }
 
+    /// Locking mode is left at once, and locks are given back to whoever needs them.
+    pub fn undoing_on_demand() -> Rules {
+        Rules { way_back: WayBack::UndoOnDemand, ..Rules::default() }
+    }
+
+    /// Locking mode is left when nothing holds locks.
+    pub fn staying() -> Rules {
+        Rules { way_back: WayBack::Stay, ..Rules::default() }
+    }
+
+    /// Transactions are done as soon as their votes are there, in no order: **not serializable**.
+    /// What the order costs shows beside it (section 6.4).
+    pub fn unordered() -> Rules {
+        Rules { in_order: false, ..Rules::default() }
+    }
+
     /// Sinfonia's minitransactions, with procedures.
     pub fn sinfonia() -> Rules {
         Rules { always_locks: true, master: true, ..Rules::default() }

@@ -75,6 +75,8 @@ impl Participant {
         notes: &Notes,
         cx: &mut Context<'_>,
     ) {
+        cx.effects.modes.transactions += 1;
+        cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
         if request.is_update() || self.rules.reads_raise {
             if self.rules.raises_last { self.clock.raise(at) } else { self.clock.done = at }

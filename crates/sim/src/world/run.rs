@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
 use muesli_core::recorder::{Operation, PartRan};
-use muesli_core::{Catalog, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
+use muesli_core::{Catalog, Modes, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
 use serde_json::{Map, Value as Json};
 
 use super::World;
@@ -26,6 +26,8 @@ pub struct Run {
     pub ended: VirtualTime,
     /// How many messages were delivered from one node to another.
     pub messages: u64,
+    /// How transactions were done, at all nodes together, in their last lives.
+    pub modes: Modes,
     /// The trace, if its text was asked for.
     pub trace_text: Option<String>,
     /// Spaces, and where their keys lived.
@@ -172,15 +174,18 @@ impl<P: Protocol> World<P> {
         for tasks in &mut self.tasks {
             drop(tasks.remove_all());
         }
+        let mut modes = Modes::default();
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
+            modes += host.effects.modes;
             let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
             let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }
         });
         Run {
             hosts: hosts.collect(),
+            modes,
             digest: self.trace.digest(),
             events: self.trace.events(),
             ended: self.now,

@@ -232,6 +232,7 @@ impl Workload for CounterService {
         };
         let adds = drawn.counters.iter().map(|id| (*id, drawn.amount.unwrap_or(0)));
         self.books.of(seat.client).set_out(adds.filter(|(_, amount)| *amount > 0));
+        seat.several = fragments.len() > 1;
         let db = if drawn.amount.is_some() { &seat.db } else { &memory.reader };
         let (done, attempts) = db.invoke_here(Call { class: Class::Auto, fragments }).await;
         let answer = done.and_then(|done| shown(&drawn, &done));

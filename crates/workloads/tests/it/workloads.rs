@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli::Options;
+use muesli::{Db, Error, Options, SpaceOptions};
 use muesli_check::{Level, check};
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
+use muesli_workloads::machines::Machine;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
-use muesli_workloads::tally::Tallies;
-use muesli_workloads::workload::{AnyWorkload, Check};
+use muesli_workloads::tally::{Ended, Tallies};
+use muesli_workloads::workload::{AnyWorkload, Check, Seat, Workload};
 use muesli_workloads::{history, registry};
 use serde_json::Map;
 
@@ -176,4 +177,70 @@ fn what_cannot_be_simulated_is_refused() {
     assert!(refused("score", 2, 2, 3).contains("allowed are 1 to 2"));
     assert!(refused("score", 0, 2, 1).contains("1 to 2"));
     assert!(refused("score", 3, 2, 1).contains("1 to 2"));
+}
+
+#[test]
+fn clients_begin_though_what_was_loaded_is_not_everywhere_yet() {
+    let case = ("ycsb", "workload=a keys=30 fields=1 distribution=uniform");
+    for seed in 0..40 {
+        let plan = Simulated {
+            protocol: "rr".to_owned(),
+            nodes: 3,
+            repositories: 3,
+            replicas: 2,
+            seed,
+            plan: Plan::calm(VirtualTime::ZERO),
+            length: Length::Time(Duration::from_millis(4)),
+            transactions_least: 0,
+            pause_most: Span::ZERO,
+            logging: false,
+            upkeep: Upkeep::default(),
+            history: false,
+            trace: false,
+        };
+        let tallies = Arc::new(Tallies::new(CLIENTS));
+        let machine = Machine::cloud_tm();
+        let outcome = simulated::run_on(&machine, &workload(&case), &plan, &tallies).unwrap();
+        for client in 0..CLIENTS {
+            let tally = tallies.of(client);
+            assert!(tally.committed > 0, "seed {seed}, client {client}: {:?}", tally.unexpected);
+        }
+        assert!(outcome.tally.unexpected.is_none(), "seed {seed}: {:?}", outcome.tally);
+    }
+}
+
+/// A workload whose clients fail before their first transaction.
+struct CannotBegin;
+
+impl Workload for CannotBegin {
+    type Memory = ();
+
+    fn spaces(&self, _: usize) -> Vec<(&'static str, SpaceOptions)> {
+        Vec::new()
+    }
+
+    async fn load(&self, _: &Db) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<(), Error> {
+        seat.db.space("nowhere").map(drop)
+    }
+
+    async fn transact(&self, _: &mut Seat, (): &mut ()) -> (Ended, u32) {
+        (Ended::Committed, 1)
+    }
+
+    async fn check(&self, _: &Db) -> Result<Vec<Check>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn a_client_that_cannot_begin_is_told_of() {
+    let tallies = Arc::new(Tallies::new(2));
+    let workload: Arc<dyn AnyWorkload> = Arc::new(CannotBegin);
+    let outcome = simulated::run(&workload, &drawn(1, "none"), &tallies).unwrap();
+    let told = outcome.checks.iter().find(|check| !check.ok).map(|check| check.details.clone());
+    assert!(told.as_ref().is_some_and(|told| told.contains("nowhere")), "{told:?}");
 }

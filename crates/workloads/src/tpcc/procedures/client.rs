@@ -61,7 +61,8 @@ impl TpccProcedures {
             desk.fragment::<Supply>(warehouse, &supplied)
         };
         let others = suppliers.into_iter().filter(|supplier| *supplier != home).map(supply);
-        let fragments = std::iter::once(at_home).chain(others).collect();
+        let fragments: Result<Vec<_>, _> = std::iter::once(at_home).chain(others).collect();
+        seat.several = fragments.as_ref().is_ok_and(|all| all.len() > 1);
         self.ledger(seat).set_out(Update::NewOrder(customer.district));
         let (done, attempts) = invoke(&seat.db, fragments).await;
         let answer = first::<NewOrder>(done);
@@ -85,6 +86,7 @@ impl TpccProcedures {
         if resident != home {
             fragments.push(desk.fragment::<PayElsewhere>(resident, &paid));
         }
+        seat.several = fragments.len() > 1;
         let (done, attempts) = invoke(&seat.db, fragments.into_iter().collect()).await;
         (ended(first::<Payment>(done)), attempts)
     }

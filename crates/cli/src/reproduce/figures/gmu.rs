@@ -1,0 +1,79 @@
+//! GMU's figures (Peluso and others, section VI): beside repeatable read, and a global clock.
+
+use muesli_workloads::machines::Machine;
+
+use super::{Figure, Measure, NOTHING, Target, claim, protocol};
+
+/// All of them.
+pub const FIGURES: &[Figure] = &[
+    Figure {
+        name: "gmu-fig1",
+        about: "GMU, figure 1: YCSB A beside repeatable read",
+        workload: "ycsb",
+        parameters: &["workload=a", "keys=100000", "distribution=uniform"],
+        chosen: "100 000 records of 1 kB, each as likely as any, with which RR grows linearly as \
+                 in the paper; the paper's 20 nodes, and 40.",
+        machine: Machine::cloud_tm,
+        clients_a_node: 4,
+        xs: &[4.0, 8.0, 12.0, 16.0, 20.0, 40.0],
+        quick_xs: &[4.0, 20.0, 40.0],
+        lines: &[protocol("rr"), protocol("gmu"), protocol("ngm")],
+        updates: 0.5,
+        seconds: (2.0, 0.5),
+        claims: &[
+            claim(
+                "throughput lost, %",
+                Measure::Loss("gmu", "rr"),
+                Some(8.0),
+                Some(Target::Most(8.0)),
+            ),
+            claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(Target::Least(0.9))),
+            claim("ngm, of linear", Measure::Scaling("ngm"), None, Some(Target::Most(0.5))),
+        ],
+        ..NOTHING
+    },
+    Figure {
+        name: "gmu-fig2",
+        about: "GMU, figure 2: TPC-C, nine tenths of it reading, on FutureGrid",
+        workload: "tpcc",
+        parameters: &["mix=gmu", "warehouses={nodes}", "keys=100", "home=client"],
+        chosen: "A warehouse for each node.",
+        machine: Machine::future_grid,
+        xs: &[4.0, 10.0, 20.0, 40.0],
+        quick_xs: &[4.0, 40.0],
+        lines: &[protocol("rr"), protocol("gmu")],
+        updates: 0.1,
+        seconds: (2.0, 0.5),
+        claims: &[
+            claim(
+                "throughput lost, %",
+                Measure::Loss("gmu", "rr"),
+                Some(-10.0),
+                Some(Target::Most(8.0)),
+            ),
+            claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(Target::Least(0.9))),
+        ],
+        ..NOTHING
+    },
+    Figure {
+        name: "gmu-fig3",
+        about: "GMU, figure 3: the same on Cloud-TM, four clients a node, beside NGM",
+        workload: "tpcc",
+        parameters: &["mix=gmu", "warehouses={nodes}", "keys=100", "home=client"],
+        chosen: "A warehouse for each node, so that four clients share one.",
+        machine: Machine::cloud_tm,
+        clients_a_node: 4,
+        xs: &[4.0, 8.0, 12.0, 16.0, 20.0],
+        quick_xs: &[4.0, 20.0],
+        lines: &[protocol("rr"), protocol("gmu"), protocol("ngm")],
+        updates: 0.1,
+        seconds: (2.0, 0.5),
+        claims: &[
+            claim("throughput lost, %", Measure::Loss("gmu", "rr"), Some(15.0), None),
+            claim("updates aborted, gmu", Measure::Aborts("gmu"), Some(15.0), None),
+            claim("updates aborted, rr", Measure::Aborts("rr"), Some(8.0), None),
+            claim("ngm, of linear", Measure::Scaling("ngm"), None, Some(Target::Most(0.5))),
+        ],
+        ..NOTHING
+    },
+];
