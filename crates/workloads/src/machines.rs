@@ -14,9 +14,9 @@
 //!   meant for messages of microseconds. Where messages cost fifty times that, they are longer.
 //! * Granola's repositories are lean C++ and Java over a network library of their own: a message
 //!   costs 11 µs, both ends together. This one is fitted, to the 60 000 transactions a second of
-//!   one repository (figure 6.2); running a procedure costs 1.5 µs a key read or written, and a lock
-//!   and its undo record as much as either, as the thesis says of its TPC-C (section 6.7.1). Its
-//!   log is a group of replicas: a sync takes as long as a round trip to them.
+//!   one repository (figure 6.2); running a procedure costs 1.5 µs a key read or written, and a
+//!   lock and its undo record as much as either, as the thesis says of its TPC-C (section 6.7.1).
+//!   Its log is a group of replicas: a sync takes as long as a round trip to them.
 //! * A node is one server. Where it has several cores its work goes as many times as fast as
 //!   client threads and the stack can use at once; that makes single steps faster than they were.
 //!
