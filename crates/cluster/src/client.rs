@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_core::{
-    Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Settings,
-    SpaceOptions, Traffic, catalog::CatalogError,
+    Actions, Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder,
+    Settings, SpaceOptions, Traffic, catalog::CatalogError,
 };
 use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
@@ -51,6 +51,8 @@ pub struct ClientOptions {
     pub limits: Limits,
     /// The procedures that it calls: what is declared of them chooses the class of a call.
     pub procedures: Procedures,
+    /// The delayed actions that it asks for, as the servers know them.
+    pub actions: Actions,
     /// Whether what transactions do is recorded.
     pub history: bool,
     /// How long to look for the servers.
@@ -72,6 +74,7 @@ impl Default for ClientOptions {
             database: 0,
             limits: Limits::default(),
             procedures: Procedures::default(),
+            actions: Actions::default(),
             history: false,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
@@ -337,6 +340,7 @@ fn station<P: Protocol>(
     let settings = Settings {
         limits: options.limits,
         procedures: options.procedures.clone(),
+        actions: options.actions.clone(),
         hash_seed: fastrand::u64(..),
         give_up_after: Nanos(options.give_up_after.as_nanos() as u64),
         ..Settings::default()

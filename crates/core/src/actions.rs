@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::bytes::SmallBytes;
 use crate::wire_struct;
@@ -67,7 +68,28 @@ impl Action {
 /// The actions that a node knows.
 #[derive(Clone)]
 pub struct Actions {
-    by_name: BTreeMap<SmallBytes, ActionFn>,
+    by_name: BTreeMap<SmallBytes, Known>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    run: ActionFn,
+    /// Not one of those that are always there: it may panic.
+    users: bool,
+}
+
+/// Runs the function of an action.
+///
+/// # Errors
+/// It panicked, as this text says.
+pub fn run_action(
+    run: ActionFn,
+    old: Option<&SmallBytes>,
+    action: &Action,
+) -> Result<Option<SmallBytes>, String> {
+    let ran = catch_unwind(AssertUnwindSafe(|| run(old, &action.argument)));
+    let name = || String::from_utf8_lossy(action.name.as_slice());
+    ran.map_err(|_| format!("action `{}` panicked", name()))
 }
 
 impl Default for Actions {
@@ -80,7 +102,8 @@ impl Default for Actions {
             ("min", |old, number| Some(pick(old, number, i64::min))),
             ("put-if-absent", |old, value| Some(old.unwrap_or(value).clone())),
         ];
-        Actions { by_name: all.into_iter().map(|(name, run)| (name.into(), run)).collect() }
+        let known = |(name, run): (&str, ActionFn)| (name.into(), Known { run, users: false });
+        Actions { by_name: all.into_iter().map(known).collect() }
     }
 }
 
@@ -89,13 +112,18 @@ impl Actions {
     /// its old value and the argument: the same on every node, whenever it is run.
     #[must_use]
     pub fn with(mut self, name: &str, run: ActionFn) -> Actions {
-        self.by_name.insert(name.into(), run);
+        self.by_name.insert(name.into(), Known { run, users: true });
         self
     }
 
     /// The function called `name`.
     pub fn get(&self, name: &SmallBytes) -> Option<ActionFn> {
-        self.by_name.get(name).copied()
+        self.by_name.get(name).map(|known| known.run)
+    }
+
+    /// Whether it is a user's own function that is called `name`.
+    pub fn is_users(&self, name: &SmallBytes) -> bool {
+        self.by_name.get(name).is_some_and(|known| known.users)
     }
 
     /// All names, in order.
@@ -181,6 +209,14 @@ mod tests {
         let two = SmallBytes::from([number(5).as_slice(), number(1).as_slice()].concat());
         let sums = SmallBytes::from([number(2).as_slice(), number(2).as_slice()].concat());
         assert_eq!(run(&Action::add_all(&[-3, 1]), Some(&two)), Some(sums));
+    }
+
+    #[test]
+    fn one_that_panics_says_so() {
+        let action = Action::named("broken", "");
+        let ran = run_action(|_, _| panic!("on purpose"), None, &action);
+        assert_eq!(ran, Err("action `broken` panicked".to_owned()));
+        assert_eq!(run_action(|old, _| old.cloned(), None, &action), Ok(None));
     }
 
     #[test]

@@ -8,13 +8,15 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use crate::actions::Action;
 use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
 use crate::contract::{Later, Scan, Step};
+use crate::delay::Delay;
 use crate::effects::{OpResult, Row};
-use crate::ids::{OpId, SpaceId, Txn, TxnId};
+use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::procedure::{Call, Invoked};
@@ -59,14 +61,14 @@ pub trait Engine {
         key: SmallBytes,
         value: Option<SmallBytes>,
     ) -> Result<(), Failure>;
-    /// Changes a key by an action that need not be done before the commit.
-    fn later(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
-    ) -> Result<Later, Failure>;
+    /// Something that need not be done before the commit, and whether its answer is wanted.
+    fn later(&self, txn: Txn, delay: &Delay, answered: bool) -> Result<Later, Failure>;
+    /// What sessions of the node may have seen, where a timestamp does not tell it.
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
+    /// A session that comes here has seen this elsewhere.
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure>;
+    /// Spaces and placement as the node knows them.
+    fn catalog(&self) -> Result<Arc<Catalog>, Failure>;
     /// Reads a range.
     fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>>;
     /// Runs a one-round transaction.
@@ -138,11 +140,25 @@ macro_rules! give_operations_to_the_node {
         fn later(
             &self,
             txn: $crate::Txn,
-            space: $crate::SpaceId,
-            key: &$crate::SmallBytes,
-            action: &$crate::Action,
+            delay: &$crate::Delay,
+            answered: bool,
         ) -> Result<$crate::Later, $crate::Failure> {
-            self.$operate(|node, effects| node.later(txn, space, key, action, effects))
+            self.$operate(|node, effects| node.later(txn, delay, answered, effects))
+        }
+
+        fn past(&self) -> Result<Option<($crate::NodeId, $crate::SmallBytes)>, $crate::Failure> {
+            self.$operate(|node, _| Ok(node.past()))
+        }
+
+        fn adopt(&self, past: &$crate::SmallBytes) -> Result<(), $crate::Failure> {
+            self.$operate(|node, _| {
+                node.adopt(past);
+                Ok(())
+            })
+        }
+
+        fn catalog(&self) -> Result<std::sync::Arc<$crate::Catalog>, $crate::Failure> {
+            self.$operate(|node, _| Ok(node.catalog().clone()))
         }
 
         fn scan(&self, txn: $crate::Txn, scan: $crate::Scan) -> $crate::Step<Vec<$crate::Row>> {

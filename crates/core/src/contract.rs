@@ -15,12 +15,13 @@ use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::Cursor;
+use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
-use crate::procedure::{Call, Invoked};
+use crate::procedure::{Call, Invoked, Procedure, ProcedureFn, ProcedureId};
 use crate::recorder::Recorder;
 use crate::wire::{Wire, WireError};
 
@@ -98,10 +99,13 @@ pub struct Scan {
 /// What becomes of a delayed action.
 #[derive(Clone, Copy, Debug)]
 pub enum Later {
-    /// It is done when the transaction commits.
-    Deferred,
+    /// It is done when the transaction commits. Where its answer was asked for, it is the one of
+    /// this number, from 0.
+    Deferred(u32),
     /// The caller is to read the key, run this, and write what it gives.
     Now(ActionFn),
+    /// The caller is to run this procedure, on what the transaction reads and writes.
+    Run(ProcedureFn),
 }
 
 /// The participants that live on the coordinator's own node.
@@ -219,18 +223,17 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         value: Option<SmallBytes>,
         cx: &mut Context<'_, P>,
     ) -> Result<(), Failure>;
-    /// Changes a key by an action that need not be done before the commit. A protocol that has no
-    /// better way gives it back, to be done at once.
+    /// Something that need not be done before the commit; whether what it gives is to be told with
+    /// the commit's outcome. A protocol that has no better way gives it back, to be done at once.
     fn later(
         &mut self,
         txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
+        delay: &Delay,
+        answered: bool,
         cx: &mut Context<'_, P>,
     ) -> Result<Later, Failure> {
-        let _ = (txn, space, key);
-        known_action(action, cx.settings).map(Later::Now)
+        let _ = (txn, answered);
+        at_once(delay, cx.settings)
     }
     /// Runs a one-round transaction: begun and ended in one. A protocol that has none says so.
     fn invoke(
@@ -287,12 +290,47 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
         None
     }
+    /// What sessions of this coordinator may have seen, for another one to [adopt](Self::adopt).
+    /// `None`: the timestamp that a session carries says as much.
+    fn past(&self) -> Option<SmallBytes> {
+        None
+    }
+    /// A session that comes here has seen this elsewhere: what begins here from now on sees at
+    /// least as much. Bytes that are no past are of no concern.
+    fn adopt(&mut self, past: &SmallBytes) {
+        let _ = past;
+    }
     /// What has become of a transaction whose client was told [`Failure::Unknown`]. A protocol
     /// that never says so need not offer it.
     fn outcome(&self, txn: TxnId) -> Outcome {
         let _ = txn;
         Outcome::NotKnown(Doubt::Forgotten)
     }
+}
+
+/// How something is done at once that might have been delayed.
+///
+/// # Errors
+/// There is no action or procedure of that name.
+pub fn at_once(delay: &Delay, settings: &Settings) -> Result<Later, Failure> {
+    match delay {
+        Delay::Action(_, _, action) => known_action(action, settings).map(Later::Now),
+        Delay::Call(id, ..) => known_procedure(id, settings).map(|it| Later::Run(it.run)),
+    }
+}
+
+/// The procedure of that name and version.
+///
+/// # Errors
+/// There is none.
+pub fn known_procedure<'a>(
+    id: &ProcedureId,
+    settings: &'a Settings,
+) -> Result<&'a Procedure, Failure> {
+    settings.procedures.get(id).ok_or_else(|| {
+        let known: Vec<_> = settings.procedures.ids().map(ToString::to_string).collect();
+        Failure::Procedure(format!("there is no procedure {id}; there are: {}", known.join(", ")))
+    })
 }
 
 /// The function of an action.

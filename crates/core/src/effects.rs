@@ -9,6 +9,7 @@ use std::ops::AddAssign;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::Protocol;
+use crate::delay::Gave;
 use crate::ids::{NodeId, OpId, RepositoryId};
 use crate::options::{Nanos, Settings};
 use crate::outcome::{Committed, Failure};
@@ -74,6 +75,8 @@ pub enum OpResult {
     Rows(Vec<Row>),
     /// Of a commit.
     Committed(Committed),
+    /// Of a commit of which answers of delayed actions were asked for: those, by their numbers.
+    Answered(Committed, Vec<Gave>),
     /// Of a one-round transaction.
     Invoked(Invoked),
     /// Of a sleep.

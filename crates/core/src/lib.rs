@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod checkpoint;
 pub mod client;
 pub mod contract;
+pub mod delay;
 pub mod effects;
 pub mod ids;
 pub mod node;
@@ -29,6 +30,7 @@ pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor};
 pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
+pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
 };

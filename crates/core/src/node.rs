@@ -7,11 +7,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::actions::Action;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::Checkpoint;
 use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Step};
+use crate::delay::Delay;
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::options::{Settings, TxnOptions};
@@ -280,13 +280,23 @@ impl<P: Protocol> Node<P> {
     pub fn later(
         &mut self,
         txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
+        delay: &Delay,
+        answered: bool,
         effects: &mut Effects<P>,
     ) -> Result<Later, Failure> {
         let mut cx = context!(self, Role::Coordinator, effects);
-        self.coordinator.later(txn, space, key, action, &mut cx)
+        self.coordinator.later(txn, delay, answered, &mut cx)
+    }
+
+    /// What sessions of this node may have seen, with whose word that is; see
+    /// [`Coordinator::past`].
+    pub fn past(&self) -> Option<(NodeId, SmallBytes)> {
+        self.coordinator.past().map(|past| (self.id, past))
+    }
+
+    /// See [`Coordinator::adopt`].
+    pub fn adopt(&mut self, past: &SmallBytes) {
+        self.coordinator.adopt(past);
     }
 
     /// See [`Coordinator::scan`].

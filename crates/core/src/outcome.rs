@@ -65,6 +65,10 @@ pub enum Failure {
     /// Aborted; nothing was changed. Run it again.
     #[error("aborted: {0}; run the transaction again")]
     Aborted(#[from] Abort),
+    /// A delayed action cannot be left to its turn, as this text says; nothing was changed. Run it
+    /// again, with its actions done at once.
+    #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]
+    Strayed(String),
     /// No answer in time; nothing was changed.
     #[error("no answer within {after_ms} ms; nothing was changed, try again later")]
     Timeout {
@@ -114,7 +118,10 @@ pub enum Failure {
 impl Failure {
     /// Whether running the transaction again can help and cannot harm.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Failure::Aborted(reason) if *reason != Abort::Rollback)
+        match self {
+            Failure::Aborted(reason) => *reason != Abort::Rollback,
+            other => matches!(other, Failure::Strayed(_)),
+        }
     }
 }
 

@@ -180,13 +180,16 @@ pub struct Procedure {
     pub refuses: Refuses,
     /// What it may touch at most; `None`: anything at its repository.
     pub footprint: Option<FootprintFn>,
+    /// What it touches, and whether it comes to its end, does not depend on what it finds.
+    pub steady: bool,
 }
 
 impl Procedure {
     /// A procedure of which nothing is known but what it does: it may write, refuse, and touch
     /// anything.
     pub const fn new(run: ProcedureFn) -> Procedure {
-        Procedure { run, read_only: false, refuses: Refuses::Alone, footprint: None }
+        let (refuses, footprint) = (Refuses::Alone, None);
+        Procedure { run, read_only: false, refuses, footprint, steady: false }
     }
 
     /// It never writes.
@@ -199,6 +202,13 @@ impl Procedure {
     #[must_use]
     pub const fn refuses(self, refuses: Refuses) -> Procedure {
         Procedure { refuses, ..self }
+    }
+
+    /// What it touches, and whether it comes to its end, does not depend on what it finds: delayed,
+    /// it may run beside others on the same keys.
+    #[must_use]
+    pub const fn steady(self) -> Procedure {
+        Procedure { steady: true, ..self }
     }
 
     /// What it may touch at most.

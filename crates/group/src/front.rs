@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Action, Address, Catalog, Committed, Coordinator, Effect, Failure, Here, Later, LogPosition,
+    Address, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Later, LogPosition,
     NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId,
     TxnOptions,
 };
@@ -214,12 +214,11 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn later(
         &mut self,
         txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
+        delay: &Delay,
+        answered: bool,
         cx: &mut Context<'_, P>,
     ) -> Result<Later, Failure> {
-        self.run(cx, |inner, _, cx| inner.later(txn, space, key, action, cx))
+        self.run(cx, |inner, _, cx| inner.later(txn, delay, answered, cx))
     }
 
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
@@ -244,6 +243,14 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn unfinished(&self) -> usize {
         self.inner.unfinished()
+    }
+
+    fn past(&self) -> Option<SmallBytes> {
+        self.inner.past()
+    }
+
+    fn adopt(&mut self, past: &SmallBytes) {
+        self.inner.adopt(past);
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {

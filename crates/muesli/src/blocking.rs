@@ -11,6 +11,7 @@ use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 use crate::db::Db;
 use crate::error::Error;
 use crate::explicit::Transaction;
+use crate::later::Results;
 use crate::procedures::StoredProcedure;
 use crate::transaction::Tx;
 
@@ -36,6 +37,19 @@ impl Blocking {
         T: Send + 'static,
     {
         block_on(self.db.transact(body))
+    }
+
+    /// See [`Db::transact_answering`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    where
+        F: Fn(Tx) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Send + 'static,
+    {
+        block_on(self.db.transact_answering(body))
     }
 
     /// See [`Db::begin`]; the transaction's own calls are waited for by [`block_on`].

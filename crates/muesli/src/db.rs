@@ -3,21 +3,24 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli_core::client::{self, Task};
 use muesli_core::{
-    Abort, Catalog, Doubt, Nanos, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
+    Abort, Catalog, Doubt, Gave, Nanos, Outcome, SpaceOptions, Timestamp, Traffic, TxnId,
+    TxnOptions,
 };
 
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::explicit::Transaction;
+use crate::later::Results;
 use crate::oneshot;
 use crate::operation::wait;
 use crate::options::{Options, Retry};
+use crate::past::Carried;
 use crate::space::Space;
 use crate::transaction::Tx;
 
@@ -27,7 +30,7 @@ use crate::transaction::Tx;
 pub struct Db {
     pub(crate) inner: Arc<Inner>,
     session: Arc<Session>,
-    options: TxnOptions,
+    pub(crate) options: TxnOptions,
 }
 
 pub(crate) struct Inner {
@@ -37,6 +40,8 @@ pub(crate) struct Inner {
     sessions: AtomicU64,
     turn: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
+    /// Why a delayed action could not be left to its turn, the last time.
+    strayed: Mutex<Option<String>>,
     pub away: Option<Box<dyn Away>>,
 }
 
@@ -78,6 +83,8 @@ pub(crate) type Job = Box<dyn FnOnce() -> Task + Send>;
 struct Session {
     id: u64,
     seen: AtomicU64,
+    /// What a timestamp does not tell, where several coordinators run it.
+    carried: Option<Carried>,
 }
 
 static DATABASES: AtomicU64 = AtomicU64::new(1);
@@ -112,9 +119,12 @@ impl Db {
         let first_session = away.as_ref().map_or(0, |_| database << 32);
         let (sessions, turn) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
-        let conflicts = Default::default();
-        let inner = Arc::new(Inner { database, catalog, retry, sessions, turn, conflicts, away });
-        Db::in_new_session(inner, TxnOptions::default(), 0)
+        let (conflicts, strayed) = (Default::default(), Mutex::default());
+        let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
+        let inner = Arc::new(inner);
+        let several = inner.away.as_ref().is_some_and(|away| away.loops() > 1);
+        let carried = several.then(Carried::default);
+        Db::in_new_session(inner, TxnOptions::default(), 0, carried)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -123,9 +133,14 @@ impl Db {
         Db::new(database, catalog, retry, None)
     }
 
-    fn in_new_session(inner: Arc<Inner>, options: TxnOptions, seen: u64) -> Db {
+    pub(crate) fn in_new_session(
+        inner: Arc<Inner>,
+        options: TxnOptions,
+        seen: u64,
+        carried: Option<Carried>,
+    ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Arc::new(Session { id, seen: AtomicU64::new(seen) });
+        let session = Arc::new(Session { id, seen: AtomicU64::new(seen), carried });
         Db { inner, session, options }
     }
 
@@ -133,8 +148,9 @@ impl Db {
     /// then goes its own way. Sessions that have nothing in common may read snapshots older than
     /// what another one was just told is committed; [`strict`](Self::strict) transactions do not.
     pub fn session(&self) -> Db {
-        let seen = self.session.seen.load(Ordering::Relaxed);
-        Db::in_new_session(self.inner.clone(), self.options, seen)
+        let seen = self.seen();
+        let carried = self.carried().map(Carried::copy);
+        Db::in_new_session(self.inner.clone(), self.options, seen, carried)
     }
 
     /// The same session, whose transactions only read: they never abort and never validate.
@@ -197,6 +213,30 @@ impl Db {
         TxnOptions { floor, session: self.session.id, ..self.options }
     }
 
+    pub(crate) fn seen(&self) -> u64 {
+        self.session.seen.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn carried(&self) -> Option<&Carried> {
+        self.session.carried.as_ref()
+    }
+
+    /// A transaction of the session is about to begin on this loop.
+    #[inline]
+    pub(crate) fn arrive(&self) {
+        if let Some(carried) = &self.session.carried {
+            carried.arrive(self.inner.database);
+        }
+    }
+
+    /// One has committed on this loop.
+    #[inline]
+    pub(crate) fn leave(&self) {
+        if let Some(carried) = &self.session.carried {
+            carried.leave(self.inner.database);
+        }
+    }
+
     pub(crate) fn see(&self, at: Timestamp) {
         if at.0 > self.session.seen.load(Ordering::Relaxed) {
             self.session.seen.fetch_max(at.0, Ordering::Relaxed);
@@ -235,11 +275,63 @@ impl Db {
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
+        self.repeat(&body, false).await.map(|(answer, _)| answer)
+    }
+
+    /// As [`transact`](Self::transact), and also tells what the delayed actions gave that the body
+    /// asked ([`Tx::later_returning`], [`Tx::later_run_returning`]).
+    ///
+    /// # Errors
+    /// As [`transact`](Self::transact).
+    pub async fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    where
+        F: Fn(Tx) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>>,
+        T: Send + 'static,
+    {
+        if self.is_here() {
+            return self.transact_answering_here(body).await;
+        }
+        let db = self.clone();
+        let there = async move || db.transact_answering_here(body).await;
+        self.run_on(self.next_loop(), there).await?
+    }
+
+    /// As [`transact_answering`](Self::transact_answering), for tasks on one of the database's
+    /// loops only.
+    ///
+    /// # Errors
+    /// As [`transact_here`](Self::transact_here).
+    pub async fn transact_answering_here<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    where
+        F: Fn(Tx) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        self.repeat(&body, true).await.map(|(answer, given)| (answer, Results(given)))
+    }
+
+    /// Why a delayed action could not be left to its turn, the last time that
+    /// [`transact`](Self::transact) ran a transaction again because of that. What was done at once
+    /// since then is what it was declared not to do: a mistake of the program, which costs it.
+    pub fn strayed(&self) -> Option<String> {
+        self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
+    }
+
+    async fn repeat<T, F, Fut>(&self, body: &F, asks: bool) -> Result<(T, Vec<Gave>), Error>
+    where
+        F: Fn(Tx) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
         let (mut attempts, mut eager) = (0, false);
         loop {
             attempts += 1;
-            let reason = match self.attempt(&body, eager).await {
+            let reason = match self.attempt(body, eager, asks).await {
                 Err(Error::Conflict { reason, .. }) => reason,
+                Err(Error::Strayed(why)) => {
+                    let last = self.inner.strayed.lock();
+                    *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
+                    Abort::Strayed
+                }
                 done => return done,
             };
             eager |= reason == Abort::Strayed;
@@ -257,13 +349,19 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, F, Fut>(&self, body: &F, eager: bool) -> Result<T, Error>
+    async fn attempt<T, F, Fut>(
+        &self,
+        body: &F,
+        eager: bool,
+        asks: bool,
+    ) -> Result<(T, Vec<Gave>), Error>
     where
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
         let database = self.inner.database;
         let options = || TxnOptions { eager, ..self.txn_options() };
+        self.arrive();
         let mut begun = client::with(database, |engine| {
             (!engine.should_yield()).then(|| engine.begin(options()))
         });
@@ -274,10 +372,15 @@ impl Db {
         let txn = begun.flatten().ok_or(Error::Closed)??;
         let open = Open { tx: Tx { database, txn, away: None } };
         let answer = body(open.tx.clone()).await?;
-        let committed = open.tx.commit_here().await;
+        let committed = match asks {
+            false => open.tx.commit_here().await.map(|committed| (committed, Vec::new())),
+            true => open.tx.commit_answering_here().await,
+        };
         std::mem::forget(open);
-        self.see(committed?.at);
-        Ok(answer)
+        let (committed, given) = committed?;
+        self.see(committed.at);
+        self.leave();
+        Ok((answer, given))
     }
 
     async fn pause(&self, attempts: u32) -> Result<(), Error> {
@@ -306,7 +409,11 @@ impl Db {
     /// [`Error::Closed`].
     pub async fn begin(&self) -> Result<Transaction, Error> {
         let (database, options) = (self.inner.database, self.txn_options());
-        let begin = move || client::with(database, |engine| engine.begin(options));
+        let session = self.clone();
+        let begin = move || {
+            session.arrive();
+            client::with(database, |engine| engine.begin(options))
+        };
         let (txn, away) = if self.is_here() {
             (begin().ok_or(Error::Closed)??, None)
         } else {

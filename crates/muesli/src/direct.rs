@@ -110,6 +110,7 @@ impl Db {
         loop {
             attempts += 1;
             let options = self.txn_options();
+            self.arrive();
             if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
                 crate::db::yield_now().await;
             }
@@ -125,7 +126,10 @@ impl Db {
                 Err(Error::Conflict { reason, .. }) => {
                     self.after_conflict(reason, attempts).await?;
                 }
-                done => return done,
+                done => {
+                    self.leave();
+                    return done;
+                }
             }
         }
     }

@@ -17,6 +17,10 @@ pub enum Error {
         /// How often it was tried.
         attempts: u32,
     },
+    /// A delayed action cannot be left to its turn, as this text says; nothing was changed.
+    /// [`Db::transact`](crate::Db::transact) runs it again with its actions done at once.
+    #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]
+    Strayed(String),
     /// No answer in time; nothing was changed.
     #[error("no answer within {after_ms} ms; nothing was changed, try again later")]
     Timeout {
@@ -89,7 +93,7 @@ impl Error {
 
     /// Whether running the transaction again may help and cannot harm.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Conflict { .. })
+        matches!(self, Error::Conflict { .. } | Error::Strayed(_))
     }
 }
 
@@ -97,6 +101,7 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         match failure {
             Failure::Aborted(reason) => Error::Conflict { reason, attempts: 1 },
+            Failure::Strayed(reason) => Error::Strayed(reason),
             Failure::Timeout { after_ms } => Error::Timeout { after_ms },
             Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },

@@ -2,8 +2,11 @@
 
 use std::ops::Deref;
 
+use muesli_core::{Committed, Gave};
+
 use crate::db::{Db, Job};
 use crate::error::Error;
+use crate::later::Results;
 use crate::transaction::Tx;
 
 /// A transaction that is committed or rolled back by hand.
@@ -25,15 +28,39 @@ impl Transaction {
     /// [`Error::Conflict`]: run it again. [`Error::Unknown`]: it may have taken effect.
     pub async fn commit(mut self) -> Result<(), Error> {
         self.ended = true;
-        let committed = match self.tx.away.as_deref() {
-            None => self.tx.commit_here().await,
-            Some((db, home)) => {
-                let tx = self.tx.at_home();
-                db.run_on(*home, async move || tx.commit_here().await).await?
-            }
-        };
-        self.db.see(committed?.at);
+        let (committed, _) = self.end().await?;
+        self.db.see(committed.at);
         Ok(())
+    }
+
+    /// Commits, and tells what delayed actions gave that were asked.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub async fn commit_answering(mut self) -> Result<Results, Error> {
+        self.ended = true;
+        let (committed, answers) = self.end().await?;
+        self.db.see(committed.at);
+        Ok(Results(answers))
+    }
+
+    async fn end(&self) -> Result<(Committed, Vec<Gave>), Error> {
+        match self.tx.away.as_deref() {
+            None => {
+                let ended = self.tx.commit_answering_here().await;
+                self.db.leave();
+                ended
+            }
+            Some((db, home)) => {
+                let (tx, session) = (self.tx.at_home(), self.db.clone());
+                let there = async move || {
+                    let ended = tx.commit_answering_here().await;
+                    session.leave();
+                    ended
+                };
+                db.run_on(*home, there).await?
+            }
+        }
     }
 
     /// Rolls back; the same as dropping it, but waits until it is done.

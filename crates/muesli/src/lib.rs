@@ -25,12 +25,15 @@ mod embedded;
 mod error;
 mod explicit;
 pub mod key;
+pub mod later;
 mod oneshot;
 mod operation;
 mod options;
+mod past;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
+mod rerun;
 mod space;
 pub mod structures;
 mod transaction;
@@ -41,6 +44,7 @@ pub use embedded::Report;
 pub use error::Error;
 pub use explicit::Transaction;
 pub use key::Key;
+pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::{
     Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
@@ -49,6 +53,7 @@ pub use muesli_core::{
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};
+pub use past::SessionPast;
 #[cfg(feature = "cluster")]
 pub use remote::Connect;
 pub use space::{Space, TypedSpace};

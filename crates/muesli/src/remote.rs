@@ -7,7 +7,7 @@ use std::time::Duration;
 use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
-use muesli_core::{Catalog, Limits, Procedures, SmallBytes, SpaceOptions, Traffic, Wire};
+use muesli_core::{Actions, Catalog, Limits, Procedures, SmallBytes, SpaceOptions, Traffic, Wire};
 
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
@@ -31,6 +31,8 @@ pub struct Connect {
     /// The procedures that this client calls, as the servers know them: what is declared of them
     /// here chooses the class of a call. Add your own with [`procedure`](Self::procedure).
     pub procedures: Procedures,
+    /// The delayed actions that this client asks for, as the servers know them.
+    pub actions: Actions,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
     /// How long to look for the servers; those that have not answered by then are looked for
@@ -49,6 +51,7 @@ impl Default for Connect {
             limits: Limits::default(),
             retry: Retry::default(),
             procedures: builtin::all(),
+            actions: Actions::default(),
             history: false,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
@@ -89,6 +92,7 @@ impl Db {
             database,
             limits: connect.limits,
             procedures: connect.procedures,
+            actions: connect.actions,
             history: connect.history,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,

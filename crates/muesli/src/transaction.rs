@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Action, Committed, Later, OpResult, Scan, SmallBytes, Step, Txn};
+use muesli_core::{Committed, Gave, OpResult, Scan, SmallBytes, Step, Txn};
 
 use crate::db::Db;
 use crate::error::Error;
@@ -116,41 +116,6 @@ impl Tx {
         Operation::new(self, Put { space: space.id, key: key.into(), value: None })
     }
 
-    /// Changes a key by an [`Action`], without looking at it. Where the protocol can (`bumper`,
-    /// `bumper-da`), nothing is read: the action is done as the transaction commits, on whatever
-    /// is there then, and actions on one key do not conflict with each other. Elsewhere it is a
-    /// read and a write, done at once.
-    ///
-    /// The transaction should not use the key afterwards: it is then run again, with its actions
-    /// done at once ([`Db::transact`] does so by itself).
-    ///
-    /// # Errors
-    /// As [`get`](Self::get) and [`put`](Self::put); [`Error::Space`] where there is no such
-    /// action.
-    pub async fn later(
-        &self,
-        space: Space,
-        key: impl Into<SmallBytes>,
-        action: Action,
-    ) -> Result<(), Error> {
-        let key = key.into();
-        let asked = match self.away.as_deref() {
-            None => self.here(|engine| engine.later(self.txn, space.id, &key, &action))?,
-            Some((db, home)) => {
-                let (tx, key, action) = (self.at_home(), key.clone(), action.clone());
-                let ask =
-                    async move || tx.here(|engine| engine.later(tx.txn, space.id, &key, &action));
-                db.run_on(*home, ask).await??
-            }
-        };
-        let Later::Now(run) = asked? else { return Ok(()) };
-        let old = self.get(space, key.clone()).await?;
-        match run(old.as_ref(), &action.argument) {
-            Some(new) => self.put(space, key, new).await,
-            None => self.delete(space, key).await,
-        }
-    }
-
     /// Reads a range of keys in order. In an update transaction the range is protected: nobody
     /// can add or change a key in what was seen of it before the commit.
     ///
@@ -170,6 +135,14 @@ impl Tx {
         }
     }
 
+    /// Commits, and tells what delayed actions gave that were asked.
+    pub(crate) async fn commit_answering_here(&self) -> Result<(Committed, Vec<Gave>), Error> {
+        match self.here(|engine| engine.commit(self.txn))? {
+            Step::Done(answer) => Ok((answer?, Vec::new())),
+            Step::Wait(op) => as_answered(wait(self.database, op).await?),
+        }
+    }
+
     /// Rolls back, if the transaction's loop is here and still there.
     pub(crate) fn rollback_here(&self) {
         client::with(self.database, |engine| engine.rollback(self.txn));
@@ -180,7 +153,7 @@ impl Tx {
     }
 
     #[inline]
-    fn here<T>(&self, f: impl FnOnce(&dyn Engine) -> T) -> Result<T, Error> {
+    pub(crate) fn here<T>(&self, f: impl FnOnce(&dyn Engine) -> T) -> Result<T, Error> {
         client::with(self.database, f).ok_or(Error::Closed)
     }
 }
@@ -188,8 +161,15 @@ impl Tx {
 /// The answer to a commit.
 pub(crate) fn as_committed(result: OpResult) -> Result<Committed, Error> {
     match result {
-        OpResult::Committed(committed) => Ok(committed),
+        OpResult::Committed(committed) | OpResult::Answered(committed, _) => Ok(committed),
         other => Err(unexpected(other)),
+    }
+}
+
+fn as_answered(result: OpResult) -> Result<(Committed, Vec<Gave>), Error> {
+    match result {
+        OpResult::Answered(committed, answers) => Ok((committed, answers)),
+        other => as_committed(other).map(|committed| (committed, Vec::new())),
     }
 }
 

@@ -58,7 +58,7 @@ pub trait Remains {
     /// Where a participant there applied a transaction.
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// What the delayed actions of a transaction read and wrote, as participants there saw it.
-    fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]>;
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<Operation>>;
     /// What the parts of a one-round transaction did, as participants there saw it, each with the
     /// place of the transaction.
     fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan>;
@@ -115,7 +115,7 @@ fn executed<N: Remains>(
     nodes: &[N],
     txn: muesli_core::TxnId,
 ) -> impl Iterator<Item = Operation> + use<N> {
-    let mut all: Vec<[Operation; 2]> = Vec::new();
+    let mut all: Vec<Vec<Operation>> = Vec::new();
     for operations in nodes.iter().flat_map(|node| node.executed(txn)) {
         if !all.contains(&operations) {
             all.push(operations);
@@ -290,7 +290,7 @@ mod tests {
             self.recorder.applied_at(txn)
         }
 
-        fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]> {
+        fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<Operation>> {
             self.recorder.executed_for(txn).collect()
         }
 

@@ -9,15 +9,17 @@
 //! added to it; and what a session sees of the hot counters never shrinks.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use muesli::structures::Counter;
-use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
+use crate::delayed_adds::{Asked, How, add_later};
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
+use crate::workload::{Check, Complaints, Seat, Workload, ended, transact_answering};
 
 const SPACE: &str = "counters";
 
@@ -55,6 +57,26 @@ pub const PARAMETERS: &[Parameter] = &[
         Kind::Flag,
         "Whether adds are delayed actions, which look at nothing.",
     ),
+    Parameter::new(
+        "procedures",
+        "false",
+        Kind::Flag,
+        "Whether delayed adds of a phase at one repository are one delayed procedure.",
+    ),
+    Parameter::new(
+        "alone",
+        "false",
+        Kind::Flag,
+        "Whether such a procedure has its counters alone, from the vote to its turn.",
+    ),
+    Parameter::new(
+        "roam",
+        "false",
+        Kind::Flag,
+        "Whether two clients share a session and take turns: its transactions are then run by the \
+         coordinators of both.",
+    ),
+    Parameter::new("asked", "false", Kind::Flag, "Whether delayed adds are asked what they left."),
 ];
 
 /// The largest amount that is added.
@@ -71,9 +93,24 @@ pub struct Counters {
     used: [usize; 3],
     /// Share of each phase that reads.
     reads: [f64; 3],
-    delayed: bool,
+    delayed: Option<How>,
+    asks: bool,
+    roams: bool,
+    pairs: PerClient<Pair>,
     ledgers: PerClient<Ledger>,
 }
+
+/// How delayed adds are made.
+fn how(values: &Values) -> How {
+    match (values.flag("procedures"), values.flag("alone")) {
+        (false, _) => How::Actions,
+        (true, false) => How::Procedures,
+        (true, true) => How::ProceduresAlone,
+    }
+}
+
+/// What a transaction was shown of the hot counters, or will be.
+type Shown = (Vec<i64>, Asked);
 
 /// What a client remembers.
 #[derive(Debug)]
@@ -81,8 +118,37 @@ pub struct Memory {
     groups: [Vec<Counter>; 3],
     reader: Db,
     /// The most that this session has seen each hot counter show.
-    seen: BTreeMap<usize, i64>,
+    seen: Seen,
 }
+
+/// What each hot counter has shown at least.
+type Seen = BTreeMap<usize, i64>;
+
+/// Two clients of one session.
+#[derive(Debug, Default)]
+struct Pair {
+    /// Its handle, made by whoever comes first.
+    db: Option<Db>,
+    /// Whether one of them has its turn.
+    busy: bool,
+    /// As [`Memory::seen`].
+    seen: Seen,
+}
+
+/// A client's turn in its pair; a client that is gone gives it back.
+struct Turn<'a> {
+    pair: &'a PerClient<Pair>,
+    number: u32,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.pair.of(self.number).busy = false;
+    }
+}
+
+/// So long a client waits before it looks again whether it is its turn.
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// The counters of a phase, and what is added to each; nothing: they are read.
 struct Phase {
@@ -131,7 +197,10 @@ impl Counters {
             sizes: [keys, hot, keys],
             used: [outer as usize, inner as usize, outer as usize],
             reads: [reads, hot_reads, reads],
-            delayed: values.flag("delayed"),
+            delayed: values.flag("delayed").then(|| how(values)),
+            asks: values.flag("asked"),
+            roams: values.flag("roam"),
+            pairs: PerClient::new(clients, |_| Pair::default()),
             ledgers: PerClient::new(clients, |_| Ledger::default()),
         }
     }
@@ -158,9 +227,35 @@ impl Counters {
         })
     }
 
-    /// Runs the phases one after the other; what the hot counters showed, if they were read.
-    async fn run(&self, tx: &Tx, memory: &Memory, phases: &[Phase; 3]) -> Result<Vec<i64>, Error> {
-        let mut shown = Vec::new();
+    /// Waits for a client's turn in its pair, where sessions are shared; the session's handle.
+    async fn turn(&self, seat: &Seat) -> Result<Option<(Turn<'_>, Db)>, Error> {
+        if !self.roams {
+            return Ok(None);
+        }
+        let number = seat.client / 2;
+        loop {
+            {
+                let mut pair = self.pairs.of(number);
+                let db = pair.db.get_or_insert_with(|| seat.db.roaming()).clone();
+                if !std::mem::replace(&mut pair.busy, true) {
+                    return Ok(Some((Turn { pair: &self.pairs, number }, db)));
+                }
+            }
+            seat.db.sleep(LOOK_AGAIN).await?;
+        }
+    }
+
+    /// Runs the phases one after the other; what the hot counters showed, if they were read or
+    /// asked.
+    async fn run(
+        &self,
+        tx: &Tx,
+        (db, memory): (&Db, &Memory),
+        phases: &[Phase; 3],
+    ) -> Result<Shown, Error> {
+        let (space, catalog) = (db.space(SPACE)?, db.catalog());
+        let home = |key: &SmallBytes| catalog.partition(space.id(), key);
+        let (mut shown, mut asked) = (Vec::new(), Asked::default());
         for (group, phase) in phases.iter().enumerate() {
             let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
             match phase.amount {
@@ -170,32 +265,38 @@ impl Counters {
                         shown = all;
                     }
                 }
-                Some(amount) if self.delayed => {
-                    for counter in counters {
-                        counter.add_later(tx, amount).await?;
+                Some(amount) => match self.delayed {
+                    Some(how) => {
+                        let (counters, how) = (counters.enumerate(), (how, self.asks));
+                        let all = add_later(tx, (space, amount), counters, how, home).await?;
+                        if group == HOT {
+                            asked = all;
+                        }
                     }
-                }
-                Some(amount) => {
-                    for counter in counters {
-                        counter.add(tx, amount).await?;
+                    None => {
+                        for counter in counters {
+                            counter.add(tx, amount).await?;
+                        }
                     }
-                }
+                },
             }
         }
-        Ok(shown)
+        Ok((shown, asked))
     }
 
-    /// A session has read hot counters: they never show less than before.
-    fn judge(&self, seat: &Seat, memory: &mut Memory, phase: &Phase, shown: &[i64]) {
+    /// A session has read hot counters, or added to them and asked: they never show less than
+    /// before, and after an add more by that.
+    fn judge(&self, seat: &Seat, all: &mut Seen, phase: &Phase, shown: &[(usize, i64)]) {
         let mut ledger = self.ledgers.of(seat.client);
-        for (counter, shows) in phase.counters.iter().zip(shown) {
+        for (place, shows) in shown {
+            let counter = &phase.counters[*place];
             ledger.reads += 1;
-            let seen = memory.seen.entry(*counter).or_default();
-            if shows < seen {
+            let seen = all.entry(*counter).or_default();
+            if *shows < *seen + phase.amount.unwrap_or(0) {
                 let complain = || format!("hot counter {counter} shows {shows} after {seen}");
                 ledger.wrong_reads.add(complain);
             }
-            *seen = *shows.max(seen);
+            *seen = (*shows).max(*seen);
         }
     }
 }
@@ -231,13 +332,36 @@ impl Workload for Counters {
     async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
         let phases = self.draw(&mut seat.chance);
         let adds = added(&phases);
-        let db = if adds.is_empty() { &memory.reader } else { &seat.db };
+        let turn = match self.turn(seat).await {
+            Ok(turn) => turn,
+            Err(error) => return (Ended::Failed(error), 0),
+        };
+        let shared = turn.as_ref().map(|(_, db)| (db.clone(), db.read_only()));
+        let (writer, reader) = match &shared {
+            Some((writer, reader)) => (writer, reader),
+            None => (&seat.db, &memory.reader),
+        };
+        let db = &if adds.is_empty() { reader.clone() } else { writer.clone() };
         self.ledgers.of(seat.client).under_way = adds;
         let (told, drawn) = (&*memory, &phases);
         let (answer, attempts) =
-            transact(db, |tx| async move { self.run(&tx, told, drawn).await }).await;
+            transact_answering(db, |tx| async move { self.run(&tx, (db, told), drawn).await })
+                .await;
+        let answer = answer.and_then(|((read, asked), results)| match asked.shown(&results) {
+            Ok(told) => Ok(read.into_iter().enumerate().chain(told).collect::<Vec<_>>()),
+            // It was done, and nobody has told in time what it left.
+            Err(Error::Timeout { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        });
         if let Ok(shown) = &answer {
-            self.judge(seat, memory, &phases[HOT], shown);
+            match turn {
+                Some(_) => {
+                    let mut seen = std::mem::take(&mut self.pairs.of(seat.client / 2).seen);
+                    self.judge(seat, &mut seen, &phases[HOT], shown);
+                    self.pairs.of(seat.client / 2).seen = seen;
+                }
+                None => self.judge(seat, &mut memory.seen, &phases[HOT], shown),
+            }
         }
         let ended = ended(answer);
         self.ledgers.of(seat.client).settle(&ended);

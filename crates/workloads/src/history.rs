@@ -40,7 +40,7 @@ impl Remains for Left<'_> {
         self.0.recorder.applied_at(txn)
     }
 
-    fn executed(&self, txn: muesli_core::TxnId) -> Vec<[Operation; 2]> {
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<Operation>> {
         self.0.recorder.executed_for(txn).collect()
     }
 

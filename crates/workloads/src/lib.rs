@@ -12,6 +12,7 @@ pub mod chance;
 pub mod connected;
 pub mod counter_service;
 pub mod counters;
+pub mod delayed_adds;
 pub mod distribution;
 pub mod embedded;
 pub mod history;

@@ -11,6 +11,7 @@ use crate::append::{self, Append};
 use crate::bank::{self, Bank};
 use crate::counter_service::{self, CounterService};
 use crate::counters::{self, Counters};
+use crate::delayed_adds;
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Kind, Sets};
 use crate::tpcc::procedures::TpccProcedures;
@@ -120,7 +121,7 @@ pub const WORKLOADS: &[Description] = &[
 pub fn procedures() -> Procedures {
     let counters = counter_service::procedures::procedures();
     let all = builtin::all().and(&counters).and(&append::procedures::procedures());
-    all.and(&tpcc::procedures::procedures())
+    all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures())
 }
 
 /// A workload that there is not.

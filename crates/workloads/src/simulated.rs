@@ -219,8 +219,7 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
         Isolation::ExtendedUpdateSerializable => Level::Eus,
         Isolation::RepeatableRead => Level::Rr,
     };
-    let session_order =
-        matches!(isolation, Isolation::Serializable | Isolation::StrictSerializable);
+    let session_order = isolation != Isolation::RepeatableRead;
     Some((level, muesli_check::Options { session_order, ..Default::default() }))
 }
 

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use muesli::{Db, Error, SpaceOptions, Tx};
+use muesli::{Db, Error, Results, SpaceOptions, Tx};
 use muesli_core::{Nanos, NodeId};
 
 use crate::chance::Chance;
@@ -260,6 +260,21 @@ where
         body(tx)
     };
     let answer = db.transact_here(counted).await;
+    (answer, attempts.get())
+}
+
+/// As [`transact`], and tells what the delayed actions gave that the body asked.
+pub async fn transact_answering<T, F, Fut>(db: &Db, body: F) -> (Result<(T, Results), Error>, u32)
+where
+    F: Fn(Tx) -> Fut,
+    Fut: Future<Output = Result<T, Error>>,
+{
+    let attempts = Cell::new(0);
+    let counted = |tx| {
+        attempts.set(attempts.get() + 1);
+        body(tx)
+    };
+    let answer = db.transact_answering_here(counted).await;
     (answer, attempts.get())
 }
 

@@ -21,6 +21,7 @@ use super::versions::{Handle, Version, Versions};
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::contract::Scan;
+use crate::delay::DelayedCall;
 use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId};
 use crate::options::Settings;
@@ -78,11 +79,34 @@ impl<'a> Execution<'a> {
         partition: u16,
         arguments: &SmallBytes,
     ) -> Result<SmallBytes, Stop> {
-        let procedure =
-            *self.settings.procedures.get(id).ok_or_else(|| unknown(id, self.settings))?;
+        let procedure = self.known(id)?;
+        self.declared = footprint(&procedure, self.catalog, arguments)?;
+        self.run(id, &procedure, partition, arguments)
+    }
+
+    /// Runs a delayed procedure, confined to what it was delayed with.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_delayed(&mut self, call: &DelayedCall) -> Result<SmallBytes, Stop> {
+        let procedure = self.known(&call.procedure)?;
+        self.declared = Some(call.footprint());
+        self.run(&call.procedure, &procedure, call.partition, &call.arguments)
+    }
+
+    fn known(&self, id: &ProcedureId) -> Result<Procedure, Stop> {
+        self.settings.procedures.get(id).copied().ok_or_else(|| unknown(id, self.settings))
+    }
+
+    fn run(
+        &mut self,
+        id: &ProcedureId,
+        procedure: &Procedure,
+        partition: u16,
+        arguments: &SmallBytes,
+    ) -> Result<SmallBytes, Stop> {
         self.partition = partition;
         self.read_only = procedure.read_only;
-        self.declared = footprint(&procedure, self.catalog, arguments)?;
         let ran = catch_unwind(AssertUnwindSafe(|| (procedure.run)(self, arguments)));
         let result = match (ran, self.stopped.take()) {
             (Err(_), _) => Err(Stop::Faulty("it panicked".to_owned())),

@@ -81,6 +81,8 @@ pub struct Recorder {
     count: usize,
     applied: BTreeMap<TxnId, Timestamp>,
     executed: BTreeSet<Executed>,
+    /// What delayed procedures did, encoded; those that ran alike are one.
+    called: BTreeSet<(TxnId, Vec<u8>)>,
     /// By transaction and part, those that clients were told of apart.
     ran: BTreeMap<(TxnId, bool, u16), (Timestamp, Operations)>,
 }
@@ -155,8 +157,13 @@ impl Recorder {
         self.executed.insert(Executed { txn, space, key: key.clone(), version, read, written });
     }
 
+    /// A participant ran a delayed procedure of `txn`, which did this.
+    pub fn called(&mut self, txn: TxnId, operations: &Operations) {
+        self.called.insert((txn, operations.bytes.clone()));
+    }
+
     /// What the delayed actions of `txn` read and wrote, as the participants of this node saw it.
-    pub fn executed_for(&self, txn: TxnId) -> impl Iterator<Item = [Operation; 2]> + '_ {
+    pub fn executed_for(&self, txn: TxnId) -> impl Iterator<Item = Vec<Operation>> + '_ {
         let first = Executed {
             txn,
             space: SpaceId(0),
@@ -166,12 +173,14 @@ impl Recorder {
             written: None,
         };
         let of_txn = self.executed.range(first..).take_while(move |it| it.txn == txn);
-        of_txn.map(Executed::as_operations)
+        let called = self.called.range((txn, Vec::new())..).take_while(move |it| it.0 == txn);
+        of_txn.map(Executed::as_operations).chain(called.map(|it| Decoder(&it.1).collect()))
     }
 
     /// The same of all transactions.
-    pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, [Operation; 2])> + '_ {
-        self.executed.iter().map(|it| (it.txn, it.as_operations()))
+    pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, Vec<Operation>)> + '_ {
+        let called = self.called.iter().map(|(txn, bytes)| (*txn, Decoder(bytes).collect()));
+        self.executed.iter().map(|it| (it.txn, it.as_operations())).chain(called)
     }
 
     /// A participant ran part number `part` of a one-round transaction that lies at `at`. Whoever
@@ -231,10 +240,10 @@ impl Recorder {
 }
 
 impl Executed {
-    fn as_operations(&self) -> [Operation; 2] {
+    fn as_operations(&self) -> Vec<Operation> {
         let Executed { space, key, version, read, written, .. } = self.clone();
         let read = Operation::Read { space, key: key.clone(), version, hash: read };
-        [read, Operation::Write { space, key, hash: written }]
+        vec![read, Operation::Write { space, key, hash: written }]
     }
 }
 

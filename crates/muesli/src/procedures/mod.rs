@@ -95,6 +95,10 @@ pub trait StoredProcedure: 'static {
     const REFUSES: Refuses = Refuses::Alone;
     /// What it may touch at most; `None`: anything at its repository.
     const TOUCHES: Option<TouchesFn<Self::Arguments>> = None;
+    /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
+    /// ([`Tx::later_run`](crate::Tx::later_run)), it may then run beside others on the same keys.
+    /// One that is wrong about this and goes wrong in its turn changes nothing there.
+    const STEADY: bool = false;
     /// What it is given.
     type Arguments: Serialize + DeserializeOwned;
     /// What it gives.
@@ -135,6 +139,7 @@ pub fn with<P: StoredProcedure>(procedures: Procedures) -> Procedures {
         read_only: P::READ_ONLY,
         refuses: P::REFUSES,
         footprint: P::TOUCHES.map(|_| touches_typed::<P> as FootprintFn),
+        steady: P::STEADY,
     };
     procedures.with(P::NAME, P::VERSION, procedure)
 }

@@ -20,6 +20,11 @@ impl Counter {
         Counter { rows: Rows::new(space, name) }
     }
 
+    /// The key that its number lies at, for [`Tx::later_returning`] and delayed procedures.
+    pub fn key(&self) -> SmallBytes {
+        self.rows.head()
+    }
+
     /// What it shows.
     ///
     /// # Errors

@@ -4,4 +4,6 @@
 
 mod cluster;
 mod delayed;
+mod delayed_procedures;
 mod procedures;
+mod sessions;

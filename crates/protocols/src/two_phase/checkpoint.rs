@@ -34,14 +34,15 @@ use std::sync::Arc;
 
 use muesli_core::checkpoint::piece;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, Nanos, SpaceId};
+use muesli_core::{Cursor, Nanos, SpaceId, TxnId};
 
 use super::Variant;
-use super::delayed::uses_what_it_delays;
-use super::message::Prepare;
+use super::message::{Answers, Prepare};
 use super::participant::{Context, Participant};
 use super::table::Memory;
 use super::time::Time;
+use super::turns::contradicts_itself;
+use super::wire::is_call_about;
 
 /// What a piece begins with.
 mod kind {
@@ -50,6 +51,7 @@ mod kind {
     pub const MEMORY: u8 = 2;
     pub const CHAINS: u8 = 3;
     pub const TAIL: u8 = 4;
+    pub const ANSWERS: u8 = 5;
 }
 
 /// The stage of a cursor that has handed out everything; space `n` is stage `n`, and the one
@@ -82,6 +84,9 @@ impl<V: Variant> Participant<V> {
             pieces.push_back(piece(kind::MEMORY, &memory));
         }
         pieces.push_back(piece::<Memory<V>>(kind::MEMORY, &(Vec::new(), settled)));
+        for part in self.table.all_answers().chunks(MEMORY_PIECE) {
+            pieces.push_back(piece::<Vec<(TxnId, Answers)>>(kind::ANSWERS, &part.to_vec()));
+        }
         Cursor { first: pieces, ..Cursor::default() }
     }
 
@@ -115,6 +120,11 @@ impl<V: Variant> Participant<V> {
             kind::PREPARED => self.restore_prepared(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => {
                 self.table.recall(Memory::<V>::decode(&mut input)?);
+            }
+            kind::ANSWERS => {
+                for (txn, answers) in Vec::<(TxnId, Answers)>::decode(&mut input)? {
+                    self.table.keep_answers(txn, answers);
+                }
             }
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::TAIL => {
@@ -165,7 +175,8 @@ impl<V: Variant> Participant<V> {
             && prepare.delayed.iter().all(|(space, ..)| known(space))
             && self.table.owner(prepare.txn).is_none()
             && self.time.can_enter(prepare.txn, yes, decided)
-            && !uses_what_it_delays(prepare);
+            && prepare.calls().iter().all(|call| is_call_about(call, cx.catalog))
+            && !contradicts_itself(prepare);
         let mut written = BTreeSet::new();
         sound
             && prepare.writes.iter().all(|(space, key, _)| {

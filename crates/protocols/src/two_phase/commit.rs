@@ -6,12 +6,14 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Action, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult,
-    Outcome, RepositoryId, Role, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    Abort, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult, Outcome,
+    RepositoryId, Role, Step, Timestamp, Txn, TxnId,
 };
 use smallvec::SmallVec;
 
+use super::answers::{Awaited, strayed};
 use super::coordinator::{Context, Coordinator};
+use super::delayed::Delays;
 use super::message::{Few, Message, Prepare, Repositories, Vote};
 use super::one_step::Alone;
 use super::time::{Snapshot, Time};
@@ -27,18 +29,20 @@ type Parts<T> = SmallVec<[(RepositoryId, T); 2]>;
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
 pub(super) struct Committing<V: Variant> {
-    txn: Txn,
-    id: TxnId,
+    pub(super) txn: Txn,
+    pub(super) id: TxnId,
     /// Whom to tell; nobody once told.
-    op: Option<OpId>,
+    pub(super) op: Option<OpId>,
     prepares: Parts<Arc<Prepare<V>>>,
-    phase: Phase<V>,
+    pub(super) phase: Phase<V>,
+    /// What delayed actions gave that the client asked for.
+    pub(super) awaited: Awaited,
     sent: Nanos,
     since: Nanos,
 }
 
 #[derive(Clone, Debug)]
-enum Phase<V: Variant> {
+pub(super) enum Phase<V: Variant> {
     /// Votes come in.
     Preparing(Votes<RepositoryId, V::Yes>),
     /// The votes decided; these have not acknowledged.
@@ -68,7 +72,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let reads_count = (V::VALIDATES_READERS || slot.options.strict)
             && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
-        let delays = !slot.delayed.is_empty();
+        let delays = !slot.delays.is_empty();
         if slot.sets.writes.is_empty() && !reads_count && !delays {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -178,8 +182,11 @@ impl<V: Variant> Coordinator<V> {
             writes: Few::new(),
             scans: vec![],
             delayed: vec![],
+            extra: None,
         };
-        let parts = divide(&slot.sets, &slot.delayed, &whole, cx.catalog);
+        let parts = divide(&slot.sets, &slot.delays, &whole, cx.catalog);
+        let asked = parts.iter().map(|(repository, part)| (*repository, part));
+        let awaited = Awaited::new(slot.delays.answers, asked);
         let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
         let prepares: Parts<_> = parts
             .into_iter()
@@ -192,7 +199,9 @@ impl<V: Variant> Coordinator<V> {
             cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
         }
         let phase = Phase::Preparing(Votes::from_voters(participants.iter().copied()));
-        let commit = Committing { txn, id, op: Some(op), prepares, phase, sent: now, since: now };
+        let op_told = Some(op);
+        let (sent, since) = (now, now);
+        let commit = Committing { txn, id, op: op_told, prepares, phase, awaited, sent, since };
         self.committing.insert(id.sequence, commit);
         self.set_sweep_timer(cx);
         op
@@ -229,20 +238,34 @@ impl<V: Variant> Coordinator<V> {
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
         commit.sent = cx.now();
-        let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
+        let (txn, id) = (commit.txn, commit.id);
+        let waits = matches!(decision, Decision::Commit(_)) && !commit.awaited.are_all_there();
+        let op = if waits { None } else { commit.op.take() };
+        let late = op.is_none() && !waits;
+        let reason = commit.awaited.strayed.take();
         let (status, at, result) = match decision {
             Decision::Commit(place) => {
                 let known = V::Time::known_by(&place);
                 self.heard.join(&known);
                 self.remember(&known);
                 let at = V::Time::version_of(&place);
-                (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
+                let result = match late || waits {
+                    true => OpResult::Committed(Committed { at }),
+                    false => self.awaited_by(sequence, Committed { at }),
+                };
+                (Status::Committed, Some(at), result)
             }
-            Decision::Abort(reason) => {
-                self.learn_from(reason);
-                (Status::Aborted, None, OpResult::Failed(Failure::Aborted(reason)))
+            Decision::Abort(why) => {
+                self.learn_from(why);
+                let said = reason.filter(|_| why == Abort::Strayed && !late).map(|it| strayed(&it));
+                let result = said.unwrap_or(OpResult::Failed(Failure::Aborted(why)));
+                self.abandon_answers(sequence);
+                (Status::Aborted, None, result)
             }
         };
+        if waits {
+            return; // Its turn comes, and what it was asked.
+        }
         if let Some(op) = op {
             self.end(txn, Some(id), status, at, cx);
             cx.complete(op, result);
@@ -290,9 +313,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let Phase::Deciding { unacknowledged, .. } = &mut commit.phase else { return };
         unacknowledged.retain(|other| *other != repository);
-        if unacknowledged.is_empty() {
-            self.committing.remove(txn.sequence);
-        }
+        self.settle_if_over(txn.sequence);
     }
 
     /// Prepares and decisions that were not answered go out again. A client does not wait for
@@ -301,10 +322,8 @@ impl<V: Variant> Coordinator<V> {
         let (now, settings) = (cx.now(), cx.settings);
         let mut given_up = Vec::new();
         for commit in self.committing.values_mut() {
-            if commit.since + settings.give_up_after <= now
-                && let Some(op) = commit.op.take()
-            {
-                given_up.push((commit.txn, commit.id, op));
+            if commit.since + settings.give_up_after <= now && commit.op.is_some() {
+                given_up.push(commit.id.sequence);
             }
             if commit.sent + settings.retry_after > now {
                 continue;
@@ -319,15 +338,31 @@ impl<V: Variant> Coordinator<V> {
                     }
                 }
                 Phase::Deciding { decision, unacknowledged } => {
-                    for &repository in unacknowledged {
+                    let missing = commit.awaited.missing_from();
+                    let missing = missing.filter(|it| !unacknowledged.contains(it));
+                    for repository in unacknowledged.iter().copied().chain(missing) {
                         let (txn, decision) = (commit.id, decision.clone());
                         cx.send_to_repository(repository, Message::Decide { txn, decision });
                     }
                 }
             }
         }
-        let after_ms = settings.give_up_after.as_millis();
-        for (txn, id, op) in given_up {
+        for sequence in given_up {
+            self.give_up(sequence, cx);
+        }
+    }
+
+    /// A client has waited for too long: it is told what is known.
+    fn give_up(&mut self, sequence: u64, cx: &mut Context<'_, V>) {
+        let Some(commit) = self.committing.get_mut(sequence) else { return };
+        if let Phase::Deciding { decision: Decision::Commit(place), .. } = &commit.phase {
+            let at = V::Time::version_of(place);
+            return self.answer_commit(sequence, at, cx);
+        }
+        let (txn, id, op) = (commit.txn, commit.id, commit.op.take());
+        commit.awaited.abandon();
+        let after_ms = cx.settings.give_up_after.as_millis();
+        if let Some(op) = op {
             self.end(txn, Some(id), Status::Unknown, None, cx);
             self.unanswered.insert(id.sequence, None);
             if self.unanswered.len() > UNANSWERED_MAX {
@@ -342,7 +377,7 @@ impl<V: Variant> Coordinator<V> {
 /// in a scan.
 fn divide<V: Variant>(
     sets: &TransactionSets,
-    delayed: &[(SpaceId, SmallBytes, Action)],
+    delays: &Delays,
     empty: &Prepare<V>,
     catalog: &Catalog,
 ) -> Parts<Prepare<V>> {
@@ -363,11 +398,8 @@ fn divide<V: Variant>(
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
         }
     }
-    for (space, key, action) in delayed {
-        for replica in catalog.replicas_of(catalog.partition(*space, key)) {
-            let part = part_of(&mut parts, replica, empty);
-            part.delayed.push((*space, key.clone(), action.clone()));
-        }
+    if !delays.is_empty() {
+        divide_delays(&mut parts, delays, empty, catalog);
     }
     for range in &sets.scans {
         let partitions = catalog.partitions_of_range(range.space, &range.lo, range.hi.as_ref());
@@ -379,6 +411,38 @@ fn divide<V: Variant>(
         }
     }
     parts
+}
+
+/// What is left to the turn, for each repository that does it.
+#[cold]
+fn divide_delays<V: Variant>(
+    parts: &mut Parts<Prepare<V>>,
+    delays: &Delays,
+    empty: &Prepare<V>,
+    catalog: &Catalog,
+) {
+    let mut asked = delays.asked.iter().peekable();
+    for (count, (space, key, action)) in delays.actions.iter().enumerate() {
+        let number = asked.next_if(|(place, _)| *place == count).map(|(_, number)| *number);
+        for replica in catalog.replicas_of(catalog.partition(*space, key)) {
+            let part = part_of(parts, replica, empty);
+            if let Some(number) = number {
+                let place = part.delayed.len() as u32;
+                part.extra.get_or_insert_default().asked.push((place, number));
+            }
+            part.delayed.push((*space, key.clone(), action.clone()));
+        }
+    }
+    for (call, number) in &delays.calls {
+        for replica in catalog.replicas_of(call.partition) {
+            let part = part_of(parts, replica, empty);
+            let before = part.delayed.len();
+            let extra = part.extra.get_or_insert_default();
+            let place = (before + extra.calls.len()) as u32;
+            extra.asked.extend(number.map(|number| (place, number)));
+            extra.calls.push(call.clone());
+        }
+    }
 }
 
 /// The part of `repository`, made from `empty` if there is none.

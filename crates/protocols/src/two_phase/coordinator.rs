@@ -6,8 +6,8 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Action, Address, Committed, Failure, Here, Later, Nanos, NodeId, OpId, OpResult,
-    Outcome, Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
+    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::commit::Committing;
@@ -17,6 +17,7 @@ use super::requests::{Operation, Request};
 use super::slot::Slot;
 use super::time::Snapshot;
 use super::{TwoPhase, Variant};
+use muesli_core::Wire;
 use muesli_core::parts::watermark::Bound;
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -307,7 +308,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
         }
-        if !slot.delayed.is_empty() && slot.is_delayed(space, &key) {
+        if !slot.delays.is_empty() && slot.delays.sees(space, &key) {
             return Err(self.stray(txn, cx));
         }
         let limits = &cx.settings.limits;
@@ -320,12 +321,11 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     fn later(
         &mut self,
         txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        action: &Action,
+        delay: &Delay,
+        answered: bool,
         cx: &mut Context<'_, V>,
     ) -> Result<Later, Failure> {
-        self.on_later(txn, space, key, action, cx)
+        self.on_later(txn, delay, answered, cx)
     }
 
     fn scan(
@@ -377,6 +377,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                     self.on_acknowledge(txn, repository);
                 }
             }
+            Message::Ran { txn, answers, strayed } => self.on_ran(txn, answers, strayed, cx),
             Message::Bound { bound, newest } => {
                 self.on_bound(from.node, bound, &newest, &mut here, cx);
             }
@@ -410,6 +411,23 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn unfinished(&self) -> usize {
         self.running().count() + self.committing.len()
+    }
+
+    fn past(&self) -> Option<SmallBytes> {
+        if !V::NODES_REMEMBER {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        self.seen.encode(&mut bytes);
+        Some(bytes.into())
+    }
+
+    fn adopt(&mut self, past: &SmallBytes) {
+        if V::NODES_REMEMBER
+            && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
+        {
+            self.seen.join(&seen);
+        }
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {

@@ -5,6 +5,7 @@
 //! | `Read`, `Scan` | coordinator | one replica of the keys | `ReadReply`, `ScanReply` |
 //! | `Prepare` | coordinator | every replica of every key read or written | `Vote` |
 //! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
+//! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |
 //! | `Bound` | coordinator | the coordinator beside repository 0 | |
 //! | `Watermark` | that one | all coordinators | |
@@ -12,7 +13,9 @@
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::{Abort, Action, Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{
+    Abort, Action, Decision, DelayedCall, Gave, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+};
 
 use smallvec::SmallVec;
 
@@ -23,6 +26,9 @@ pub type Few<T> = SmallVec<[T; 2]>;
 
 /// Most requests are for one key.
 pub type Mostly<T> = SmallVec<[T; 1]>;
+
+/// Keys with their new values; `None` deletes.
+pub type Writes = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
 
 /// The repositories that take part in a transaction.
 pub type Repositories = SmallVec<[RepositoryId; 8]>;
@@ -65,6 +71,16 @@ pub enum Message<V: Variant> {
         repository: RepositoryId,
         /// The transactions.
         txns: Vec<TxnId>,
+    },
+    /// Participant to coordinator: what delayed actions gave in their turn; or, before a vote of
+    /// no, why they cannot be left to it.
+    Ran {
+        /// The transaction.
+        txn: TxnId,
+        /// What they gave, by the numbers that the coordinator gave them.
+        answers: Answers,
+        /// Why they cannot be left to their turn.
+        strayed: Option<SmallBytes>,
     },
     /// Participant to participant: how did you vote? Whoever has not voted votes no.
     Ask {
@@ -186,6 +202,44 @@ pub struct Prepare<V: Variant> {
     pub scans: Vec<KeyRange>,
     /// Delayed actions on keys that this participant holds, in the order they were asked for.
     pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
+    /// What few transactions have.
+    pub extra: Option<Box<Extra>>,
+}
+
+/// What delayed actions gave, by the numbers that the coordinator gave them.
+pub type Answers = Vec<(u32, Gave)>;
+
+/// Delayed procedures, and what is to be told of what was delayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Procedures that this participant runs in the transaction's turn.
+    pub calls: Vec<DelayedCall>,
+    /// What the coordinator wants to know: the place of an action among those that are delayed, or
+    /// after them that of a procedure, and the number under which it is told.
+    pub asked: Vec<(u32, u32)>,
+}
+
+impl<V: Variant> Prepare<V> {
+    /// The delayed procedures.
+    pub fn calls(&self) -> &[DelayedCall] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.calls)
+    }
+
+    /// What the coordinator wants to be told: places and numbers.
+    pub fn asked(&self) -> &[(u32, u32)] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.asked)
+    }
+
+    /// The number under which the answer of what is at a place is told, if it is.
+    pub fn number_of(&self, place: usize) -> Option<u32> {
+        let asked = self.asked().iter().find(|(at, _)| *at as usize == place);
+        asked.map(|(_, number)| *number)
+    }
+
+    /// Whether anything of it is left to its turn.
+    pub fn delays(&self) -> bool {
+        !self.delayed.is_empty() || !self.calls().is_empty()
+    }
 }
 
 /// How a participant stands to a transaction.
@@ -230,6 +284,15 @@ pub enum Record<V: Variant> {
         /// What was written.
         writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     },
+    /// What delayed procedures wrote in their turn, and what is told of what was delayed.
+    Ran {
+        /// The transaction.
+        txn: TxnId,
+        /// What procedures wrote.
+        writes: Writes,
+        /// What is told.
+        answers: Answers,
+    },
     /// No snapshot above this was served before the next such record.
     Ceiling {
         /// The bound.
@@ -263,12 +326,18 @@ impl<V: Variant> Prepare<V> {
             KEY_BYTES + key.len() + action.name.len() + action.argument.len()
         };
         let delayed: usize = self.delayed.iter().map(action).sum();
-        24 + 2 * self.participants.len() + reads + scans + delayed + writes_bytes(&self.writes)
+        let calls: usize = self.calls().iter().map(DelayedCall::bytes).sum();
+        let later = delayed + calls + 8 * self.asked().len();
+        24 + 2 * self.participants.len() + reads + scans + later + writes_bytes(&self.writes)
     }
 }
 
 fn writes_bytes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
+}
+
+fn answers_bytes(answers: &Answers) -> usize {
+    answers.iter().map(|(_, gave)| 4 + gave.bytes()).sum()
 }
 
 impl<V: Variant> Message<V> {
@@ -284,6 +353,9 @@ impl<V: Variant> Message<V> {
             }
             Message::Prepare(prepare) => prepare.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
+            Message::Ran { answers, strayed, .. } => {
+                8 + answers_bytes(answers) + strayed.as_ref().map_or(0, SmallBytes::len)
+            }
             Message::Vote { .. }
             | Message::Decide { .. }
             | Message::Ask { .. }
@@ -304,6 +376,7 @@ impl<V: Variant> Message<V> {
             Message::Vote { .. } => "Vote",
             Message::Decide { .. } => "Decide",
             Message::Acknowledge { .. } => "Acknowledge",
+            Message::Ran { .. } => "Ran",
             Message::Ask { .. } => "Ask",
             Message::Bound { .. } => "Bound",
             Message::Watermark { .. } => "Watermark",
@@ -317,6 +390,7 @@ impl<V: Variant> Record<V> {
         let body = match self {
             Record::Prepared { prepare, .. } => prepare.bytes(),
             Record::Committed { writes, .. } => writes_bytes(writes),
+            Record::Ran { writes, answers, .. } => writes_bytes(writes) + answers_bytes(answers),
             Record::Refused { .. }
             | Record::Decided { .. }
             | Record::Ceiling { .. }

@@ -27,6 +27,8 @@ use std::marker::PhantomData;
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
+mod answers;
+mod calls;
 pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
@@ -47,6 +49,7 @@ pub mod scans;
 mod slot;
 mod table;
 pub mod time;
+mod turns;
 mod variant;
 mod waits;
 mod wire;

@@ -120,7 +120,7 @@ impl<V: Variant> Coordinator<V> {
     ) -> bool {
         let reader = V::reader(self.id, self.incarnation, txn);
         let Ok(slot) = self.open(txn) else { return false };
-        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && slot.delayed.is_empty();
+        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && slot.delays.is_empty();
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository {
@@ -179,7 +179,7 @@ impl<V: Variant> Coordinator<V> {
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let reader = V::reader(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
-        if !slot.delayed.is_empty() && slot.is_delayed(space, key) {
+        if !slot.delays.is_empty() && slot.delays.changes(space, key) {
             return Ok(Local::Failed(Abort::Strayed));
         }
         if let Some(own) = slot.sets.own(space, key) {

@@ -12,7 +12,7 @@ use muesli_core::{
 };
 
 use super::finish::Finishing;
-use super::message::{Message, Prepare, Record, Vote};
+use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
 use super::prepare::WaitingPrepare;
 use super::reads::WaitingRead;
 use super::table::{Prepared, Table};
@@ -58,6 +58,10 @@ pub struct Participant<V: Variant> {
     pub(super) arrivals: u64,
     pub(super) lock_timer_set: bool,
     pub(super) finishing: BTreeMap<TxnId, Finishing<V>>,
+    /// The log is being read: what came of delayed procedures is in it.
+    pub(super) replaying: bool,
+    /// Whose turn has come in a replay, which has not come to what its procedures did.
+    stalled: Option<Owner>,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     steps_since_collect: u32,
@@ -144,7 +148,11 @@ impl<V: Variant> Participant<V> {
         decision: Decision<V::Place>,
         cx: &mut Context<'_, V>,
     ) {
+        let is_over = self.table.has_answers(txn);
         self.decide(txn, decision, cx);
+        if is_over {
+            self.tell_again(txn, cx);
+        }
         self.acknowledge(txn, cx);
     }
 
@@ -202,36 +210,67 @@ impl<V: Variant> Participant<V> {
 
     /// Applies the transactions whose turn has come: versions, clock, locks, in this order.
     fn apply_ready(&mut self, cx: &mut Context<'_, V>) {
-        while let Some(owner) = self.time.next_ready() {
-            let decided = self.table.get(owner).decided.clone();
-            let place = decided.expect("only what was decided is ready");
-            let mut prepared = self.table.finish(owner, Decision::Commit(place.clone()));
-            let at = V::Time::version_of(&place);
-            for write in &mut prepared.writes {
-                let value = write.value.take();
-                let versions = self.space(write.space, cx);
-                // After a checkpoint this version or a later one may be there already; otherwise
-                // only where transactions are applied out of order, on purpose.
-                if versions.newest(write.handle).at < at {
-                    versions.install(write.handle, value, at);
-                }
+        while self.stalled.is_none()
+            && let Some(owner) = self.time.next_ready()
+        {
+            if self.replaying && !self.table.get(owner).calls.is_empty() {
+                self.stalled = Some(owner);
+                return;
             }
-            if !prepared.delayed.is_empty() {
-                self.run_delayed(&prepared, at, cx);
-            }
-            self.note_applied(&prepared.prepare, &place);
-            let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
-            cx.effects.work.validated += V::stamps(touched);
-            cx.effects.work.installed += prepared.writes.len() as u64;
-            let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
-            self.time.applied(&place, keys);
-            if let Some(recorder) = &mut cx.effects.recorder {
-                recorder.applied(prepared.prepare.txn, at);
-            }
-            self.release(owner, &prepared, cx);
+            self.apply(owner, None, cx);
         }
         self.time.rest();
         self.count_step();
+    }
+
+    /// Applies a transaction whose turn it is; what its procedures did may be known from the log.
+    fn apply(&mut self, owner: Owner, logged: Option<(Writes, Answers)>, cx: &mut Context<'_, V>) {
+        let decided = self.table.get(owner).decided.clone();
+        let place = decided.expect("only what was decided is ready");
+        let mut prepared = self.table.finish(owner, Decision::Commit(place.clone()));
+        let at = V::Time::version_of(&place);
+        for write in &mut prepared.writes {
+            let value = write.value.take();
+            let versions = self.space(write.space, cx);
+            // After a checkpoint this version or a later one may be there already; otherwise
+            // only where transactions are applied out of order, on purpose.
+            if versions.newest(write.handle).at < at {
+                versions.install(write.handle, value, at);
+            }
+        }
+        if prepared.prepare.delays() {
+            self.run_delayed(&prepared, at, logged, cx);
+        }
+        self.note_applied(&prepared.prepare, &place);
+        let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
+        cx.effects.work.validated += V::stamps(touched);
+        cx.effects.work.installed += prepared.writes.len() as u64;
+        let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
+        self.time.applied(&place, keys);
+        if let Some(recorder) = &mut cx.effects.recorder {
+            recorder.applied(prepared.prepare.txn, at);
+        }
+        self.release(owner, &prepared, cx);
+    }
+
+    /// The log says what came of what was delayed: of procedures, which are waited for, or of
+    /// actions, which were run from it, and perhaps on what a checkpoint has of later.
+    fn replay_ran(
+        &mut self,
+        txn: TxnId,
+        writes: Writes,
+        answers: Answers,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.apply_ready(cx);
+        let waits = |owner: &Owner| self.table.get(*owner).prepare.txn == txn;
+        match self.stalled.take_if(|owner| waits(owner)) {
+            Some(owner) => {
+                self.apply(owner, Some((writes, answers)), cx);
+                self.apply_ready(cx);
+            }
+            None => self.table.keep_answers(txn, answers),
+        }
     }
 
     /// What the keeper must know of a transaction that was applied: its writes first, so that what
@@ -254,8 +293,11 @@ impl<V: Variant> Participant<V> {
         for (space, key, _) in &prepare.reads {
             V::note_read_by(&mut self.keeper, (*space, key), place);
         }
-        for range in &prepare.scans {
+        for range in prepare.scans.iter().chain(prepare.calls().iter().flat_map(|it| &it.ranges)) {
             V::note_scanned_by(&mut self.keeper, range, place);
+        }
+        for (space, key) in prepare.calls().iter().flat_map(|call| &call.keys) {
+            V::note_read_by(&mut self.keeper, (*space, key), place);
         }
     }
 
@@ -267,6 +309,7 @@ impl<V: Variant> Participant<V> {
         }
         self.release_shared(&prepared.shared, cx);
         self.release_delayed(owner, prepared, cx);
+        self.release_calls(owner, prepared, cx);
         if !self.ranges.is_empty() {
             self.ranges.release(owner);
         }
@@ -378,6 +421,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             arrivals: 0,
             lock_timer_set: false,
             finishing: BTreeMap::new(),
+            replaying: false,
+            stalled: None,
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
             steps_since_collect: 0,
@@ -387,6 +432,11 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     fn start(&mut self, cx: &mut Context<'_, V>) {
+        self.replaying = false;
+        if let Some(owner) = self.stalled.take() {
+            self.apply(owner, None, cx);
+            self.apply_ready(cx);
+        }
         V::restarted(&mut self.keeper, &self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
@@ -408,6 +458,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
+            | Message::Ran { .. }
             | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
         }
     }
@@ -422,7 +473,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {
+        self.replaying = true;
         match record {
+            Record::Ran { txn, writes, answers } => self.replay_ran(txn, writes, answers, cx),
             Record::Prepared { prepare, at } => {
                 self.table.is_current(prepare.txn, prepare.settled_below);
                 self.enter_prepared(prepare, at, Nanos(0), cx);

@@ -127,8 +127,27 @@ impl<V: Variant> Participant<V> {
         }
         self.check_writes(prepare, &mut standing, &mut way, cx);
         match self.check_delayed(prepare, &mut standing, &mut way, cx) {
-            Ok(()) => way.check(standing),
+            Ok(()) => self.check_trial(prepare, way.check(standing), cx),
             Err(reason) => Check::Refused(reason),
+        }
+    }
+
+    /// What may go wrong in the turn of a transaction that may prepare now is tried.
+    fn check_trial(
+        &mut self,
+        prepare: &Prepare<V>,
+        found: Check<V::Snapshot>,
+        cx: &mut Context<'_, V>,
+    ) -> Check<V::Snapshot> {
+        if !prepare.delays() || !matches!(found, Check::Free(_)) {
+            return found;
+        }
+        match self.try_delayed(prepare, cx) {
+            Ok(()) => found,
+            Err(reason) => {
+                self.tell_strayed(prepare.txn, &reason, cx);
+                Check::Refused(Abort::Strayed)
+            }
         }
     }
 
@@ -291,7 +310,9 @@ impl<V: Variant> Participant<V> {
         }
         self.time.enter(prepare.txn, &yes, owner);
         let delayed = self.enter_delayed(&prepare, owner, cx);
-        let prepared = Prepared { prepare, yes, decided: None, since, writes, delayed, shared };
+        let calls = self.enter_calls(&prepare, owner, cx);
+        let decided = None;
+        let prepared = Prepared { prepare, yes, decided, since, writes, delayed, calls, shared };
         assert_eq!(self.table.insert(prepared), owner);
     }
 

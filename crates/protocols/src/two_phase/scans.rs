@@ -36,7 +36,7 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Err(failure));
         }
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
-        let strays = self.open(txn).is_ok_and(|slot| slot.is_delayed_in(&range));
+        let strays = self.open(txn).is_ok_and(|slot| slot.delays.changes_in(&range));
         if strays {
             return Step::Done(Err(self.stray(txn, cx)));
         }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use muesli_core::parts::transaction::{TransactionSets, check_size};
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Action, Failure, Limits, LogPosition, Nanos, SmallBytes, SpaceId, Timestamp, TxnId, TxnOptions,
+    Failure, Limits, LogPosition, Nanos, SmallBytes, SpaceId, Timestamp, TxnId, TxnOptions,
 };
 
 use super::Variant;
+use super::delayed::Delays;
 use super::message::Found;
 
 /// A transaction's place; reused, with its memory, by the next one.
@@ -33,8 +34,8 @@ pub(super) struct Slot<V: Variant> {
     pub gate: LogPosition,
     pub begun: Nanos,
     pub sets: TransactionSets,
-    /// Actions to be done at the commit, in order.
-    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
+    /// What is to be done at the commit.
+    pub delays: Delays,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
 }
@@ -54,7 +55,7 @@ impl<V: Variant> Slot<V> {
             gate: LogPosition(0),
             begun: Nanos(0),
             sets: TransactionSets::default(),
-            delayed: Vec::new(),
+            delays: Delays::default(),
             seen: BTreeMap::new(),
         }
     }
@@ -80,7 +81,7 @@ impl<V: Variant> Slot<V> {
         self.running = false;
         self.generation = self.generation.wrapping_add(1);
         self.sets.clear();
-        self.delayed.clear();
+        self.delays.clear();
         if !V::SNAPSHOTS {
             self.seen.clear();
         }

@@ -9,7 +9,8 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
-use super::message::{Few, Prepare, Vote};
+use super::calls::LockedCall;
+use super::message::{Answers, Few, Prepare, Vote};
 
 /// A key that a prepared transaction will write, exclusively locked.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub(super) struct Prepared<V: Variant> {
     pub writes: Few<LockedWrite>,
     /// In the order they are to be done.
     pub delayed: Vec<DelayedWrite>,
+    /// Procedures, as those of the prepare.
+    pub calls: Vec<LockedCall>,
     /// Keys locked for reading.
     pub shared: Few<(SpaceId, Handle)>,
 }
@@ -71,6 +74,8 @@ pub(super) struct Table<V: Variant> {
     slots: Vec<Option<Prepared<V>>>,
     free: Vec<u32>,
     standings: BTreeMap<TxnId, Entry<V>>,
+    /// What delayed actions gave, of those among them that were asked.
+    answers: BTreeMap<TxnId, Answers>,
     /// Per coordinator, its newest life and the number below which everything is settled.
     settled: BTreeMap<NodeId, (u32, u64)>,
 }
@@ -81,6 +86,7 @@ impl<V: Variant> Default for Table<V> {
             slots: Vec::new(),
             free: Vec::new(),
             standings: BTreeMap::new(),
+            answers: BTreeMap::new(),
             settled: BTreeMap::new(),
         }
     }
@@ -124,6 +130,7 @@ impl<V: Variant> Table<V> {
         for txn in forgotten {
             self.standings.remove(&txn);
         }
+        self.answers.retain(|txn, _| !(first..end).contains(txn));
     }
 
     /// Whether the coordinator has begun another life since.
@@ -141,6 +148,31 @@ impl<V: Variant> Table<V> {
             }
             next = TxnId { sequence: txn.sequence + 1, ..txn };
         }
+        while let Some((&txn, _)) = self.answers.range(first..end).next() {
+            self.answers.remove(&txn);
+        }
+    }
+
+    /// Remembers what was told of a transaction, unless nobody can ask for it any more.
+    pub fn keep_answers(&mut self, txn: TxnId, answers: Answers) {
+        if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_life(txn) {
+            self.answers.insert(txn, answers);
+        }
+    }
+
+    /// What was told of a transaction.
+    pub fn answers(&self, txn: TxnId) -> Option<Answers> {
+        self.answers.get(&txn).cloned()
+    }
+
+    /// Whether anything was told of a transaction.
+    pub fn has_answers(&self, txn: TxnId) -> bool {
+        !self.answers.is_empty() && self.answers.contains_key(&txn)
+    }
+
+    /// All that is remembered of it.
+    pub fn all_answers(&self) -> Vec<(TxnId, Answers)> {
+        self.answers.iter().map(|(txn, answers)| (*txn, answers.clone())).collect()
     }
 
     /// Whether the coordinator said that `txn` is settled everywhere.

@@ -145,6 +145,9 @@ impl<V: Variant> Participant<V> {
         let (prepare, shared) = (prepared.prepare.clone(), std::mem::take(&mut prepared.shared));
         self.note_reads(&prepare, place);
         self.release_shared(&shared, cx);
-        self.ranges.release(owner);
+        // What a delayed procedure reads stays as it is until its turn.
+        if prepare.calls().is_empty() {
+            self.ranges.release(owner);
+        }
     }
 }

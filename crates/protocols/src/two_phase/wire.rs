@@ -7,13 +7,14 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Action, Catalog, Decision, Index, SmallBytes, SpaceId, Timestamp, TxnId, wire_struct,
+    Abort, Action, Catalog, Decision, DelayedCall, Index, SmallBytes, SpaceId, Timestamp, TxnId,
+    wire_struct,
 };
 
 use super::Variant;
 use super::message::{
-    Few, Found, Message, Mostly, Prepare, ReadReply, ReadRequest, Record, Repositories, ScanReply,
-    ScanRequest, Vote,
+    Extra, Few, Found, Message, Mostly, Prepare, ReadReply, ReadRequest, Record, Repositories,
+    ScanReply, ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -52,7 +53,10 @@ wire_struct!(Prepare<V: Variant> {
     writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     scans: Vec<KeyRange>,
     delayed: Vec<(SpaceId, SmallBytes, Action)>,
+    extra: Option<Box<Extra>>,
 });
+
+wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)> });
 
 /// By hand for the limit, which is as wide as the machine's words.
 impl<V: Variant> Wire for ScanRequest<V> {
@@ -126,6 +130,7 @@ mod kind {
     pub const ASK: u8 = 8;
     pub const BOUND: u8 = 9;
     pub const WATERMARK: u8 = 10;
+    pub const RAN: u8 = 11;
 }
 
 /// Appends a kind and what belongs to it.
@@ -157,6 +162,11 @@ impl<V: Variant> Wire for Message<V> {
             Message::Acknowledge { repository, txns } => {
                 put(kind::ACKNOWLEDGE, repository, out);
                 txns.encode(out);
+            }
+            Message::Ran { txn, answers, strayed } => {
+                put(kind::RAN, txn, out);
+                answers.encode(out);
+                strayed.encode(out);
             }
             Message::Ask { txn } => put(kind::ASK, txn, out),
             Message::Bound { bound, newest } => {
@@ -190,6 +200,11 @@ impl<V: Variant> Wire for Message<V> {
             kind::ACKNOWLEDGE => Message::Acknowledge {
                 repository: Wire::decode(input)?,
                 txns: Wire::decode(input)?,
+            },
+            kind::RAN => Message::Ran {
+                txn: Wire::decode(input)?,
+                answers: Wire::decode(input)?,
+                strayed: Wire::decode(input)?,
             },
             kind::ASK => Message::Ask { txn: Wire::decode(input)? },
             kind::BOUND => {
@@ -226,6 +241,11 @@ impl<V: Variant> Wire for Record<V> {
             }
             Record::Ceiling { at } => put(4, at, out),
             Record::Low { low } => put(5, low, out),
+            Record::Ran { txn, writes, answers } => {
+                put(6, txn, out);
+                writes.encode(out);
+                answers.encode(out);
+            }
         }
     }
 
@@ -238,9 +258,24 @@ impl<V: Variant> Wire for Record<V> {
             3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
             4 => Record::Ceiling { at: Wire::decode(input)? },
             5 => Record::Low { low: Wire::decode(input)? },
+            6 => Record::Ran {
+                txn: Wire::decode(input)?,
+                writes: Wire::decode(input)?,
+                answers: Wire::decode(input)?,
+            },
             other => return Err(WireError::no_variant("record", start, other)),
         })
     }
+}
+
+/// Whether the spaces that a delayed procedure may touch are there, and its partition.
+pub(super) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
+    let ordered = |range: &KeyRange| {
+        catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
+    };
+    usize::from(call.partition) < catalog.repositories()
+        && call.keys.iter().all(|(space, _)| catalog.space(*space).is_some())
+        && call.ranges.iter().all(ordered)
 }
 
 /// Whether the repositories, spaces and partitions that `message` names are there.
@@ -258,6 +293,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
                 && prepare.reads.iter().all(|(id, ..)| space(id))
                 && prepare.writes.iter().all(|(id, ..)| space(id))
                 && prepare.delayed.iter().all(|(id, ..)| space(id))
+                && prepare.calls().iter().all(|call| is_call_about(call, catalog))
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }
@@ -267,6 +303,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::Decide { .. }
+        | Message::Ran { .. }
         | Message::Ask { .. }
         | Message::Bound { .. }
         | Message::Watermark { .. } => true,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{
-    Abort, Action, Catalog, Decision, NodeId, RepositoryId, SmallBytes, SpaceId, SpaceOptions,
-    Timestamp, TxnId,
+    Abort, Action, Catalog, Decision, DelayedCall, Gave, NodeId, ProcedureId, RepositoryId,
+    SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -15,7 +15,9 @@ use proptest::prelude::*;
 use super::is_about;
 use crate::score::message::{Prepare, Vote};
 use crate::score::{Message, Record};
-use crate::two_phase::message::{Few, Found, ReadReply, ReadRequest, ScanReply, ScanRequest};
+use crate::two_phase::message::{
+    Answers, Extra, Few, Found, ReadReply, ReadRequest, ScanReply, ScanRequest,
+};
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
     vec(any::<u8>(), 0..30).prop_map(SmallBytes::from)
@@ -74,11 +76,35 @@ fn delayed() -> impl Strategy<Value = Vec<(SpaceId, SmallBytes, Action)>> {
     vec((space(), bytes(), action), 0..3)
 }
 
+fn extra() -> impl Strategy<Value = Option<Box<Extra>>> {
+    let keys = vec((space(), bytes()), 0..3);
+    let call = (bytes(), bytes(), any::<u16>(), keys, vec(range(), 0..2), any::<bool>()).prop_map(
+        |(name, arguments, partition, keys, ranges, steady)| {
+            let procedure = ProcedureId { name, version: 1 };
+            DelayedCall { procedure, arguments, partition, keys, ranges, steady }
+        },
+    );
+    let asked = vec(any::<(u32, u32)>(), 0..3);
+    let extra =
+        (vec(call, 0..2), asked).prop_map(|(calls, asked)| Box::new(Extra { calls, asked }));
+    option::of(extra)
+}
+
+fn answers() -> impl Strategy<Value = Answers> {
+    let gave = prop_oneof![
+        option::of(bytes()).prop_map(Gave::Value),
+        bytes().prop_map(Gave::Nothing),
+        Just(Gave::Unknown),
+    ];
+    vec((any::<u32>(), gave), 0..3)
+}
+
 fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     let participants = vec(any::<u16>().prop_map(RepositoryId), 0..4);
     let reads = vec((space(), bytes(), at()), 0..4);
-    (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3), delayed())
-        .prop_map(|(txn, settled_below, participants, snapshot, reads, writes, scans, delayed)| {
+    let later = (delayed(), extra());
+    (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3), later).prop_map(
+        |(txn, settled_below, participants, snapshot, reads, writes, scans, (delayed, extra))| {
             let participants = participants.into();
             Arc::new(Prepare {
                 txn,
@@ -91,8 +117,10 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
                 writes: writes.into(),
                 scans,
                 delayed,
+                extra,
             })
-        })
+        },
+    )
 }
 
 fn asking() -> impl Strategy<Value = Message> {
@@ -143,6 +171,11 @@ fn telling() -> impl Strategy<Value = Message> {
         (txn(), decision()).prop_map(|(txn, decision)| Message::Decide { txn, decision }),
         acknowledge,
         txn().prop_map(|txn| Message::Ask { txn }),
+        (txn(), answers(), option::of(bytes())).prop_map(|(txn, answers, strayed)| Message::Ran {
+            txn,
+            answers,
+            strayed
+        }),
         (at(), at()).prop_map(|(bound, newest)| Message::Bound { bound, newest }),
         (at(), at()).prop_map(|(low, newest)| Message::Watermark { low, newest }),
     ]
@@ -160,6 +193,11 @@ fn record() -> impl Strategy<Value = Record> {
         (at(), writes()).prop_map(|(at, writes)| Record::Committed { at, writes }),
         at().prop_map(|at| Record::Ceiling { at }),
         at().prop_map(|low| Record::Low { low }),
+        (txn(), writes(), answers()).prop_map(|(txn, writes, answers)| Record::Ran {
+            txn,
+            writes,
+            answers
+        }),
     ]
 }
 
@@ -245,6 +283,7 @@ fn messages_about_what_is_not_there_are_told_apart() {
             writes: vec![(SpaceId(space), SmallBytes::EMPTY, None)].into(),
             scans: vec![],
             delayed: vec![],
+            extra: None,
         }))
     };
     let here = [RepositoryId(0), RepositoryId(1)];

@@ -219,6 +219,7 @@ impl<V: Scalar> Stage<V> {
             writes: writes.iter().map(|&(it, live)| (SPACE, key(it), value(live))).collect(),
             scans: Vec::new(),
             delayed: Vec::new(),
+            extra: None,
         };
         self.tell(Message::Prepare(Arc::new(prepare)));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Get, Later, Put, ReadOnly, Scan};
+use Do::{Alter, Ask, Get, Later, Mark, Put, ReadOnly, Scan};
 use muesli_protocols::bumper::{Rules, TimeWarp};
 use muesli_protocols::two_phase::TwoPhase;
 
@@ -193,6 +193,71 @@ fn delayed_actions() {
 #[test]
 fn a_delayed_lock_is_no_shared_one() {
     breaks(|rules| rules.family.delayed_excludes = false, &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]));
+}
+
+const ASK_AB_AT_0: Program = (0, &[Ask("a"), Ask("b")]);
+const MARK_BB_AT_0: Program = (0, &[Mark("b b1")]);
+const MARK_BB_AT_1: Program = (1, &[Mark("b1 b")]);
+const MARK_A_AND_B_AT_2: Program = (2, &[Mark("b b1"), Mark("a")]);
+const MARK_A_AND_B_AT_0: Program = (0, &[Mark("b b1"), Mark("a")]);
+const ALTER_BB_AT_0: Program = (0, &[Alter("b b1")]);
+const ALTER_BB_AT_2: Program = (2, &[Get("c"), Alter("b1 b"), Put("c")]);
+const ALTER_A_AND_B_AT_2: Program = (2, &[Alter("b"), Alter("a")]);
+const ASK_B_AT_2: Program = (2, &[Ask("b")]);
+const READ_BB_AT_2: Program = (2, &[ReadOnly, Get("b"), Get("b1")]);
+
+/// Each under each of the faults.
+fn with_faults(programs: &[Program], crashes: [u32; 2]) -> Vec<BumperScope> {
+    let crashes = crashes.map(Fault::Crash);
+    let faults = crashes.into_iter().chain([Fault::Lose, Fault::Repeat]);
+    faults.map(|fault| BumperScope { fault: Some(fault), ..delayed(programs) }).collect()
+}
+
+#[test]
+fn what_delayed_actions_left_is_told() {
+    let mut scopes = vec![
+        delayed(&[ASK_AB_AT_0, ADD_B_AT_1]),
+        delayed(&[ASK_AB_AT_0, READ_AB_AT_2]),
+        BumperScope { replicas: 2, ..delayed(&[ASK_B_AT_2, ADD_B_AT_1]) },
+        reconciled(&[ASK_B_AT_2, READ_A_ADD_B_AT_1, WRITE_A_AT_0]),
+    ];
+    scopes.extend(with_faults(&[ASK_B_AT_2, ADD_B_AT_1], [1, 2]));
+    hold_whatever("delayed_and_asked", &scopes);
+}
+
+#[test]
+fn steady_procedures_run_beside_each_other() {
+    let two = &hold_whatever("steady_alone", &[delayed(&[MARK_BB_AT_0, MARK_BB_AT_1])])[0];
+    assert!(two.keys().all(|end| !end.contains("aborted")), "nobody aborts: {two:?}");
+    let mut scopes = vec![
+        delayed(&[MARK_BB_AT_0, ASK_B_AT_2]),
+        delayed(&[MARK_BB_AT_0, READ_BB_AT_2]),
+        delayed(&[MARK_A_AND_B_AT_2, MARK_BB_AT_0]),
+        delayed(&[MARK_BB_AT_0, CHANGE_BC_AT_1]),
+        BumperScope { replicas: 2, ..delayed(&[MARK_BB_AT_0, ASK_B_AT_2]) },
+    ];
+    scopes.extend(with_faults(&[MARK_BB_AT_0, MARK_BB_AT_1], [1, 0]));
+    hold_whatever("steady", &scopes);
+}
+
+#[test]
+fn procedures_that_are_not_steady_have_their_keys_alone() {
+    let mut scopes = vec![
+        delayed(&[ALTER_BB_AT_0, ALTER_BB_AT_2]),
+        delayed(&[ALTER_BB_AT_0, MARK_BB_AT_1]),
+        delayed(&[ALTER_BB_AT_0, READ_BB_AT_2]),
+        delayed(&[ALTER_A_AND_B_AT_2, ADD_AB_AT_0]),
+        delayed(&[ALTER_BB_AT_0, CHANGE_BC_AT_1]),
+        BumperScope { replicas: 2, ..delayed(&[ALTER_BB_AT_0, ASK_B_AT_2]) },
+    ];
+    scopes.extend(with_faults(&[ALTER_BB_AT_0, MARK_BB_AT_1], [1, 0]));
+    hold_whatever("delayed_procedures", &scopes);
+}
+
+#[test]
+fn who_takes_the_lock_of_a_procedure_for_a_shared_one_is_caught() {
+    let scope = delayed(&[MARK_A_AND_B_AT_0, READ_AB_AT_2]);
+    breaks(|rules| rules.family.delayed_excludes = false, &scope);
 }
 
 fn reconciled(programs: &[Program]) -> BumperScope {

@@ -120,7 +120,7 @@ impl Journal {
     }
 
     /// What participants of this host ran for `txn`, over all their lives.
-    pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = [Operation; 2]> + '_ {
+    pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = Vec<Operation>> + '_ {
         self.segments.iter().flat_map(move |segment| segment.recorder.executed_for(txn))
     }
 

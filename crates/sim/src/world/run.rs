@@ -82,7 +82,7 @@ impl Remains for HostHistory {
         self.journal.applied_at(txn)
     }
 
-    fn executed(&self, txn: TxnId) -> Vec<[Operation; 2]> {
+    fn executed(&self, txn: TxnId) -> Vec<Vec<Operation>> {
         self.journal.executed(txn).collect()
     }
 

@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use super::Program;
-use crate::subject::{Subject, procedures};
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Effects, Failure, Later, Node, OpId, OpResult, Scan, SmallBytes, SpaceId, Step,
+    Action, Delay, Effects, Failure, Gave, Later, Node, OpId, OpResult, Scan, SmallBytes, Step,
     Timestamp, Txn, TxnOptions,
 };
 
-pub(super) const SPACE: SpaceId = SpaceId(0);
+use super::Program;
+use crate::delayable;
+pub(super) use crate::delayable::SPACE;
+use crate::subject::{Subject, procedures};
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,12 @@ pub enum Do {
     /// Appends the transaction's name, by a delayed action.
     #[allow(dead_code, reason = "only one protocol's scopes have delayed actions")]
     Later(&'static str),
+    /// The same, and asks what it left.
+    Ask(&'static str),
+    /// Appends it to several keys by a steady procedure, and asks what it left.
+    Mark(&'static str),
+    /// The same, by one that is not steady.
+    Alter(&'static str),
     Scan(&'static str, &'static str),
     /// A one-round transaction: a procedure and its keys. Each further one of a program is another
     /// transaction of the same session.
@@ -51,14 +58,17 @@ pub(super) struct Client {
     /// Of one-round transactions: their session, and the highest timestamp that it has seen.
     session: u64,
     floor: Timestamp,
+    /// What it was told of what it delayed.
+    pub told: Vec<String>,
     outcome: Option<Outcome>,
 }
 
 impl Client {
     pub fn new(name: &str, session: u64, (node, program): Program) -> Client {
         let (name, floor) = (name.to_owned(), Timestamp::ZERO);
-        let (next, txn, waiting, seen, outcome) = (0, None, None, Vec::new(), None);
-        Client { name, node, program, next, txn, waiting, seen, session, floor, outcome }
+        let (next, txn, waiting, outcome) = (0, None, None, None);
+        let (seen, told) = (Vec::new(), Vec::new());
+        Client { name, node, program, next, txn, waiting, seen, session, floor, told, outcome }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -115,8 +125,18 @@ impl Client {
                 }
                 Do::Later(key) => {
                     let action = Action::append(self.name.as_str());
-                    let done = node.later(txn, SPACE, &key.into(), &action, effects);
-                    assert!(matches!(done, Ok(Later::Deferred)), "not delayed: {done:?}");
+                    let delay = Delay::Action(SPACE, key.into(), action);
+                    let done = node.later(txn, &delay, false, effects);
+                    assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
+                }
+                Do::Ask(key) => {
+                    let action = Action::append(self.name.as_str());
+                    self.ask(&Delay::Action(SPACE, key.into(), action), node, effects);
+                }
+                Do::Mark(keys) | Do::Alter(keys) => {
+                    let named = if operation == Do::Mark(keys) { "mark" } else { "alter" };
+                    let words = format!("{keys} {}", self.name);
+                    self.ask(&delayable::call(named, &words), node, effects);
                 }
                 Do::Call(..) => unreachable!("a program has calls alone, or none"),
                 Do::Get(key) => {
@@ -132,6 +152,12 @@ impl Client {
                 }
             }
         }
+    }
+
+    fn ask<P: Subject>(&mut self, delay: &Delay, node: &mut Node<P>, effects: &mut Effects<P>) {
+        let txn = self.txn.expect("it has begun");
+        let done = node.later(txn, delay, true, effects);
+        assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
     }
 
     fn call<P: Subject>(
@@ -183,6 +209,14 @@ impl Client {
                 let rows: Vec<_> = rows.iter().map(|(key, _)| text(key)).collect();
                 self.seen.push(format!("[{}]", rows.join(" ")));
             }
+            OpResult::Answered(_, answers) => {
+                let given = |gave: &Gave| match gave {
+                    Gave::Value(Some(value)) => text(value),
+                    other => panic!("{}: was told {other:?}", self.name),
+                };
+                self.told = answers.iter().map(given).collect();
+                self.outcome = Some(Outcome::Committed);
+            }
             OpResult::Committed(_) => self.outcome = Some(Outcome::Committed),
             OpResult::Invoked(invoked) => {
                 self.floor = self.floor.max(invoked.at);
@@ -211,6 +245,9 @@ impl Client {
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
+            Some(Outcome::Committed) if !self.told.is_empty() => {
+                write!(f, "{} left {}", self.name, self.told.join(" "))
+            }
             Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
             Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),
             Some(Outcome::Aborted) => write!(f, "{} aborted", self.name),

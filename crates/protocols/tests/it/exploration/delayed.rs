@@ -9,6 +9,7 @@ impl<P: Subject> World<P> {
     /// transaction that committed exactly as often as that appended it, and of no other.
     pub(super) fn judge_delayed(&self) -> Result<(), String> {
         for client in &self.clients {
+            self.judge_told(client)?;
             for key in client.delays().filter(|key| !self.is_put(key)) {
                 let each = usize::from(client.has_committed());
                 for (repository, value) in self.values(key) {
@@ -20,6 +21,19 @@ impl<P: Subject> World<P> {
                         ));
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a client was told that its actions left is how what is there now begins: values only
+    /// grow.
+    fn judge_told(&self, client: &Client) -> Result<(), String> {
+        let told = client.told.iter().flat_map(|told| told.split('/'));
+        for (key, told) in client.asks().zip(told).filter(|(key, _)| !self.is_put(key)) {
+            let is_begin = |(_, value): &(String, String)| value.starts_with(told);
+            if !told.ends_with(client.name()) || !self.values(key).iter().all(is_begin) {
+                return Err(format!("{} was told that it left {told} at {key}", client.name()));
             }
         }
         Ok(())
@@ -45,10 +59,20 @@ impl<P: Subject> World<P> {
 
 impl Client {
     fn delays(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.program().iter().filter_map(|operation| match operation {
+        let plain = self.program().iter().filter_map(|operation| match operation {
             Do::Later(key) => Some(*key),
             _ => None,
-        })
+        });
+        plain.chain(self.asks())
+    }
+
+    /// Keys that it delays something on and asks about, in the order in which it is told.
+    fn asks(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let keys = self.program().iter().filter_map(|operation| match operation {
+            Do::Ask(keys) | Do::Mark(keys) | Do::Alter(keys) => Some(*keys),
+            _ => None,
+        });
+        keys.flat_map(|keys| keys.split(' '))
     }
 
     fn does(&self, wanted: &dyn Fn(&Do) -> bool) -> bool {

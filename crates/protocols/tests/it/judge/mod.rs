@@ -18,7 +18,7 @@ pub struct Evidence {
     pub transactions: Vec<Recorded>,
     pub applied: BTreeMap<TxnId, Timestamp>,
     /// What delayed actions did, by everybody who ran them; all must say the same.
-    pub executed: BTreeMap<TxnId, Vec<[Operation; 2]>>,
+    pub executed: BTreeMap<TxnId, Vec<Vec<Operation>>>,
     /// What parts of one-round transactions did, by transaction, part, and who ran it; `None`: as
     /// its client was told.
     pub ran: BTreeMap<(TxnId, u16, Option<u32>), PartRan>,

@@ -280,7 +280,7 @@ impl<P: Subject> Stage<P> {
 
     fn answer(&mut self, what: &str, result: &OpResult) {
         let at = match result {
-            OpResult::Committed(committed) => Some(committed.at),
+            OpResult::Committed(committed) | OpResult::Answered(committed, _) => Some(committed.at),
             OpResult::Invoked(invoked) => Some(invoked.at),
             _ => None,
         };

@@ -4,8 +4,10 @@
 //! | --- | --- |
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
-//! | `later t1 a1=5` | a delayed action: appends to the value |
+//! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
+//! | `delay t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
 //! | `commit t1`, `rollback t1` | its end |
 //! | `call t1 n0 bump a1 b1 [class=coordinated] [floor=t0] [session=1]` | a one-round transaction |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
@@ -24,8 +26,8 @@ use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant as _;
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Later, Nanos, OpResult, Scan, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn,
-    TxnOptions,
+    Action, Delay, Later, Limits, Nanos, OpResult, Scan, Settings, SmallBytes, Step, Timestamp,
+    Txn, TxnOptions,
 };
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::global_clock::Everybody;
@@ -37,9 +39,8 @@ use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::{self, TwoPhase};
 
 use super::Stage;
+use crate::delayable::{self, SPACE};
 use crate::subject::{Subject, lines, procedures};
-
-const SPACE: SpaceId = SpaceId(0);
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -115,6 +116,7 @@ fn stage<P: Subject>(
         gossip_every: Nanos::from_millis(3_600_000),
         keep_tombstones: true,
         procedures: procedures::all(),
+        limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
     };
     let (mut nodes, mut replicas, mut manual) = (3, 1, false);
@@ -237,6 +239,7 @@ impl<P: Subject> Stage<P> {
             "get" => self.get(command),
             "put" | "delete" => self.put(command),
             "later" => self.later(command),
+            "delay" => self.delay(command),
             "scan" => self.scan(command),
             "commit" => self.commit(command),
             "rollback" => self.rollback(command),
@@ -268,6 +271,12 @@ impl<P: Subject> Stage<P> {
         }
         if let Some(floor) = args.take_key("floor") {
             options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
+        }
+        let past = args.take_key("after").map(|from| node(Some(from))).transpose()?;
+        if let Some((_, seen)) =
+            past.map(|from| self.host(from)).transpose()?.and_then(|it| it.node.past())
+        {
+            self.host(at)?.node.adopt(&seen);
         }
         while let Some(word) = args.next_pos() {
             match word {
@@ -403,15 +412,35 @@ impl<P: Subject> Stage<P> {
     fn later(&mut self, command: &Command) -> Outcome {
         let mut args = command.consume_args();
         let (name, at, txn) = self.named(args.next_pos())?;
+        let asked = args.next_pos() == Some("asked");
         while let Some((key, value)) = args.next_key() {
-            let (what, key) = (format!("{name} later {key}"), SmallBytes::from(key));
-            let action = Action::append(value);
-            let host = self.host(at)?;
-            match host.node.later(txn, SPACE, &key, &action, &mut host.effects) {
-                Ok(Later::Deferred) => {}
-                Ok(Later::Now(_)) => writeln!(self.page, "{what}: at once, please")?,
-                Err(failure) => self.answer(&what, &OpResult::Failed(failure)),
-            }
+            let delay = Delay::Action(SPACE, key.into(), Action::append(value));
+            self.put_off((at, txn), &format!("{name} later {key}"), &delay, asked)?;
+        }
+        Ok(())
+    }
+
+    fn delay(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        let procedure = args.next_pos().ok_or("which procedure?")?;
+        let delay = delayable::call(procedure, args.next_pos().ok_or("on which keys?")?);
+        let asked = args.next_pos() == Some("asked");
+        self.put_off((at, txn), &format!("{name} {procedure}"), &delay, asked)
+    }
+
+    fn put_off(
+        &mut self,
+        (at, txn): (u32, Txn),
+        what: &str,
+        delay: &Delay,
+        asked: bool,
+    ) -> Outcome {
+        let host = self.host(at)?;
+        match host.node.later(txn, delay, asked, &mut host.effects) {
+            Ok(Later::Deferred(_)) => {}
+            Ok(_) => writeln!(self.page, "{what}: at once, please")?,
+            Err(failure) => self.answer(what, &OpResult::Failed(failure)),
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! One readable line for everything that is said, logged or answered.
 
-use muesli_core::{Address, Envelope, OpResult, Role, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Address, Envelope, Gave, OpResult, Role, SmallBytes, SpaceId, TxnId};
 
 use super::{Names, Subject};
 
@@ -45,10 +45,23 @@ pub fn result(result: &OpResult) -> String {
             joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
         }
         OpResult::Committed(committed) => format!("committed at {}", committed.at),
+        OpResult::Answered(committed, answers) => {
+            let all = joined(answers.iter().map(given));
+            format!("committed at {}, and told: {all}", committed.at)
+        }
         OpResult::Invoked(invoked) => {
             format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
         }
         OpResult::Awake => "awake".to_owned(),
         OpResult::Failed(failure) => failure.to_string(),
+    }
+}
+
+/// What was told of a delayed action.
+pub fn given(gave: &Gave) -> String {
+    match gave {
+        Gave::Value(found) => value(found.as_ref()),
+        Gave::Nothing(why) => format!("nothing was done: {}", text(why)),
+        Gave::Unknown => "not known".to_owned(),
     }
 }

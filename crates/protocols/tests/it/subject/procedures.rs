@@ -6,6 +6,8 @@ use muesli_core::procedure::{
 };
 use muesli_core::{Catalog, SmallBytes, SpaceId};
 
+use crate::delayable;
+
 /// The one space.
 pub const SPACE: &str = "s";
 
@@ -94,9 +96,10 @@ fn its_keys(
     Ok(Footprint { reads: Vec::new(), writes })
 }
 
+/// These, and those that are delayed.
 pub fn all() -> Procedures {
     let never = |procedure: Procedure| procedure.refuses(Refuses::Never);
-    Procedures::default()
+    delayable::all()
         .with("bump", 1, never(Procedure::new(bump)).touches(its_keys))
         .with("look", 1, never(Procedure::new(look)).read_only())
         .with("take", 1, Procedure::new(take).touches(its_keys))

@@ -6,10 +6,10 @@ use muesli_core::contract::Participant as _;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Decision, Role, SpaceId, TxnId};
-use muesli_protocols::two_phase::message::{Found, Prepare, Vote};
+use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
-use super::lines::{joined, name, text, value, writes};
+use super::lines::{given, joined, name, text, value, writes};
 use super::{Names, Subject, Timer};
 
 /// The timer by which a repository ends waits for locks.
@@ -82,6 +82,16 @@ fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
             .map(|(_, key, it)| format!("{} {} {}", text(key), text(&it.name), text(&it.argument)));
         line += &format!(" later {}", joined(shown));
     }
+    for call in prepare.calls() {
+        let how = if call.steady { "steadily " } else { "" };
+        let keys: Vec<_> = call.keys.iter().map(|(_, key)| text(key)).collect();
+        let seen: String = call.ranges.iter().map(|it| format!(" seeing {}", range(it))).collect();
+        let (id, keys) = (&call.procedure, keys.join(" "));
+        line += &format!(" later {how}{id} on {keys}{seen}: {}", text(&call.arguments));
+    }
+    if !prepare.asked().is_empty() {
+        line += &format!(", asked {}", prepare.asked().len());
+    }
     line
 }
 
@@ -98,6 +108,10 @@ fn vote<V: Variant>(vote: &Vote<V>) -> String {
         Vote::No(reason) => format!("no {reason:?}"),
         Vote::Decided(end) => format!("it is over: {}", decision(end)),
     }
+}
+
+fn gave(answers: &Answers) -> String {
+    answers.iter().map(|(number, it)| format!(" {number}: {}", given(it))).collect()
 }
 
 fn snapshot(at: &impl Display, first: bool) -> String {
@@ -137,6 +151,11 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Acknowledge { txns, .. } => {
             format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
         }
+        Message::Ran { txn, answers, strayed } => {
+            let why =
+                strayed.as_ref().map_or_else(String::new, |why| format!(" no: {}", text(why)));
+            format!("Ran {}{}{why}", name(*txn, names), gave(answers))
+        }
         Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
         Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
         Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
@@ -153,6 +172,9 @@ fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
             format!("Decided {} {}", name(*txn, names), decision(end))
         }
         Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
+        Record::Ran { txn, writes: all, answers } => {
+            format!("Ran {} {}{}", name(*txn, names), writes(all), gave(answers))
+        }
         Record::Ceiling { at } => format!("Ceiling {at}"),
         Record::Low { low } => format!("Low {low:?}"),
     }

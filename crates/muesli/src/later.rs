@@ -1,0 +1,254 @@
+//! What a transaction leaves to its turn: actions on keys, procedures on several, and what they
+//! give.
+//!
+//! Where the protocol can (`bumper`, `bumper-da`, `bumper-reconciled`), a delayed action is done as
+//! its transaction commits, on whatever is there then, and actions on one key do not conflict with
+//! each other. Elsewhere it is done at once, as reads and writes; the program is the same.
+//!
+//! An action may be asked what it gave. It tells when the transaction has committed, so the body
+//! has a [`Promised`] answer only, which the [`Results`] of the commit redeem:
+//!
+//! ```
+//! use muesli::{Action, Db, Error, Options, SpaceOptions};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let options = Options { protocol: "bumper".to_owned(), ..Options::default() };
+//! let db = Db::open(options.space("stock", SpaceOptions::default()))?;
+//! let stock = db.space("stock")?;
+//! let (left, results) = db.blocking().transact_answering(move |tx| async move {
+//!     let pens = tx.later_returning(stock, "pens", Action::add(5)).await?;
+//!     let inks = tx.later_returning(stock, "inks", Action::add(7)).await?;
+//!     Ok([pens, inks])
+//! })?;
+//! let number = |value: Option<muesli::SmallBytes>| {
+//!     value.map_or(0, |it| i64::from_le_bytes(it.as_slice().try_into().unwrap_or_default()))
+//! };
+//! assert_eq!(number(results.of(&left[0])?), 5);
+//! // Several are reduced to one.
+//! assert_eq!(results.reduce(&left, 0, |sum, it| sum + number(it))?, 12);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::marker::PhantomData;
+
+use muesli_core::actions::run_action;
+use muesli_core::procedure::ProcedureFn;
+use muesli_core::{Action, Delay, Gave, Later, Place, SmallBytes};
+
+use crate::error::Error;
+use crate::procedures::{self, StoredProcedure};
+use crate::space::Space;
+use crate::transaction::Tx;
+
+/// Reads what was given as what was promised.
+type Read<T> = fn(&Gave) -> Result<T, Error>;
+
+/// What a delayed action will give; the [`Results`] of its transaction's commit tell it.
+#[derive(Clone, Debug)]
+pub struct Promised<T> {
+    place: Where,
+    read: Read<T>,
+    type_: PhantomData<fn() -> T>,
+}
+
+#[derive(Clone, Debug)]
+enum Where {
+    /// The answer of this number.
+    Number(u32),
+    /// It was done at once, and gave this.
+    Here(Gave),
+}
+
+impl<T> Promised<T> {
+    fn new(place: Where, read: Read<T>) -> Promised<T> {
+        Promised { place, read, type_: PhantomData }
+    }
+}
+
+/// What the delayed actions of a transaction that committed gave.
+#[derive(Clone, Debug, Default)]
+pub struct Results(pub(crate) Vec<Gave>);
+
+impl Results {
+    /// What one of them gave.
+    ///
+    /// # Errors
+    /// [`Error::Procedure`] where it failed in its turn, and changed nothing there.
+    /// [`Error::Timeout`] where it was done, and nobody told in time what it gave.
+    /// [`Error::Codec`] where the answer is of another type or another transaction.
+    pub fn of<T>(&self, promised: &Promised<T>) -> Result<T, Error> {
+        match &promised.place {
+            Where::Here(gave) => (promised.read)(gave),
+            Where::Number(number) => {
+                let missing = || Error::Codec(format!("there is no delayed action {number} here"));
+                (promised.read)(self.0.get(*number as usize).ok_or_else(missing)?)
+            }
+        }
+    }
+
+    /// What several of them gave, put together: the paper's reduction at the coordinator.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of), of the first that has one.
+    pub fn reduce<'p, T: 'p, A>(
+        &self,
+        promised: impl IntoIterator<Item = &'p Promised<T>>,
+        start: A,
+        mut with: impl FnMut(A, T) -> A,
+    ) -> Result<A, Error> {
+        promised.into_iter().try_fold(start, |all, one| Ok(with(all, self.of(one)?)))
+    }
+}
+
+fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
+    match gave {
+        Gave::Value(value) => Ok(value.clone()),
+        Gave::Nothing(reason) => {
+            Err(Error::Procedure(String::from_utf8_lossy(reason.as_slice()).into_owned()))
+        }
+        Gave::Unknown => Err(Error::Timeout { after_ms: 0 }),
+    }
+}
+
+fn answer<P: StoredProcedure>(gave: &Gave) -> Result<P::Answer, Error> {
+    procedures::answer::<P>(&value(gave)?.unwrap_or(SmallBytes::EMPTY))
+}
+
+impl Tx {
+    /// Changes a key by an [`Action`], without looking at it. Where the protocol can, nothing is
+    /// read: the action is done as the transaction commits, on whatever is there then, and actions
+    /// on one key do not conflict with each other. Elsewhere it is a read and a write, done at
+    /// once.
+    ///
+    /// The transaction should not use the key afterwards: it is then run again, with its actions
+    /// done at once ([`Db::transact`](crate::Db::transact) does so by itself).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get) and [`put`](Self::put); [`Error::Space`] where there is no such
+    /// action; [`Error::Procedure`] where it was done at once and panicked.
+    pub async fn later(
+        &self,
+        space: Space,
+        key: impl Into<SmallBytes>,
+        action: Action,
+    ) -> Result<(), Error> {
+        self.delay_action(space, key.into(), action, false).await.map(drop)
+    }
+
+    /// As [`later`](Self::later), and asks for the value that the action leaves. A commit that is
+    /// asked takes until the transaction's turn, and not only until the votes are in.
+    ///
+    /// # Errors
+    /// As [`later`](Self::later).
+    pub async fn later_returning(
+        &self,
+        space: Space,
+        key: impl Into<SmallBytes>,
+        action: Action,
+    ) -> Result<Promised<Option<SmallBytes>>, Error> {
+        let place = self.delay_action(space, key.into(), action, true).await?;
+        Ok(Promised::new(place, value))
+    }
+
+    /// Leaves a procedure to the transaction's turn: code over all keys and ranges that it
+    /// [declares](StoredProcedure::TOUCHES), as far as they live at `place`. What is declared may
+    /// be more than what it touches in the end. If it reaches for anything else, fails, or takes
+    /// too many steps, the transaction aborts with a reason that says so ([`Error::Strayed`]) and
+    /// [`Db::transact`](crate::Db::transact) runs it again with the procedure done at once, as
+    /// reads and writes of the transaction, where it may reach for any key.
+    ///
+    /// One that is not [steady](StoredProcedure::STEADY) keeps others from its keys from the vote
+    /// to the turn; steady ones run beside each other and beside delayed actions. It is done at
+    /// once where the protocol does not delay, the transaction has used its keys, nothing is
+    /// declared of it, or it may write whole ranges.
+    ///
+    /// # Errors
+    /// As [`later`](Self::later); [`Error::Procedure`] where it is unknown; done at once, also
+    /// [`Error::Refused`].
+    pub async fn later_run<P: StoredProcedure>(
+        &self,
+        place: Place,
+        arguments: &P::Arguments,
+    ) -> Result<(), Error> {
+        self.delay_call::<P>(place, arguments, false).await.map(drop)
+    }
+
+    /// As [`later_run`](Self::later_run), and asks what it answers.
+    ///
+    /// # Errors
+    /// As [`later_run`](Self::later_run).
+    pub async fn later_run_returning<P: StoredProcedure>(
+        &self,
+        place: Place,
+        arguments: &P::Arguments,
+    ) -> Result<Promised<P::Answer>, Error> {
+        let place = self.delay_call::<P>(place, arguments, true).await?;
+        Ok(Promised::new(place, answer::<P>))
+    }
+
+    async fn delay_action(
+        &self,
+        space: Space,
+        key: SmallBytes,
+        action: Action,
+        answered: bool,
+    ) -> Result<Where, Error> {
+        let delay = Delay::Action(space.id, key, action);
+        let run = match self.delay(&delay, answered).await? {
+            Later::Now(run) => run,
+            other => return Ok(deferred(&other)),
+        };
+        let Delay::Action(_, key, action) = delay else { unreachable!("made above") };
+        let old = self.get(space, key.clone()).await?;
+        let new = run_action(run, old.as_ref(), &action).map_err(Error::Procedure)?;
+        match &new {
+            Some(new) => self.put(space, key, new.clone()).await?,
+            None => self.delete(space, key).await?,
+        }
+        Ok(Where::Here(Gave::Value(new)))
+    }
+
+    async fn delay_call<P: StoredProcedure>(
+        &self,
+        place: Place,
+        arguments: &P::Arguments,
+        answered: bool,
+    ) -> Result<Where, Error> {
+        let fragment = procedures::fragment::<P>(place, arguments)?;
+        let arguments = fragment.arguments.clone();
+        let delay = Delay::Call(fragment.procedure, fragment.place, fragment.arguments);
+        let run: ProcedureFn = match self.delay(&delay, answered).await? {
+            Later::Run(run) => run,
+            other => return Ok(deferred(&other)),
+        };
+        let gave = match self.away.as_deref() {
+            None => crate::rerun::run(self, run, &arguments).await?,
+            Some((db, home)) => {
+                let tx = self.at_home();
+                let there = async move || crate::rerun::run(&tx, run, &arguments).await;
+                db.run_on(*home, there).await??
+            }
+        };
+        Ok(Where::Here(Gave::Value(Some(gave))))
+    }
+
+    async fn delay(&self, delay: &Delay, answered: bool) -> Result<Later, Error> {
+        let asked = match self.away.as_deref() {
+            None => self.here(|engine| engine.later(self.txn, delay, answered))?,
+            Some((db, home)) => {
+                let (tx, delay) = (self.at_home(), delay.clone());
+                let ask = async move || tx.here(|engine| engine.later(tx.txn, &delay, answered));
+                db.run_on(*home, ask).await??
+            }
+        };
+        Ok(asked?)
+    }
+}
+
+fn deferred(later: &Later) -> Where {
+    match later {
+        Later::Deferred(number) => Where::Number(*number),
+        Later::Now(_) | Later::Run(_) => unreachable!("what is done at once was asked for"),
+    }
+}

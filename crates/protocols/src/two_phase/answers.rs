@@ -1,0 +1,208 @@
+//! What delayed actions gave, on its way to whoever asked for it.
+//!
+//! # The idea
+//! A client that asks is told along with the outcome of its commit, so it waits for its turn;
+//! others are told as soon as the votes are in, as ever. In the turn every replica has the same
+//! answers. It logs them, says them when they are stable, and remembers them for as long as
+//! somebody may ask how the transaction ended; the coordinator takes the first that come, and until
+//! they are all there sends its decision again, which makes a replica say them again. So an answer
+//! that is lost, or given before a crash and again after it, is the same answer.
+//!
+//! A client that has waited for too long is told that its transaction committed, and
+//! [`Gave::Unknown`] for what has not come by then.
+
+use muesli_core::recorder::Status;
+use muesli_core::{
+    Address, Committed, Decision, Failure, Gave, OpResult, RepositoryId, SmallBytes, Timestamp,
+    TxnId,
+};
+use smallvec::SmallVec;
+
+use super::Variant;
+use super::commit::{Committing, Phase};
+use super::coordinator::{self, Coordinator};
+use super::message::{Answers, Message, Prepare, Record, Writes};
+use super::participant::{Context, Participant};
+use super::time::Time;
+
+/// The answers that a commit waits for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Awaited {
+    /// By number; `None` is not there yet.
+    answers: Vec<Option<Gave>>,
+    /// Who can give which.
+    from: SmallVec<[(RepositoryId, SmallVec<[u32; 2]>); 2]>,
+    /// Why something cannot be left to its turn.
+    pub strayed: Option<SmallBytes>,
+}
+
+impl Awaited {
+    /// Those of a transaction that asked for so many.
+    pub fn new<'a, V: Variant>(
+        count: u32,
+        parts: impl Iterator<Item = (RepositoryId, &'a Prepare<V>)>,
+    ) -> Awaited {
+        let asked = |part: &Prepare<V>| part.asked().iter().map(|(_, number)| *number).collect();
+        let from = parts.map(|(repository, part)| (repository, asked(part)));
+        let from = from.filter(|(_, all): &(_, SmallVec<_>)| !all.is_empty()).collect();
+        Awaited { answers: vec![None; count as usize], from, strayed: None }
+    }
+
+    pub fn are_all_there(&self) -> bool {
+        self.answers.iter().all(Option::is_some)
+    }
+
+    /// Who can give what is not there.
+    pub fn missing_from(&self) -> impl Iterator<Item = RepositoryId> + '_ {
+        let missing = |number: &u32| self.answers[*number as usize].is_none();
+        let some = self.from.iter().filter(move |(_, all)| all.iter().any(missing));
+        some.map(|(repository, _)| *repository)
+    }
+
+    fn take(&mut self, answers: Answers) {
+        for (number, gave) in answers {
+            if let Some(place) = self.answers.get_mut(number as usize) {
+                place.get_or_insert(gave);
+            }
+        }
+    }
+
+    /// Nobody waits any more.
+    pub fn abandon(&mut self) {
+        *self = Awaited::default();
+    }
+
+    /// What the client is told; nobody waits any more.
+    pub fn told(&mut self, committed: Committed) -> OpResult {
+        let answers = std::mem::take(&mut self.answers);
+        self.from.clear();
+        match answers.is_empty() {
+            true => OpResult::Committed(committed),
+            false => {
+                let all = answers.into_iter().map(|it| it.unwrap_or(Gave::Unknown));
+                OpResult::Answered(committed, all.collect())
+            }
+        }
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    pub(super) fn on_ran(
+        &mut self,
+        txn: TxnId,
+        answers: Answers,
+        strayed: Option<SmallBytes>,
+        cx: &mut coordinator::Context<'_, V>,
+    ) {
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
+        if commit.id != txn {
+            return; // Of an earlier life.
+        }
+        commit.awaited.take(answers);
+        if strayed.is_some() {
+            commit.awaited.strayed = strayed;
+        }
+        let Phase::Deciding { decision: Decision::Commit(place), .. } = &commit.phase else {
+            return;
+        };
+        if commit.awaited.are_all_there() {
+            let at = V::Time::version_of(place);
+            self.answer_commit(txn.sequence, at, cx);
+        }
+    }
+
+    /// What a commit that was just decided is answered with.
+    pub(super) fn awaited_by(&mut self, sequence: u64, committed: Committed) -> OpResult {
+        let commit = self.committing.get_mut(sequence);
+        commit.map_or(OpResult::Committed(committed), |it| it.awaited.told(committed))
+    }
+
+    /// Nobody waits for the answers of a transaction any more.
+    pub(super) fn abandon_answers(&mut self, sequence: u64) {
+        if let Some(commit) = self.committing.get_mut(sequence) {
+            commit.awaited.abandon();
+        }
+    }
+
+    /// A transaction has committed, and what was asked is known, or will not be waited for.
+    pub(super) fn answer_commit(
+        &mut self,
+        sequence: u64,
+        at: Timestamp,
+        cx: &mut coordinator::Context<'_, V>,
+    ) {
+        let Some(commit) = self.committing.get_mut(sequence) else { return };
+        let Some(op) = commit.op.take() else { return };
+        let (txn, id) = (commit.txn, commit.id);
+        let result = commit.awaited.told(Committed { at });
+        self.settle_if_over(sequence);
+        self.end(txn, Some(id), Status::Committed, Some(at), cx);
+        cx.complete(op, result);
+    }
+
+    /// Forgets a commit that everybody has acknowledged and whose answers nobody waits for.
+    pub(super) fn settle_if_over(&mut self, sequence: u64) {
+        let over = |commit: &Committing<V>| match &commit.phase {
+            Phase::Deciding { unacknowledged, .. } => {
+                unacknowledged.is_empty() && commit.awaited.are_all_there()
+            }
+            Phase::Preparing(_) => false,
+        };
+        if self.committing.get(sequence).is_some_and(over) {
+            self.committing.remove(sequence);
+        }
+    }
+}
+
+impl<V: Variant> Participant<V> {
+    /// Something that was delayed has been done, and wrote this; whoever asked is told what it
+    /// gave.
+    pub(super) fn tell(
+        &mut self,
+        prepare: &Prepare<V>,
+        writes: Writes,
+        answers: Answers,
+        cx: &mut Context<'_, V>,
+    ) {
+        if prepare.calls().is_empty() && answers.is_empty() {
+            return;
+        }
+        let txn = prepare.txn;
+        self.table.keep_answers(txn, answers.clone());
+        if self.replaying {
+            return; // The log says it again if it was told.
+        }
+        let logged = answers.clone();
+        cx.log_lazily(|| Record::Ran { txn, writes, answers: logged });
+        self.say_answers(txn, answers, cx);
+    }
+
+    /// A decision has come again: its sender may not have heard what was asked.
+    pub(super) fn tell_again(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
+        if let Some(answers) = self.table.answers(txn) {
+            self.say_answers(txn, answers, cx);
+        }
+    }
+
+    fn say_answers(&self, txn: TxnId, answers: Answers, cx: &mut Context<'_, V>) {
+        if !answers.is_empty() {
+            let message = Message::Ran { txn, answers, strayed: None };
+            cx.send_when_logged(Address::coordinator(txn.node), message);
+        }
+    }
+
+    /// A transaction is going to be refused, for this reason.
+    pub(super) fn tell_strayed(&self, txn: TxnId, reason: &str, cx: &mut Context<'_, V>) {
+        let strayed = Some(SmallBytes::from(reason));
+        cx.send_when_logged(
+            Address::coordinator(txn.node),
+            Message::Ran { txn, answers: Answers::new(), strayed },
+        );
+    }
+}
+
+/// Why a transaction could not leave something to its turn, as its client is told.
+pub(super) fn strayed(reason: &SmallBytes) -> OpResult {
+    let text = String::from_utf8_lossy(reason.as_slice()).into_owned();
+    OpResult::Failed(Failure::Strayed(text))
+}

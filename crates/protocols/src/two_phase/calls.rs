@@ -1,0 +1,252 @@
+//! Delayed procedures, at a participant: code over several keys, run in the transaction's turn.
+//!
+//! # The problem
+//! The paper lets a delayed action have an over-approximated set of keys, and aborts its
+//! transaction if it reaches for others (section IV-C). But what it reaches for is known when it
+//! runs; that is when its turn has come, and then the transaction is decided, and parts of it are
+//! applied.
+//!
+//! # The idea
+//! The vote is the last moment at which a transaction can abort. So a procedure is *tried* when its
+//! transaction votes, on the newest versions, and run in its turn. If the trial goes wrong (a key
+//! that was not declared or lives elsewhere, too many steps, a panic, a refusal) the vote is no,
+//! the coordinator is told why, and the transaction is run again with its procedures done at once.
+//! If it goes well the run must go as well, and it does, because it is the same run:
+//!
+//! * All keys declared are locked *exclusively* from the vote to the turn, and ranges declared as a
+//!   scan locks them. A lock is had only when whoever had it before is applied. So in the turn the
+//!   procedure finds what it found in its trial, and it is a function of that.
+//! * A *steady* procedure is one of which it was declared that what it touches, and that it comes
+//!   to its end, does not depend on what it finds. Its keys are locked as those of delayed actions
+//!   are, shared with such: many of them are under way on one key, none aborts another. The trial
+//!   runs on what may be something else than what the turn will find, and that is enough, by the
+//!   declaration. One that was declared wrongly and goes wrong in its turn changes nothing there,
+//!   at every replica alike, and gives [`Gave::Nothing`] with the reason. So no mistake of a
+//!   user's can have replicas differ, or a node stop, or a key changed that is not locked.
+//!
+//! # Replaying
+//! A procedure's writes depend on several keys, and a checkpoint may have some of them as they were
+//! before the turn and others as they were after. So the turn logs what was written
+//! ([`Record::Ran`](super::Record::Ran)), right behind the decision that made it the turn, and a
+//! replay takes it from there: it holds the queue until that record comes. Where the log ends
+//! before it, no checkpoint has seen anything of the turn, and the run is made when the replay is
+//! over.
+
+use muesli_core::actions::run_action;
+use muesli_core::parts::execution::Execution;
+use muesli_core::parts::locks::Owner;
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::versions::Handle;
+use muesli_core::procedure::ProcedureId;
+use muesli_core::{Abort, DelayedCall, Gave, SmallBytes, SpaceId, Stop, Timestamp};
+
+use super::message::{Answers, Prepare, Writes};
+use super::participant::{Context, Participant};
+use super::prepare::NO_HANDLE;
+use super::table::Prepared;
+use super::turns::is_open;
+use super::waits::Way;
+use super::{Standing, Variant};
+
+/// The keys of a delayed procedure, locked.
+#[derive(Clone, Debug)]
+pub(super) struct LockedCall {
+    pub keys: Vec<(SpaceId, Handle)>,
+    /// How they are.
+    steady: bool,
+}
+
+impl<V: Variant> Participant<V> {
+    /// Whether delayed procedures may have their locks; who has them is met.
+    pub(super) fn check_calls(
+        &mut self,
+        prepare: &Prepare<V>,
+        standing: &mut Standing<V::Snapshot>,
+        way: &mut Way,
+        cx: &Context<'_, V>,
+    ) -> Result<(), Abort> {
+        for call in prepare.calls() {
+            standing.floor = Timestamp::MAX;
+            if !cx.catalog.holds(self.id, call.partition) {
+                return Err(Abort::Strayed);
+            }
+            for (space, key) in &call.keys {
+                self.meet_ranges(prepare, (*space, key), way);
+                let versions = self.space(*space, cx);
+                let found = versions.find(key);
+                let closed = |&handle: &Handle| {
+                    let lock = versions.lock(handle);
+                    !(lock.is_free() || call.steady && is_open(lock))
+                };
+                if let Some(handle) = found.filter(closed) {
+                    self.meet(prepare, (*space, handle), way);
+                }
+            }
+            for range in &call.ranges {
+                let versions = self.space(range.space, cx);
+                let all = versions.range(&range.lo, range.hi.as_ref());
+                let written =
+                    |(_, handle): &(&SmallBytes, Handle)| versions.lock(*handle).is_for_writing();
+                let written: Vec<_> = all.filter(written).map(|(_, handle)| handle).collect();
+                for handle in written {
+                    self.meet(prepare, (range.space, handle), way);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the locks of delayed procedures are free, or held for others that share them.
+    pub(super) fn calls_are_open(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
+        prepare.calls().iter().all(|call| {
+            call.keys.iter().all(|(space, key)| {
+                let versions = self.space(*space, cx);
+                let found = versions.find(key).map(|handle| versions.lock(handle));
+                let lock = found.unwrap_or_default();
+                lock.is_free() || call.steady && is_open(lock)
+            })
+        })
+    }
+
+    /// Takes the locks of delayed procedures.
+    pub(super) fn enter_calls(
+        &mut self,
+        prepare: &Prepare<V>,
+        owner: Owner,
+        cx: &Context<'_, V>,
+    ) -> Vec<LockedCall> {
+        let mut locked = Vec::with_capacity(prepare.calls().len());
+        for call in prepare.calls() {
+            let mut keys = Vec::with_capacity(call.keys.len());
+            for (space, key) in &call.keys {
+                let versions = self.space(*space, cx);
+                let handle = versions.find_or_create(NO_HANDLE, key);
+                let lock = versions.lock_mut(handle);
+                let taken =
+                    if call.steady { lock.try_delayed() } else { lock.try_exclusive(owner) };
+                assert!(taken, "delayed over a lock");
+                if call.steady {
+                    self.delayers.entry((*space, handle)).or_default().push(owner);
+                }
+                keys.push((*space, handle));
+            }
+            for range in &call.ranges {
+                self.ranges.lock(owner, range.clone());
+            }
+            locked.push(LockedCall { keys, steady: call.steady });
+        }
+        locked
+    }
+
+    /// Tries everything that may go wrong in the turn of a transaction that has its way free.
+    ///
+    /// # Errors
+    /// Something does, as this text says.
+    pub(super) fn try_delayed(
+        &mut self,
+        prepare: &Prepare<V>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), String> {
+        for (space, key, action) in &prepare.delayed {
+            if cx.settings.actions.is_users(&action.name) {
+                let run = cx.settings.actions.get(&action.name).expect("looked for before");
+                let versions = self.space(*space, cx);
+                let old = versions.find(key).and_then(|it| versions.newest(it).value.cloned());
+                run_action(run, old.as_ref(), action)?;
+            }
+        }
+        for call in prepare.calls() {
+            let ran = self.execute(call, &mut TransactionSets::default(), cx);
+            ran.map_err(|stop| reason(&call.procedure, stop))?;
+        }
+        Ok(())
+    }
+
+    /// Runs procedures on the newest versions: what they wrote, and what those gave that are asked.
+    pub(super) fn run_calls(
+        &mut self,
+        prepare: &Prepare<V>,
+        cx: &mut Context<'_, V>,
+    ) -> (Writes, Answers) {
+        let (mut writes, mut answers) = (Writes::new(), Answers::new());
+        for (count, call) in prepare.calls().iter().enumerate() {
+            let mut sets = TransactionSets::default();
+            let gave = match self.execute(call, &mut sets, cx) {
+                Ok(answer) => {
+                    let all = sets.writes.drain(..);
+                    writes.extend(all.map(|write| (write.space, write.key, write.value)));
+                    if let Some(recorder) = &mut cx.effects.recorder {
+                        recorder.called(prepare.txn, &sets.operations);
+                    }
+                    Gave::Value(Some(answer))
+                }
+                Err(stop) => Gave::nothing(&reason(&call.procedure, stop)),
+            };
+            let number = prepare.number_of(prepare.delayed.len() + count);
+            answers.extend(number.map(|number| (number, gave)));
+        }
+        (writes, answers)
+    }
+
+    fn execute(
+        &self,
+        call: &DelayedCall,
+        sets: &mut TransactionSets,
+        cx: &mut Context<'_, V>,
+    ) -> Result<SmallBytes, Stop> {
+        let recording = cx.effects.recorder.is_some();
+        let (catalog, settings) = (cx.catalog, cx.settings);
+        let mut run = Execution::new(catalog, settings, &self.spaces, sets, recording);
+        let ran = run.call_delayed(call);
+        cx.effects.work.reads += sets.reads.len() as u64;
+        ran
+    }
+
+    /// Installs what procedures wrote.
+    pub(super) fn install_called(
+        &mut self,
+        writes: &Writes,
+        at: Timestamp,
+        cx: &mut Context<'_, V>,
+    ) {
+        cx.effects.work.installed += writes.len() as u64;
+        for (space, key, value) in writes {
+            let versions = self.space(*space, cx);
+            let handle = versions.find_or_create(NO_HANDLE, key);
+            if versions.newest(handle).at < at {
+                versions.install(handle, value.clone(), at);
+            }
+        }
+    }
+
+    /// Gives back the locks of delayed procedures.
+    pub(super) fn release_calls(
+        &mut self,
+        owner: Owner,
+        prepared: &Prepared<V>,
+        cx: &Context<'_, V>,
+    ) {
+        for call in &prepared.calls {
+            for &(space, handle) in &call.keys {
+                let versions = self.space(space, cx);
+                if !call.steady {
+                    versions.lock_mut(handle).release_exclusive(owner);
+                    versions.remove_if_unused(handle);
+                    continue;
+                }
+                versions.lock_mut(handle).release_delayed();
+                versions.remove_if_unused(handle);
+                self.forget_delayer(owner, (space, handle));
+            }
+        }
+    }
+}
+
+fn reason(id: &ProcedureId, stop: Stop) -> String {
+    match stop {
+        Stop::Refused(why) => {
+            format!("procedure {id} refused: {}", String::from_utf8_lossy(why.as_slice()))
+        }
+        Stop::Faulty(text) => text,
+    }
+}
