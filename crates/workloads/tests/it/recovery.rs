@@ -149,7 +149,7 @@ fn speaking_before_what_was_written_is_stable_is_noticed() {
 #[test]
 fn a_leader_that_counts_itself_before_it_has_its_entries_is_noticed() {
     let change = |rules: &mut Groups| rules.counts_itself_when_stable = false;
-    assert!(groups_notice("bank", power_failures_with_one_late, 0..100, change).is_some());
+    assert!(groups_notice("bank", power_failures_with_one_late, 0..400, change).is_some());
 }
 
 #[test]
