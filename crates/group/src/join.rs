@@ -187,14 +187,12 @@ impl Joining {
     fn learn(&self, configuration: &Configuration) -> Option<Standing> {
         let answers = self.answers.iter().filter(|(place, answer)| {
             let is_there = answer.formed == Formed::Begun && answer.configuration == *configuration;
-            is_there && configuration.has(**place)
+            // Had the next one begun, a majority would know its beginning, and the others be too few.
+            is_there && configuration.has(**place) && answer.next().is_none()
         });
         let answers: Vec<_> = answers.map(|(_, answer)| answer).collect();
         let enough = answers.len() >= configuration.majority();
-        if !enough || answers.iter().any(|answer| answer.next().is_some()) {
-            return None;
-        }
-        merged(Formed::Begun, &answers)
+        enough.then(|| merged(Formed::Begun, &answers)).flatten()
     }
 
     /// Whether so many have forgotten that it waits for somebody's decision.

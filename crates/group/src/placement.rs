@@ -166,6 +166,12 @@ pub enum Refused {
         /// Asked for.
         node: NodeId,
     },
+    /// The member is not to go.
+    #[error("member {member} is not to go: somebody else has taken it out and in again meanwhile")]
+    Stays {
+        /// The member.
+        member: u16,
+    },
     /// The member is to go.
     #[error("member {member} is to go: `muesli admin shrink` again completes that")]
     Leaving {
@@ -367,6 +373,9 @@ impl Row {
         takes_part: impl Fn(RepositoryId) -> bool,
     ) -> Result<Row, Refused> {
         self.home(member)?;
+        if !self.leaving.contains(&member) {
+            return Err(Refused::Stays { member: member.0 });
+        }
         let (group, _) = layout::place(member);
         self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = Row { epoch: self.epoch + 1, ..self.clone() };

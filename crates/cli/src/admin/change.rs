@@ -109,6 +109,9 @@ impl Admin {
     pub fn grow(&self, group: u16, to: NodeId) -> anyhow::Result<String> {
         let survey = self.survey()?;
         survey.check_node(to)?;
+        if !survey.answers(to) {
+            bail!("node {} does not answer; a new member has to learn there first", to.0);
+        }
         let shape = survey.shape;
         let rule = move |row: &Row, survey: &Survey| {
             let next = row.grown(group, to, shape, |other| survey.takes_part(row, other));
@@ -128,12 +131,18 @@ impl Admin {
     /// The rules say no, or the others do not come to go on without it in time.
     pub fn shrink(&self, group: u16, from: NodeId) -> anyhow::Result<String> {
         let member = self.row()?.member_on(group, from)?;
+        let there = move |row: &Row| match row.home(member)? == from {
+            true => Ok(()),
+            false => Err(Refused::NotThere { group, node: from }),
+        };
         let going = move |row: &Row, survey: &Survey| {
+            there(row)?;
             row.shrinking(member, |other| survey.takes_part(row, other))
         };
         let row = self.decide(self.survey()?, going)?;
         self.survey()?.tell(&row);
         let gone = move |row: &Row, survey: &Survey| {
+            there(row)?;
             row.shrunk(member, |other| survey.takes_part(row, other))
         };
         let row = self.decide(self.survey()?, gone)?;

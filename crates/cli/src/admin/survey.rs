@@ -68,6 +68,11 @@ impl Survey {
         Ok(())
     }
 
+    /// Whether the server of a node answers.
+    pub fn answers(&self, node: NodeId) -> bool {
+        self.servers.iter().any(|server| server.node == node && server.answer.is_some())
+    }
+
     /// Looks whether there is such a node.
     ///
     /// # Errors

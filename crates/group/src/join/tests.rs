@@ -141,6 +141,17 @@ fn who_does_not_vote_learns_from_a_majority_that_knows_of_no_end() {
     assert!(!joining.is_lost());
 }
 
+#[test]
+fn who_knows_of_an_end_and_is_gone_does_not_keep_the_others_from_teaching() {
+    let (mut joining, first) = (Joining::default(), first(3));
+    let next = Entry::that_begins(&first.next(2, vec![0, 1, 2, 3]));
+    joining.answer(0, Standing { entries: vec![next], ..at(Begun, &first) });
+    joining.answer(1, at(Begun, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    joining.answer(2, at(Begun, &first));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &first)));
+}
+
 /// Members that say to each other how far they have come, forget, and decide something.
 #[derive(Clone, Debug)]
 struct Group(Vec<Member>);

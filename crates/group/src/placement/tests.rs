@@ -152,6 +152,8 @@ fn groups_grow_and_shrink_by_rules_that_say_what_is_in_the_way() {
     assert_eq!(going.shrinking(member, all), Ok(going.clone()));
     assert_eq!(going.moved(member, NodeId(4), SHAPE, all), Err(Refused::Leaving { member: 3 }));
     assert!(going.moved(RepositoryId(0), NodeId(4), SHAPE, |it| it != member).is_ok());
+    // Nobody goes who was not told to, as whoever lives in a place that was used before.
+    assert_eq!(grown.shrunk(member, all), Err(Refused::Stays { member: 3 }));
     let gone = going.shrunk(member, |it| it != member).unwrap();
     assert_eq!((gone.epoch, gone.home(member).is_err(), &gone.leaving[..]), (4, true, &[][..]));
     let smaller = gone.shrinking(RepositoryId(2), all).unwrap();

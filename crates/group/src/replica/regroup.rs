@@ -16,7 +16,7 @@
 
 use muesli_core::{Address, LogPosition, Protocol};
 
-use super::{ASK_TICKS, Replica};
+use super::{ASK_TICKS, Replica, Settled};
 use crate::configuration::Configuration;
 use crate::consensus::Consensus;
 use crate::inside::{Context, send_now};
@@ -91,6 +91,8 @@ impl<P: Protocol> Replica<P> {
         self.ledger.make(vec![Change::Configured(upto, next.clone())]);
         self.consensus = None;
         if next.has(self.place) {
+            // That it has begun is to be stable before this member counts as one of it.
+            self.settled = Settled::Soon;
             let mut consensus = Consensus::new(self.place, &next, self.ledger.clone());
             if self.leading.is_some() {
                 consensus.stand();
