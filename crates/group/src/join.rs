@@ -187,7 +187,7 @@ impl Joining {
     fn learn(&self, configuration: &Configuration) -> Option<Standing> {
         let answers = self.answers.iter().filter(|(place, answer)| {
             let is_there = answer.formed == Formed::Begun && answer.configuration == *configuration;
-            // Had the next one begun, a majority would know its beginning, and the others be too few.
+            // Had the next one begun, a majority would know how, and the others be too few.
             is_there && configuration.has(**place) && answer.next().is_none()
         });
         let answers: Vec<_> = answers.map(|(_, answer)| answer).collect();

@@ -41,6 +41,7 @@ pub(crate) async fn run(
     };
     loop {
         known.sets.clear();
+        known.steps = known.reads();
         let ran = catch_unwind(AssertUnwindSafe(|| procedure(&mut known, arguments)));
         if let Some(wanted) = known.wanted.take() {
             known.read(tx, wanted).await?;
@@ -83,11 +84,16 @@ struct Known {
     wanted: Option<Wanted>,
     /// What it did wrong first.
     fault: Option<Stop>,
-    /// Of all runs together.
+    /// Of this run; what was read for the earlier ones counts, so that they come to an end.
     steps: u64,
 }
 
 impl Known {
+    /// How many keys and ranges were read.
+    fn reads(&self) -> u64 {
+        (self.values.len() + self.ranges.len()) as u64
+    }
+
     async fn read(&mut self, tx: &Tx, wanted: Wanted) -> Result<(), Error> {
         match wanted {
             Wanted::Key(space, key) => {

@@ -207,8 +207,9 @@ impl muesli_core::Participant<Granola> for Participant {
             Message::Vote { txn, repository, ballot, order } => {
                 self.note_order(repository, &ballot, order, cx);
                 self.on_vote(txn, repository, ballot, cx);
-                // Of all who wait for this repository it may be known now that they come later.
-                if order.is_some() && self.next_ready().is_some() {
+                // Of who waits for this repository it may be known now that they come later; and
+                // who waited for it may wait for another one now, behind more.
+                if self.next_ready().is_some() {
                     self.go_on(cx);
                 }
             }

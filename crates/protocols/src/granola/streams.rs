@@ -79,8 +79,11 @@ impl Voter {
 
     /// Takes the place that the voter told; false: it is known better.
     fn take_place(&mut self, order: Order, older: BTreeMap<NodeId, (u32, u64)>) -> bool {
-        let known = self.in_order && order.stream == self.last.stream;
-        if order.stream < self.last.stream || (known && order.number <= self.last.number) {
+        // A late copy of an earlier place would bring back whom it covered, under a bound that has
+        // risen since.
+        let (same, last) = (order.stream == self.last.stream, self.last.number);
+        let known = order.number < last || self.in_order && order.number == last;
+        if order.stream < self.last.stream || same && known {
             return false;
         }
         (self.last, self.in_order, self.older, self.asked) = (order, true, older, None);
@@ -235,6 +238,16 @@ mod tests {
         assert!(voter.take_place(order(4), BTreeMap::new()));
         assert!(!voter.take_place(order(4), BTreeMap::new()), "told twice");
         assert_eq!(voter.advance(order(5)), Some(true));
+    }
+
+    #[test]
+    fn a_late_copy_of_an_earlier_place_is_not_taken_after_a_gap() {
+        let mut voter = Voter::new();
+        assert!(voter.take_place(order(1), BTreeMap::new()));
+        assert!(voter.take_place(order(3), BTreeMap::new()));
+        assert_eq!(voter.advance(order(5)), None);
+        assert!(!voter.take_place(order(1), BTreeMap::new()));
+        assert!(voter.take_place(order(5), BTreeMap::new()));
     }
 
     #[test]

@@ -492,7 +492,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     fn begin_checkpoint(&self) -> Option<Cursor> {
-        Some(self.checkpoint_of_now())
+        // What has its turn and is about to be run would be restored as not even that.
+        self.stalled.is_none().then(|| self.checkpoint_of_now())
     }
 
     fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
