@@ -13,7 +13,7 @@ use muesli_core::{
 
 use super::message::{
     Agreement, Answer, Ballot, End, Few, Found, Install, Message, Noted, Order, Part, Record,
-    Refusal, Repositories, Request, Seen, Task, Write,
+    Refusal, Repositories, Request, Seen, Task, Told, Write,
 };
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes> });
@@ -90,7 +90,7 @@ wire_enum!(Agreement, "agreement" {
 });
 
 wire_enum!(Task, "task" {
-    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes },
+    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, tells: bool },
     1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
     2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
     3 => Task::Install(install: Box<Install>),
@@ -144,6 +144,7 @@ wire_enum!(Message, "message" {
         at: Timestamp,
         voted: Vec<TxnId>
     },
+    8 => Message::Tell { txn: TxnId, told: Vec<Told> },
 });
 
 wire_enum!(Record, "record" {
@@ -152,6 +153,7 @@ wire_enum!(Record, "record" {
     2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: End },
     3 => Record::Dropped { txn: TxnId, end: End },
     4 => Record::Ceiling { at: Timestamp },
+    5 => Record::Told { txn: TxnId, told: Vec<Told> },
 });
 
 /// Whether everything that a message names is there.
@@ -162,7 +164,8 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         Message::Ask { request, repository, .. } => {
             there(repository) && request_is_about(request, catalog)
         }
-        Message::Decide { .. } => true,
+        // What nobody asked for is looked up by nobody.
+        Message::Decide { .. } | Message::Tell { .. } => true,
         Message::Vote { repository, .. }
         | Message::WhichPosition { repository }
         | Message::Position { repository, .. }

@@ -3,9 +3,11 @@
 mod clients;
 mod counted;
 mod external;
+mod passing;
 mod procedures;
 mod sabotage;
 mod seeds;
 mod sinfonia;
 mod steps;
+mod telling;
 mod worlds;
