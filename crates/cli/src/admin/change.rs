@@ -159,7 +159,8 @@ impl Admin {
             survey.tell(row);
             // Somebody else may have made further changes meanwhile.
             let now = self.row()?;
-            if now.home(member) != Ok(to) || survey.post(&now, member).is_some_and(Post::takes_part) {
+            if now.home(member) != Ok(to) || survey.post(&now, member).is_some_and(Post::takes_part)
+            {
                 return Ok(());
             }
             if Instant::now() > deadline {

@@ -149,7 +149,10 @@ fn groups_grow_and_shrink_by_rules_that_say_what_is_in_the_way() {
     assert_eq!(grown.member_on(0, NodeId(3)), Ok(member));
     let refused = |node| grown.grown(0, NodeId(node), SHAPE, ALL).unwrap_err().to_string();
     assert!(refused(3).contains("member 3 of the same group lives on node 3"));
-    let few = grown.grown(0, NodeId(4), SHAPE, |it| ALL(it).filter(|_| it.0 < 2)).unwrap_err().to_string();
+    let few = grown
+        .grown(0, NodeId(4), SHAPE, |it| ALL(it).filter(|_| it.0 < 2))
+        .unwrap_err()
+        .to_string();
     assert!(few.contains("only 2 take part, which is no majority"), "{few}");
     assert!(row.grown(4, NodeId(4), SHAPE, ALL).unwrap_err().to_string().contains("groups 0 to 3"));
     // One that is lost goes too, and may be asked for again.
