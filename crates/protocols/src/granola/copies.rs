@@ -37,8 +37,6 @@ pub(super) struct Copies {
     /// How many attempts to follow were begun.
     streams: u64,
     timer_set: bool,
-    /// How many readers were answered.
-    answered: u64,
 }
 
 /// The copy of a repository.
@@ -53,19 +51,7 @@ struct Copy {
     used: Nanos,
 }
 
-impl Copies {
-    /// How many readers copies have answered.
-    pub fn answered(&self) -> u64 {
-        self.answered
-    }
-}
-
 impl Coordinator {
-    /// How many readers were answered from copies.
-    pub fn answered_from_copies(&self) -> u64 {
-        self.copies.answered()
-    }
-
     /// Answers a reader from the copy of its repository, if there is one and it will do.
     pub(super) fn answer_from_copy(
         &mut self,
@@ -79,17 +65,22 @@ impl Coordinator {
         }
         let now = cx.now();
         let Some(copy) = self.copies.all.get_mut(&repository) else {
-            self.follow(repository, cx);
+            let has = self.begin_copy(repository, cx);
+            cx.send_to_repository(repository, Message::Follow { has });
             return None;
         };
         copy.used = now;
-        let (end, noted) = copy.participant.answer_from_here(request, cx)?;
-        self.copies.answered += 1;
+        let (mut end, noted) = copy.participant.read_as_copy(request, cx)?;
+        if let End::Done { at, .. } = &mut end
+            && !self.rules.copies_tell
+        {
+            *at = request.floor;
+        }
         Some((repository, end, noted))
     }
 
-    /// Begins a copy, or begins it anew.
-    fn follow(&mut self, repository: RepositoryId, cx: &mut Context<'_>) {
+    /// Begins a copy, or begins it anew, with what it has: nothing.
+    fn begin_copy(&mut self, repository: RepositoryId, cx: &mut Context<'_>) -> Followed {
         let now = cx.now();
         self.copies.streams += 1;
         // Above those of this coordinator's earlier lives.
@@ -98,8 +89,8 @@ impl Coordinator {
         let participant = Participant::new(repository, cx.settings, &self.rules);
         let used = self.copies.all.get(&repository).map_or(now, |copy| copy.used);
         self.copies.all.insert(repository, Copy { participant, has, heard: now, used });
-        cx.send_to_repository(repository, Message::Follow { has });
         self.set_copies_timer(cx);
+        has
     }
 
     fn set_copies_timer(&mut self, cx: &mut Context<'_>) {
@@ -142,7 +133,8 @@ impl Coordinator {
                 copy.heard = cx.now();
                 cx.send_to_repository(repository, Message::Follow { has: copy.has });
             }
-            Err(_) => self.follow(repository, cx),
+            // Its spaces may not be known here yet; so it is asked for again after a while.
+            Err(_) => _ = self.begin_copy(repository, cx),
         }
     }
 }
@@ -175,23 +167,6 @@ impl Copy {
 }
 
 impl Participant {
-    /// As a copy: answers a reader in this call, or leaves it.
-    fn answer_from_here(
-        &mut self,
-        request: &Request,
-        cx: &mut Context<'_>,
-    ) -> Option<(End, Noted)> {
-        let at = self.clock.done;
-        if !self.may_read_at(request, at) || self.lacks(request, cx).is_some() {
-            return None;
-        }
-        let (end, noted) = self.run_reader(request, at, cx);
-        Some(match (end, self.rules.copies_tell) {
-            (End::Done { answers, .. }, false) => (End::Done { at: request.floor, answers }, noted),
-            (end, _) => (end, noted),
-        })
-    }
-
     /// As a copy: takes a piece of the repository.
     fn take_piece(&mut self, piece: &[u8], cx: &Context<'_>) -> Result<(), WireError> {
         let mut input = Reader::new(piece);

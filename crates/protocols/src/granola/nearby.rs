@@ -43,32 +43,22 @@ impl Participant {
     /// As a copy that has replayed a beginning of the log: answers a reader, or leaves it.
     pub(super) fn answer_as_copy(&mut self, message: &Message, cx: &mut Context<'_>) -> bool {
         let Message::Request(request) = message else { return false };
-        let at = self.clock.done;
-        if !self.may_read_at(request, at) || self.lacks(request, cx).is_some() {
-            return false;
-        }
-        let (end, noted) = self.run_reader(request, at, cx);
+        let Some((end, noted)) = self.read_as_copy(request, cx) else { return false };
         self.tell_end(request, end, noted, cx);
         true
     }
 
-    /// Whether a reader of this copy may lie right behind what was done at `at`, the last there is.
-    pub(super) fn may_read_at(&self, request: &Request, at: Timestamp) -> bool {
-        let mine = request.reads_alone() && request.participants[..] == [self.id];
-        let is_over = self.queue.first().is_none_or(|first| first.0 > at);
-        let has_seen = request.floor <= at;
-        mine && at > Timestamp::ZERO
-            && (is_over || !self.rules.copies_wait)
-            && (has_seen || !self.rules.copies_check)
-    }
-
-    /// Runs a reader, right behind what was done at `at`.
-    pub(super) fn run_reader(
+    /// What a reader finds in a copy, right behind what was done last; nothing, if it is not to lie
+    /// there.
+    pub(super) fn read_as_copy(
         &mut self,
         request: &Request,
-        at: Timestamp,
         cx: &mut Context<'_>,
-    ) -> (End, Noted) {
+    ) -> Option<(End, Noted)> {
+        let at = self.clock.done;
+        if !self.may_read_at(request, at) || self.lacks(request, cx).is_some() {
+            return None;
+        }
         let mut sets = std::mem::take(&mut self.sets);
         let (mut notes, mut noted) = (Notes::new(), Noted::default());
         let end = match self.run_parts(request, &mut sets, &mut notes, cx) {
@@ -80,7 +70,16 @@ impl Participant {
         };
         sets.clear();
         self.sets = sets;
-        (end, noted)
+        Some((end, noted))
+    }
+
+    fn may_read_at(&self, request: &Request, at: Timestamp) -> bool {
+        let mine = request.reads_alone() && request.participants[..] == [self.id];
+        let is_over = self.queue.first().is_none_or(|first| first.0 > at);
+        let has_seen = request.floor <= at;
+        mine && at > Timestamp::ZERO
+            && (is_over || !self.rules.copies_wait)
+            && (has_seen || !self.rules.copies_check)
     }
 
     /// A reader that any copy might have answered was done here at `at`: copies are to know that
