@@ -170,19 +170,10 @@ impl Benchmark {
         tallies: &Arc<Tallies>,
     ) -> anyhow::Result<(Measured, Option<History>)> {
         let plan = Simulated {
-            protocol: self.protocol.clone(),
-            nodes: self.nodes,
             repositories: self.repositories,
             replicas: self.replicas,
-            seed: self.seed,
-            plan: Plan::calm(VirtualTime::ZERO),
-            length: self.length,
-            transactions_least: 0,
-            pause_most: Span::ZERO,
-            logging: false,
-            upkeep: Upkeep::default(),
             history: self.history && workload.history().is_none(),
-            trace: false,
+            ..Simulated::calm(&self.protocol, self.nodes, self.seed, self.length)
         };
         let outcome = simulated::run(workload, &plan, tallies)?;
         let history = match (self.history, workload.history()) {

@@ -78,6 +78,28 @@ pub struct Simulated {
     pub trace: bool,
 }
 
+impl Simulated {
+    /// Clients that do not pause, one repository a node, each key on one of them; nothing goes
+    /// wrong, and nothing is logged or recorded.
+    pub fn calm(protocol: &str, nodes: usize, seed: u64, length: Length) -> Simulated {
+        Simulated {
+            protocol: protocol.to_owned(),
+            nodes,
+            repositories: nodes,
+            replicas: 1,
+            seed,
+            plan: Plan::calm(VirtualTime::ZERO),
+            length,
+            transactions_least: 0,
+            pause_most: Span::ZERO,
+            logging: false,
+            upkeep: Upkeep::default(),
+            history: false,
+            trace: false,
+        }
+    }
+}
+
 /// What keeps the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upkeep {

@@ -140,21 +140,9 @@ fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Res
     let clients = setting.clients.unwrap_or(a_node * nodes as u32);
     let workload = registry::find(figure.workload)?.build(&setting.parameters, clients)?;
     let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
-    let plan = Simulated {
-        protocol: protocol.to_owned(),
-        nodes,
-        repositories: nodes,
-        replicas: figure.replicas.min(nodes),
-        seed: course.seed,
-        plan: Plan::calm(VirtualTime::ZERO),
-        length: Length::Time(Duration::from_secs_f64(seconds)),
-        transactions_least: 0,
-        pause_most: Span::ZERO,
-        logging: false,
-        upkeep: Upkeep::default(),
-        history: false,
-        trace: false,
-    };
+    let length = Length::Time(Duration::from_secs_f64(seconds));
+    let calm = Simulated::calm(protocol, nodes, course.seed, length);
+    let plan = Simulated { replicas: figure.replicas.min(nodes), ..calm };
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
         .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;

@@ -1,5 +1,5 @@
-//! Readers that take the nearest copy: of a repository's group, a member that follows. Whatever
-//! goes wrong, histories are serializable in the order of each session; without one of the rules
+//! Readers that take the nearest copy: of a repository's group, a member that follows, or the copy
+//! that their own node keeps. Whatever goes wrong, histories are serializable in the order of each session; without one of the rules
 //! they are not.
 
 use std::ops::Range;
@@ -34,28 +34,22 @@ fn plan(kinds: &str, seed: u64) -> Plan {
     shape.draw(Seed::new(seed))
 }
 
-fn simulated(seed: u64, plan: Plan) -> Simulated {
+fn simulated(seed: u64, plan: Plan, caches: bool) -> Simulated {
+    let length = Length::Time(Duration::from_millis(60));
     let checkpoint_every = Some(Span::from_millis(20));
     Simulated {
-        protocol: "granola".to_owned(),
-        nodes: NODES as usize,
-        repositories: NODES as usize,
-        replicas: 1,
-        seed,
         plan,
-        length: Length::Time(Duration::from_millis(60)),
-        transactions_least: 0,
         pause_most: Span::from_micros(300),
         logging: true,
-        upkeep: Upkeep { group: 3, checkpoint_every, ..Upkeep::default() },
+        upkeep: Upkeep { group: 3, caches, checkpoint_every, ..Upkeep::default() },
         history: true,
-        trace: false,
+        ..Simulated::calm("granola", NODES as usize, seed, length)
     }
 }
 
 /// What is wrong with a run of the list workload, if anything is.
-fn problem(seed: u64, kinds: &str, rules: &Groups) -> Option<String> {
-    let simulated = simulated(seed, plan(kinds, seed));
+fn problem(seed: u64, (kinds, caches): (&str, bool), rules: &Groups) -> Option<String> {
+    let simulated = simulated(seed, plan(kinds, seed), caches);
     let told = simulated.plan.to_string();
     let parameters = ["keys=6", "operations=2", "appends=40", "nearby=80"].map(str::to_owned);
     let lists = registry::find("append-procedures").unwrap();
@@ -76,32 +70,41 @@ fn problem(seed: u64, kinds: &str, rules: &Groups) -> Option<String> {
     (!problems.is_empty()).then(|| format!("seed {seed}, {told}: {}", problems.join("\n")))
 }
 
-fn first_problem(kinds: &str, seeds: Range<u64>, change: impl Fn(&mut Groups)) -> Option<String> {
+fn first_problem(
+    world: (&str, bool),
+    seeds: Range<u64>,
+    change: impl Fn(&mut Groups),
+) -> Option<String> {
     let mut rules = Groups { compact_every: 60, ..Groups::default() };
     change(&mut rules);
-    seeds.into_iter().find_map(|seed| problem(seed, kinds, &rules))
+    seeds.into_iter().find_map(|seed| problem(seed, world, &rules))
 }
 
 #[test]
 fn members_that_follow_answer_readers_under_every_kind_of_fault() {
-    assert_eq!(first_problem("none", 0..3, |_| {}), None);
-    assert_eq!(first_problem("all", 0..12, |_| {}), None);
+    assert_eq!(first_problem(("none", false), 0..3, |_| {}), None);
+    assert_eq!(first_problem(("all", false), 0..8, |_| {}), None);
+}
+
+#[test]
+fn caches_of_groups_answer_readers_under_every_kind_of_fault() {
+    assert_eq!(first_problem(("all", true), 0..8, |_| {}), None);
 }
 
 #[test]
 fn a_follower_that_does_not_look_at_what_the_session_has_seen_is_noticed() {
     let change = |rules: &mut Groups| rules.inner.copies_check = false;
-    assert!(first_problem("none", 0..20, change).is_some());
+    assert!(first_problem(("none", false), 0..20, change).is_some());
 }
 
 #[test]
 fn a_follower_that_does_not_wait_for_what_may_lie_below_is_noticed() {
     let change = |rules: &mut Groups| rules.inner.copies_wait = false;
-    assert!(first_problem("none", 0..60, change).is_some());
+    assert!(first_problem(("none", false), 0..60, change).is_some());
 }
 
 #[test]
 fn a_follower_that_answers_by_what_is_not_decided_is_noticed() {
     let change = |rules: &mut Groups| rules.answers_decided = false;
-    assert!(first_problem("partition,crash", 0..60, change).is_some());
+    assert!(first_problem(("partition,crash", false), 0..60, change).is_some());
 }

@@ -197,7 +197,6 @@ fn assert_noticed(mix: Mix, faults: &'static str, rules: Rules, seeds: u64) {
     let broken = Shape { rules, ..whole.clone() };
     let found = (0..seeds).find(|&seed| broken.run(seed).problem.is_some());
     let found = found.unwrap_or_else(|| panic!("{rules:?}: {seeds} seeds are still fine"));
-    println!("seed {found}");
     assert_eq!(whole.run(found).problem, None);
 }
 
@@ -216,19 +215,5 @@ fn caches_wait_for_what_may_lie_below() {
 fn caches_tell_what_a_session_has_seen() {
     let mix = Mix { look: 60, independent: 9, single: 0, keys: 4, ..TIMESTAMPS };
     let rules = Rules { copies_tell: false, ..Rules::default() };
-    assert_noticed(mix, "none", rules, 400);
-}
-
-#[test]
-fn caches_tell_what_a_session_has_seen_b() {
-    let mix = Mix { look: 60, independent: 9, single: 0, keys: 4, ..TIMESTAMPS };
-    let rules = Rules { copies_tell: false, ..Rules::default() };
-    assert_noticed(mix, "link,pause", rules, 400);
-}
-
-#[test]
-fn caches_tell_what_a_session_has_seen_c() {
-    let mix = Mix { look: 200, independent: 20, single: 0, keys: 3, ..TIMESTAMPS };
-    let rules = Rules { copies_tell: false, ..Rules::default() };
-    assert_noticed(mix, "link,skew", rules, 400);
+    assert_noticed(mix, "link,pause", rules, 40);
 }
