@@ -35,8 +35,8 @@ pub struct Connect {
     pub actions: Actions,
     /// Whether this process keeps a copy of each repository that its [nearby](Db::nearby) readers
     /// ask for, and answers them from it without a message. A copy holds all keys of the
-    /// repository in memory, some milliseconds behind, and is dropped when nobody asks for a while.
-    /// `granola` and its kin have such copies.
+    /// repository in memory, some milliseconds behind (more, while the servers cannot be reached),
+    /// and is dropped when nobody asks for a while. `granola` and its kin have such copies.
     pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,

@@ -20,15 +20,15 @@ use std::collections::BTreeMap;
 
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
 
-use super::message::{Followed, Message, News, Write};
+use super::message::{Followed, Message, News, Write, writes_bytes};
 use super::participant::{Context, Participant};
 
 /// The timer of changes.
 pub(super) const FEED_TIMER: u32 = 3;
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
-/// With more changes than this kept for followers that are behind, all begin anew.
-const CHANGES_MAX: usize = 100_000;
+/// With more than this kept for followers that are behind, all begin anew, in bytes.
+const CHANGES_MAX: usize = 64 << 20;
 /// What a piece begins with.
 const CHAINS: u8 = 0;
 
@@ -38,6 +38,8 @@ pub(super) struct Feeds {
     followers: BTreeMap<NodeId, Follower>,
     /// What was done since the first of them began, by its place.
     changes: BTreeMap<Timestamp, Vec<Write>>,
+    /// How much that is, in bytes.
+    bytes: usize,
     timer_set: bool,
 }
 
@@ -69,13 +71,23 @@ impl Feeds {
     pub fn is_wanted(&self) -> bool {
         !self.followers.is_empty()
     }
+
+    /// Forgets what all followers have.
+    fn forget_told(&mut self) {
+        let least = self.followers.values().map(|it| it.have).min();
+        let kept = least.map(|least| self.changes.split_off(&least)).unwrap_or_default();
+        let told = std::mem::replace(&mut self.changes, kept);
+        self.bytes -= told.values().map(|writes| writes_bytes(writes)).sum::<usize>();
+    }
 }
 
 impl Participant {
     /// Something was done at `at`.
     pub(super) fn note_change(&mut self, at: Timestamp, writes: &[Write]) {
         if self.feeds.is_wanted() && !writes.is_empty() {
-            self.feeds.changes.insert(at, writes.to_vec());
+            let replaced = self.feeds.changes.insert(at, writes.to_vec());
+            self.feeds.bytes += writes_bytes(writes);
+            self.feeds.bytes -= replaced.map_or(0, |old| writes_bytes(&old));
         }
     }
 
@@ -120,7 +132,7 @@ impl Participant {
                 return;
             }
             copying.sent += 1;
-        } else if has.pieces + 1 != copying.sent {
+        } else if has.pieces.checked_add(1) != Some(copying.sent) {
             return; // Long under way.
         }
         let (number, bytes) = (copying.sent, SmallBytes::new(&copying.last));
@@ -145,7 +157,7 @@ impl Participant {
         let (now, lease) = (cx.now(), cx.settings.snapshot_lease);
         let upto = self.whole_upto();
         self.feeds.followers.retain(|_, follower| follower.heard + lease > now);
-        if self.feeds.changes.len() > CHANGES_MAX {
+        if self.feeds.bytes > CHANGES_MAX {
             self.feeds.followers.clear();
         }
         let waits =
@@ -162,11 +174,7 @@ impl Participant {
         for (node, stream, news) in told {
             self.tell_follower(node, stream, news, cx);
         }
-        let least = self.feeds.followers.values().map(|it| it.have).min();
-        match least {
-            Some(least) => self.feeds.changes = self.feeds.changes.split_off(&least),
-            None => self.feeds.changes.clear(),
-        }
+        self.feeds.forget_told();
         if self.feeds.is_wanted() {
             self.set_feed_timer(cx);
         }

@@ -373,7 +373,7 @@ fn range_bytes(range: &KeyRange) -> usize {
     KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
 }
 
-fn writes_bytes(writes: &[Write]) -> usize {
+pub(super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
