@@ -11,12 +11,11 @@ use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{Rules, Score};
-use muesli_sim::plan::Plan;
-use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::time::Span;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
+use muesli_workloads::simulated::{Simulated, run_protocol};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
 

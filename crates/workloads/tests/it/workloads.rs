@@ -6,7 +6,7 @@ use std::time::Duration;
 use muesli::{Db, Error, Options, SpaceOptions};
 use muesli_check::{Level, check};
 use muesli_sim::fault::{FaultKind, FaultKinds};
-use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::plan::PlanShape;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
