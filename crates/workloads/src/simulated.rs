@@ -105,6 +105,9 @@ impl Simulated {
 pub struct Upkeep {
     /// How many nodes keep each repository, by agreeing on its log.
     pub group: u16,
+    /// Whether nodes keep copies of repositories that live elsewhere, for readers that take the
+    /// nearest one.
+    pub caches: bool,
     /// How often each node begins a checkpoint, on average; `None`: never.
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
@@ -114,7 +117,7 @@ pub struct Upkeep {
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
-        Upkeep { group: 1, checkpoint_every: None, skips_a_record_at_replay: false }
+        Upkeep { group: 1, caches: false, checkpoint_every: None, skips_a_record_at_replay: false }
     }
 }
 
@@ -292,6 +295,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;
+        setup.settings.caches = plan.upkeep.caches;
         setup.history = plan.history;
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;

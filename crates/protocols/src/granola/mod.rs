@@ -22,7 +22,7 @@
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
 //! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`turns`] and
 //! [`tasks`] (what is done when its turn has come), [`locking`], [`blocked`] (a participant stays
-//! away), `memory`, [`replay`] and [`checkpoint`].
+//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`] and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -33,11 +33,14 @@ pub mod checkpoint;
 mod clock;
 pub mod commit;
 pub mod coordinator;
+pub mod copies;
+pub mod feed;
 pub mod interactive;
 pub mod locking;
 pub mod master;
 mod memory;
 pub mod message;
+pub mod nearby;
 pub mod participant;
 pub mod pending;
 mod queue;
@@ -77,6 +80,10 @@ impl Protocol for Granola {
 
     fn is_about(message: &Message, catalog: &Catalog) -> bool {
         wire::is_about(message, catalog)
+    }
+
+    fn is_for_any(message: &Message) -> bool {
+        matches!(message, Message::Request(request) if request.nearby)
     }
 
     fn message_name(message: &Message) -> &'static str {

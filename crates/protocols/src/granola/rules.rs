@@ -38,6 +38,12 @@ pub struct Rules {
     pub reads_raise: bool,
     /// A reader that does not wait for its turn has seen nothing that lies above what is done.
     pub readers_check: bool,
+    /// A copy answers no reader that has seen something later.
+    pub copies_check: bool,
+    /// A copy answers nobody where something that was voted on may come to lie below.
+    pub copies_wait: bool,
+    /// A copy at a coordinator tells a reader's session at which timestamp it was answered.
+    pub copies_tell: bool,
     /// A repository that starts again proposes above all that it can have done before.
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
@@ -66,6 +72,9 @@ impl Default for Rules {
             raises_last: true,
             reads_raise: true,
             readers_check: true,
+            copies_check: true,
+            copies_wait: true,
+            copies_tell: true,
             ceiling: true,
             stable_conflicts: true,
             master_waits: true,

@@ -33,6 +33,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
         floor: Timestamp(5),
         agreement,
         read_only: false,
+        nearby: true,
         participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
         parts,
     })
@@ -78,6 +79,17 @@ fn messages() -> Vec<Message> {
         all.push(Message::Reply { txn, repository, end, noted: Noted::default() });
     }
     all.push(Message::Acknowledge { repository, txns: vec![txn] });
+    let has = Followed { stream: 7, pieces: 2, upto: Timestamp(9) };
+    all.push(Message::Follow { has });
+    let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
+    let bytes = SmallBytes::from("piece");
+    for news in [
+        News::Piece { number: 3, bytes },
+        News::Changes { upto: Timestamp(8), changes },
+        News::Unknown,
+    ] {
+        all.push(Message::News { repository, stream: 7, news });
+    }
     all.push(Message::WhichPosition { repository });
     let order = Order { stream: Timestamp(8), number: 3 };
     all.push(Message::Position { repository, order, at: Timestamp(9), voted: vec![txn] });
@@ -90,6 +102,7 @@ fn records() -> Vec<Record> {
         Record::Voted { request: request(Agreement::Independent), at: Timestamp(1) },
         Record::Against { txn, ballot: Ballot::Conflict },
         Record::Ceiling { at: Timestamp(9) },
+        Record::Reached { at: Timestamp(9) },
     ];
     for end in ends() {
         let writes = vec![(SpaceId(0), "k".into(), Some("v".into()))];

@@ -3,7 +3,7 @@
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, Ballot, End, Order, Refusal, Request, Task,
+    Agreement, Answer, Ballot, End, News, Order, Refusal, Request, Task,
 };
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
@@ -42,6 +42,10 @@ impl Subject for Granola {
             Message::Acknowledge { txns, .. } => {
                 format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
             }
+            Message::Follow { has } => {
+                format!("Follow {}, has {} pieces, up to {}", has.stream, has.pieces, has.upto)
+            }
+            Message::News { stream, news: told, .. } => format!("News {stream} {}", news(told)),
         }
     }
 
@@ -60,6 +64,7 @@ impl Subject for Granola {
                 format!("Dropped {} {}", name(*txn, names), end(how))
             }
             Record::Ceiling { at } => format!("Ceiling {at}"),
+            Record::Reached { at } => format!("Reached {at}"),
         }
     }
 
@@ -79,6 +84,8 @@ impl Subject for Granola {
             | Message::Decide { .. }
             | Message::Ask { .. }
             | Message::Reply { .. }
+            | Message::Follow { .. }
+            | Message::News { .. }
             | Message::Acknowledge { .. } => None,
         }
     }
@@ -93,6 +100,17 @@ impl Subject for Granola {
             (Role::Coordinator, 0) => Timer::Idle,
             _ => Timer::Care,
         }
+    }
+}
+
+fn news(news: &News) -> String {
+    match news {
+        News::Piece { number, .. } => format!("piece {number}"),
+        News::Changes { upto, changes } => {
+            let all = joined(changes.iter().map(|(at, all)| format!("{at}: {}", writes(all))));
+            format!("up to {upto}: {all}")
+        }
+        News::Unknown => "unknown".to_owned(),
     }
 }
 
