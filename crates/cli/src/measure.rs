@@ -10,12 +10,10 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
-use muesli_sim::plan::Plan;
-use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::registry::{self, Description};
-use muesli_workloads::simulated::{self, Simulated, Upkeep};
+use muesli_workloads::simulated::{self, Simulated};
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
@@ -170,19 +168,10 @@ impl Benchmark {
         tallies: &Arc<Tallies>,
     ) -> anyhow::Result<(Measured, Option<History>)> {
         let plan = Simulated {
-            protocol: self.protocol.clone(),
-            nodes: self.nodes,
             repositories: self.repositories,
             replicas: self.replicas,
-            seed: self.seed,
-            plan: Plan::calm(VirtualTime::ZERO),
-            length: self.length,
-            transactions_least: 0,
-            pause_most: Span::ZERO,
-            logging: false,
-            upkeep: Upkeep::default(),
             history: self.history && workload.history().is_none(),
-            trace: false,
+            ..Simulated::calm(&self.protocol, self.nodes, self.seed, self.length)
         };
         let outcome = simulated::run(workload, &plan, tallies)?;
         let history = match (self.history, workload.history()) {

@@ -46,6 +46,10 @@ struct SimOptions {
     #[arg(long, value_name = "G", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
     group: u16,
+    /// Nodes keep copies of repositories that live elsewhere, and answer from them readers that take
+    /// the nearest copy (as with --param nearby=100 of append-procedures)
+    #[arg(long)]
+    caches: bool,
     /// Clients
     #[arg(long, value_name = "C", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -148,6 +152,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         nodes: options.nodes as usize,
         replicas: options.replicas,
         group: options.group,
+        caches: options.caches,
         clients: options.clients,
         transactions_least: options.transactions,
         faults: options.faults.clone(),

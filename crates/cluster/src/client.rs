@@ -53,6 +53,8 @@ pub struct ClientOptions {
     pub procedures: Procedures,
     /// The delayed actions that it asks for, as the servers know them.
     pub actions: Actions,
+    /// Whether copies of repositories are kept here, for readers that take the nearest one.
+    pub caches: bool,
     /// Whether what transactions do is recorded.
     pub history: bool,
     /// How long to look for the servers.
@@ -75,6 +77,7 @@ impl Default for ClientOptions {
             limits: Limits::default(),
             procedures: Procedures::default(),
             actions: Actions::default(),
+            caches: false,
             history: false,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
@@ -341,6 +344,7 @@ fn station<P: Protocol>(
         limits: options.limits,
         procedures: options.procedures.clone(),
         actions: options.actions.clone(),
+        caches: options.caches,
         hash_seed: fastrand::u64(..),
         give_up_after: Nanos(options.give_up_after.as_nanos() as u64),
         ..Settings::default()

@@ -69,6 +69,12 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
         let _ = message;
         false
     }
+    /// Whether a message to a repository may be answered by any node that keeps a copy of it,
+    /// though that be a little behind (see [`Participant::answer_behind`]).
+    fn is_for_any(message: &Self::Message) -> bool {
+        let _ = message;
+        false
+    }
 }
 
 /// The answer to an operation, or the name under which the answer will come as an
@@ -385,6 +391,13 @@ pub trait Participant<P: Protocol>: Debug {
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
         let _ = (piece, cx);
         Err(WireError::Variant { what: "piece: the protocol has none", at: 0, found: 0 })
+    }
+    /// Answers a message of a reader from what was [replayed](Self::replay): a beginning of a log
+    /// that somebody else goes on writing. Says everything in this call, and logs nothing. False,
+    /// and nothing is done: what was replayed is not enough, and whoever writes must be asked.
+    fn answer_behind(&mut self, message: &P::Message, cx: &mut Context<'_, P>) -> bool {
+        let _ = (message, cx);
+        false
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;

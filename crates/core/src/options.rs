@@ -48,6 +48,9 @@ pub struct TxnOptions {
     pub strict: bool,
     /// Delayed actions are done at once, as reads and writes.
     pub eager: bool,
+    /// What only reads at one repository may be answered by whoever keeps a copy of that, though
+    /// it be a little behind: as the database once was, and no older than the session has seen.
+    pub nearby: bool,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub floor: Timestamp,
     /// The session, for histories.
@@ -91,6 +94,10 @@ pub struct Settings {
     pub hash_seed: u64,
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
     pub logging: bool,
+    /// Whether coordinators keep copies of repositories that live elsewhere, and answer from them
+    /// [readers that any copy may answer](TxnOptions::nearby): all of the repository's keys are
+    /// held in memory once more. Protocols without copies do as always.
+    pub caches: bool,
     /// Keep tombstones for ever: histories need their versions.
     pub keep_tombstones: bool,
     /// A request unanswered for this long is sent again, to another replica where there is one.
@@ -117,6 +124,7 @@ impl Default for Settings {
             procedures: Procedures::default(),
             hash_seed: 0,
             logging: false,
+            caches: false,
             keep_tombstones: false,
             retry_after: Nanos::from_millis(20),
             lock_wait: Nanos::from_millis(2),

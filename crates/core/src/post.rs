@@ -43,6 +43,12 @@ impl Post {
     pub fn takes_part(self) -> bool {
         matches!(self, Post::Leads | Post::Follows)
     }
+
+    /// Whether it votes, and will remember how it did; perhaps in a group that is to have other
+    /// members.
+    pub fn votes(self) -> bool {
+        self.takes_part() || self == Post::Regroups
+    }
 }
 
 impl Wire for Post {

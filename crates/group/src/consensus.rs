@@ -194,6 +194,16 @@ impl Consensus {
         entries.into_iter().filter_map(each).collect()
     }
 
+    /// As [`decided_after`](Self::decided_after), with what is not decided and may never be.
+    pub fn accepted_after(&self, from: u64) -> Vec<Decided> {
+        let all = self.library.read_entries(from as usize..).unwrap_or_default();
+        let undecided = all.into_iter().filter_map(|entry| match entry {
+            LogEntry::Undecided(entry) => Some(Decided::Entry(entry)),
+            _ => None,
+        });
+        self.decided_after(from).into_iter().chain(undecided).collect()
+    }
+
     /// Compacts the first `upto` entries, all decided, by the image made ready for them. False if
     /// they are not, or are compacted already.
     pub fn compact(&mut self, upto: u64) -> bool {

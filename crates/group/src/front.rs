@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Later, LogPosition,
-    NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step, Txn, TxnId,
-    TxnOptions,
+    Address, Call, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Invoked, Later,
+    LogPosition, NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step,
+    Txn, TxnId, TxnOptions,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
@@ -155,6 +155,16 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         cx: &mut Context<'_, P>,
     ) -> Step<Committed> {
         self.run(cx, |inner, here, cx| inner.commit(txn, here, cx))
+    }
+
+    fn invoke(
+        &mut self,
+        options: TxnOptions,
+        call: Call,
+        _: Here<'_, Grouped<P>>,
+        cx: &mut Context<'_, P>,
+    ) -> Step<Invoked> {
+        self.run(cx, |inner, here, cx| inner.invoke(options, call, here, cx))
     }
 
     fn rollback(&mut self, txn: Txn, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {

@@ -22,6 +22,8 @@ pub(crate) struct Inside<P> {
     catalog: Option<([u64; 4], Arc<Catalog>)>,
     /// Who leads each group, as far as was heard.
     leaders: BTreeMap<u16, (Ballot, u16)>,
+    /// How many messages were for any member of a group.
+    for_any: u64,
     /// Log positions as the role sees them: numbers of entries.
     pub(crate) logged: LogPosition,
     pub(crate) gate: LogPosition,
@@ -33,6 +35,7 @@ impl<P: Protocol> Inside<P> {
         Inside {
             catalog: None,
             leaders: BTreeMap::new(),
+            for_any: 0,
             logged: LogPosition(0),
             gate: LogPosition(0),
             protocol: PhantomData,
@@ -89,12 +92,35 @@ impl<P: Protocol> Inside<P> {
     }
 
     /// Sends what was said to whoever it is for, now.
-    pub(crate) fn speak(&self, envelope: Envelope<P::Message>, cx: &mut Context<'_, P>) {
+    pub(crate) fn speak(&mut self, envelope: Envelope<P::Message>, cx: &mut Context<'_, P>) {
         let Envelope { from, to, message } = envelope;
+        if let Some(any) = self.any_member(to.role, &message, cx) {
+            return send_now(any, Message::Inside { from, hops: 0, message }, cx);
+        }
         self.pass_on(from, to, 0, message, cx);
     }
 
-    /// Sends a message that was passed on `hops` times.
+    /// For what any member of a group may answer: the one of this node, else one after the other.
+    fn any_member(
+        &mut self,
+        role: Role,
+        message: &P::Message,
+        cx: &Context<'_, P>,
+    ) -> Option<Address> {
+        let Role::Repository(group) = role else { return None };
+        if !P::is_for_any(message) {
+            return None;
+        }
+        self.for_any += 1;
+        let members = || {
+            let places = layout::taken(cx.catalog, group.0);
+            places.filter_map(|place| layout::address(cx.catalog, group.0, place))
+        };
+        let turn = self.for_any as usize % members().count().max(1);
+        members().find(|member| member.node == cx.me.node).or_else(|| members().nth(turn))
+    }
+
+    /// Sends a message that was passed on `hops` times, to whoever leads.
     pub(crate) fn pass_on(
         &self,
         from: Address,

@@ -4,10 +4,13 @@
 //! it, asks a rule of this module for the next one, and writes that, in one transaction; then it
 //! tells one node, any (`docs/placement.md`). So changes follow each other whoever makes them.
 
-use muesli_core::{Catalog, NodeId, RepositoryId, wire_struct};
-use thiserror::Error;
+mod refused;
+
+use muesli_core::{Catalog, NodeId, Post, RepositoryId, wire_struct};
 
 use crate::layout;
+
+pub use refused::Refused;
 
 /// The space that the row is in; databases of groups have it from their beginning.
 pub const SPACE: &str = "muesli.placement";
@@ -66,131 +69,6 @@ impl Shape {
     }
 }
 
-/// Why a change is not made.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refused {
-    /// There is no such member.
-    #[error("there is no member {member}; `muesli admin placement` lists those that there are")]
-    NoMember {
-        /// Asked for.
-        member: u16,
-    },
-    /// It is there already.
-    #[error("member {member} lives on node {} already", node.0)]
-    There {
-        /// The member.
-        member: u16,
-        /// Its home.
-        node: NodeId,
-    },
-    /// Another member of its group lives there.
-    #[error("member {other} of the same group lives on node {}", node.0)]
-    Taken {
-        /// The other member.
-        other: u16,
-        /// Its home.
-        node: NodeId,
-    },
-    /// Another member of its group is under way or cannot be reached.
-    #[error(
-        "member {other} of the same group does not take part; one member of a group moves at a time"
-    )]
-    UnderWay {
-        /// The other member.
-        other: u16,
-    },
-    /// Another member of its group lives on another loop of the same server.
-    #[error(
-        "member {other} of the same group lives on node {}, which is another loop of the server \
-         of node {}: both would be lost at once",
-        there.0, node.0
-    )]
-    SameServer {
-        /// The other member.
-        other: u16,
-        /// Its home.
-        there: NodeId,
-        /// Asked for.
-        node: NodeId,
-    },
-    /// The node has left for good.
-    #[error("node {} has left the cluster", node.0)]
-    Left {
-        /// Which one.
-        node: NodeId,
-    },
-    /// The name of a server is not the next one.
-    #[error("the next server to join is node {next}, not node {server}")]
-    NotNext {
-        /// Asked for.
-        server: u32,
-        /// Free.
-        next: u32,
-    },
-    /// A server that still holds members cannot leave.
-    #[error(
-        "server {server} holds members {}: `muesli admin drain {server}` moves them elsewhere",
-        members.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
-    )]
-    Holds {
-        /// Asked for.
-        server: u32,
-        /// What it holds.
-        members: Vec<u16>,
-    },
-    /// There is no such group.
-    #[error("there is no group {group}; there are groups 0 to {}", groups - 1)]
-    NoGroup {
-        /// Asked for.
-        group: u16,
-        /// There are.
-        groups: u16,
-    },
-    /// A group has as many members as it may.
-    #[error("group {group} has {} members, which is the most", layout::PLACES)]
-    Full {
-        /// The group.
-        group: u16,
-    },
-    /// A group has as few members as it may.
-    #[error("group {group} has {} members, which is the least", layout::LEAST)]
-    Least {
-        /// The group.
-        group: u16,
-    },
-    /// No member of the group lives there.
-    #[error("no member of group {group} lives on node {}", node.0)]
-    NotThere {
-        /// The group.
-        group: u16,
-        /// Asked for.
-        node: NodeId,
-    },
-    /// The member is not to go.
-    #[error("member {member} is not to go: somebody else has taken it out and in again meanwhile")]
-    Stays {
-        /// The member.
-        member: u16,
-    },
-    /// The member is to go.
-    #[error("member {member} is to go: `muesli admin shrink` again completes that")]
-    Leaving {
-        /// The member.
-        member: u16,
-    },
-    /// Too few members take part for the group to have others.
-    #[error(
-        "of the members of group {group} that are to be, only {now} take part, which is no \
-         majority; a group that has changed last must have come through that first"
-    )]
-    TooFew {
-        /// The group.
-        group: u16,
-        /// How many.
-        now: usize,
-    },
-}
-
 impl Row {
     /// The row that says what a catalog says, where nobody has joined.
     pub fn of(catalog: &Catalog) -> Row {
@@ -225,12 +103,22 @@ impl Row {
         self.members(group).filter(move |other| *other != member)
     }
 
-    /// The next row, in which a member lives on another node. `takes_part` knows of every member
-    /// whether it takes part, as its node says that goes by *this* row.
+    /// Whether a member is the last of its group to have come where it lives, and nobody is to go:
+    /// whatever its group has not come through yet is its coming.
+    fn is_last_to_come(&self, member: RepositoryId) -> bool {
+        let since = |it: RepositoryId| self.homes.get(usize::from(it.0)).map(|(_, since)| *since);
+        let (group, _) = layout::place(member);
+        let is_going = self.members(group).any(|it| self.leaving.contains(&it));
+        !is_going && self.others(member).all(|other| since(other) < since(member))
+    }
+
+    /// The next row, in which a member lives on another node. `post` knows of every member the post
+    /// that its node says it has, if the node answers and goes by *this* row.
     ///
     /// The member itself need not take part: a node that is lost for good is left in this way, and
     /// one that is under way may be sent elsewhere, because whoever takes a member in asks all
-    /// others of its group, who listen to its earlier homes no more.
+    /// others of its group, who listen to its earlier homes no more. So may one that is new, before
+    /// its group has taken it in.
     ///
     /// # Errors
     /// The rules say no.
@@ -239,7 +127,7 @@ impl Row {
         member: RepositoryId,
         to: NodeId,
         shape: Shape,
-        takes_part: impl Fn(RepositoryId) -> bool,
+        post: impl Fn(RepositoryId) -> Option<Post>,
     ) -> Result<Row, Refused> {
         if self.home(member)? == to {
             return Err(Refused::There { member: member.0, node: to });
@@ -250,10 +138,11 @@ impl Row {
         if self.leaving.contains(&member) {
             return Err(Refused::Leaving { member: member.0 });
         }
+        let is_enough = self.through_or_waiting_for(member);
         for other in self.others(member) {
             self.has_room(other, to, shape)?;
             // Who is to go does not vote any more where all others take part.
-            if !takes_part(other) && !self.leaving.contains(&other) {
+            if !post(other).is_some_and(is_enough) && !self.leaving.contains(&other) {
                 return Err(Refused::UnderWay { other: other.0 });
             }
         }
@@ -274,15 +163,21 @@ impl Row {
         Ok(())
     }
 
-    /// Whether a majority of these takes part: then the group has begun, has come through its last
-    /// change, and is able to make another.
+    /// Which posts of others allow a change of this member: those of whoever has come through the
+    /// last change; or, if that was its own coming, of whoever votes.
+    fn through_or_waiting_for(&self, member: RepositoryId) -> fn(Post) -> bool {
+        if self.is_last_to_come(member) { Post::votes } else { Post::takes_part }
+    }
+
+    /// Whether a majority of these has such posts: then the group has begun, and is able to make
+    /// another change.
     fn majority(
         &self,
         group: u16,
         members: &[RepositoryId],
-        takes_part: impl Fn(RepositoryId) -> bool,
+        has: impl Fn(RepositoryId) -> bool,
     ) -> Result<(), Refused> {
-        let now = members.iter().filter(|member| takes_part(**member)).count();
+        let now = members.iter().filter(|member| has(**member)).count();
         if now <= members.len() / 2 {
             return Err(Refused::TooFew { group, now });
         }
@@ -298,8 +193,7 @@ impl Row {
     }
 
     /// The next row, in which a group has one more member, on `to`, and which member that is.
-    /// `takes_part` knows of every member whether it takes part, as its node says that goes by
-    /// *this* row.
+    /// `post` as in [`moved`](Self::moved).
     ///
     /// # Errors
     /// The rules say no.
@@ -308,7 +202,7 @@ impl Row {
         group: u16,
         to: NodeId,
         shape: Shape,
-        takes_part: impl Fn(RepositoryId) -> bool,
+        post: impl Fn(RepositoryId) -> Option<Post>,
     ) -> Result<(Row, RepositoryId), Refused> {
         self.check_group(group)?;
         if self.left.contains(&to) {
@@ -316,11 +210,15 @@ impl Row {
         }
         for other in self.members(group) {
             self.has_room(other, to, shape)?;
+            if self.leaving.contains(&other) {
+                return Err(Refused::Leaving { member: other.0 });
+            }
         }
         let mut free = (0..layout::PLACES).map(|place| layout::member(group, place));
         let free = free.find(|member| self.home(*member).is_err());
         let Some(member) = free else { return Err(Refused::Full { group }) };
-        self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
+        let takes_part = |it| post(it).is_some_and(Post::takes_part);
+        self.majority(group, &self.members(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
         Ok((next, member))
@@ -337,14 +235,14 @@ impl Row {
     }
 
     /// The next row, in which a member of a group is to go, alive or lost. The same row, if it is
-    /// to go already.
+    /// to go already. One that is new may go before its group has taken it in.
     ///
     /// # Errors
     /// The rules say no.
     pub fn shrinking(
         &self,
         member: RepositoryId,
-        takes_part: impl Fn(RepositoryId) -> bool,
+        post: impl Fn(RepositoryId) -> Option<Post>,
     ) -> Result<Row, Refused> {
         self.home(member)?;
         if self.leaving.contains(&member) {
@@ -355,7 +253,8 @@ impl Row {
         if rest.len() < layout::LEAST {
             return Err(Refused::Least { group });
         }
-        self.majority(group, &rest, takes_part)?;
+        let is_enough = self.through_or_waiting_for(member);
+        self.majority(group, &rest, |it| post(it).is_some_and(is_enough))?;
         let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
         next.leaving.push(member);
         next.leaving.sort_unstable();
@@ -370,13 +269,14 @@ impl Row {
     pub fn shrunk(
         &self,
         member: RepositoryId,
-        takes_part: impl Fn(RepositoryId) -> bool,
+        post: impl Fn(RepositoryId) -> Option<Post>,
     ) -> Result<Row, Refused> {
         self.home(member)?;
         if !self.leaving.contains(&member) {
             return Err(Refused::Stays { member: member.0 });
         }
         let (group, _) = layout::place(member);
+        let takes_part = |it| post(it).is_some_and(Post::takes_part);
         self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
         next.leaving.retain(|it| *it != member);

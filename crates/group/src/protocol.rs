@@ -36,6 +36,8 @@ pub struct Rules<R> {
     pub confirms_answers: bool,
     /// Answers wait until the group has decided all that they depend on.
     pub decides_first: bool,
+    /// Followers replay, and answer readers by, nothing that is not decided.
+    pub answers_decided: bool,
     /// A follower replays every entry.
     pub replays_all: bool,
     /// A member without memory asks the others before it votes.
@@ -60,6 +62,7 @@ impl<R: Default> Default for Rules<R> {
             counts_itself_when_stable: true,
             confirms_answers: true,
             decides_first: true,
+            answers_decided: true,
             replays_all: true,
             keeps_to_placement: true,
             asks_before_voting: true,

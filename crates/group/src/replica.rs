@@ -147,6 +147,9 @@ impl<P: Protocol> Replica<P> {
             let _ = self.inside.run(role, cx, |cx| inner.receive(from, message, cx));
             return;
         }
+        if P::is_for_any(&message) && self.answer_behind(&message, cx) {
+            return;
+        }
         let leader = self.inside.leader(self.group);
         let elsewhere = |leader| leader != self.place || !self.is_home(cx);
         if hops < HOPS_MAX && leader.is_some_and(elsewhere) {

@@ -33,6 +33,11 @@ pub struct Connect {
     pub procedures: Procedures,
     /// The delayed actions that this client asks for, as the servers know them.
     pub actions: Actions,
+    /// Whether this process keeps a copy of each repository that its [nearby](Db::nearby) readers
+    /// ask for, and answers them from it without a message. A copy holds all keys of the
+    /// repository in memory, some milliseconds behind (more, while the servers cannot be reached),
+    /// and is dropped when nobody asks for a while. `granola` and its kin have such copies.
+    pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
     /// How long to look for the servers; those that have not answered by then are looked for
@@ -52,6 +57,7 @@ impl Default for Connect {
             retry: Retry::default(),
             procedures: builtin::all(),
             actions: Actions::default(),
+            caches: false,
             history: false,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
@@ -93,6 +99,7 @@ impl Db {
             limits: connect.limits,
             procedures: connect.procedures,
             actions: connect.actions,
+            caches: connect.caches,
             history: connect.history,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,

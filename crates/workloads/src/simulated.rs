@@ -78,11 +78,36 @@ pub struct Simulated {
     pub trace: bool,
 }
 
+impl Simulated {
+    /// Clients that do not pause, one repository a node, each key on one of them; nothing goes
+    /// wrong, and nothing is logged or recorded.
+    pub fn calm(protocol: &str, nodes: usize, seed: u64, length: Length) -> Simulated {
+        Simulated {
+            protocol: protocol.to_owned(),
+            nodes,
+            repositories: nodes,
+            replicas: 1,
+            seed,
+            plan: Plan::calm(VirtualTime::ZERO),
+            length,
+            transactions_least: 0,
+            pause_most: Span::ZERO,
+            logging: false,
+            upkeep: Upkeep::default(),
+            history: false,
+            trace: false,
+        }
+    }
+}
+
 /// What keeps the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upkeep {
     /// How many nodes keep each repository, by agreeing on its log.
     pub group: u16,
+    /// Whether nodes keep copies of repositories that live elsewhere, for readers that take the
+    /// nearest one.
+    pub caches: bool,
     /// How often each node begins a checkpoint, on average; `None`: never.
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
@@ -92,7 +117,7 @@ pub struct Upkeep {
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
-        Upkeep { group: 1, checkpoint_every: None, skips_a_record_at_replay: false }
+        Upkeep { group: 1, caches: false, checkpoint_every: None, skips_a_record_at_replay: false }
     }
 }
 
@@ -270,6 +295,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;
+        setup.settings.caches = plan.upkeep.caches;
         setup.history = plan.history;
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;

@@ -48,6 +48,8 @@ pub struct Trial {
     pub transactions_least: u64,
     /// How many nodes keep each repository.
     pub group: u16,
+    /// Whether nodes keep copies of repositories that live elsewhere.
+    pub caches: bool,
     /// What may go wrong.
     pub faults: FaultKinds,
     /// What goes wrong instead of what the seed draws.
@@ -201,7 +203,12 @@ impl Trial {
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos(run / TRANSACTIONS_A_CLIENT),
             logging: true,
-            upkeep: Upkeep { group: self.group, checkpoint_every, skips_a_record_at_replay: false },
+            upkeep: Upkeep {
+                group: self.group,
+                caches: self.caches,
+                checkpoint_every,
+                ..Upkeep::default()
+            },
             history: true,
             trace: false,
         }

@@ -255,12 +255,16 @@ where
     Fut: Future<Output = Result<T, Error>>,
 {
     let attempts = Cell::new(0);
-    let counted = |tx| {
+    let answer = db.transact_here(counting(&attempts, body)).await;
+    (answer, attempts.get())
+}
+
+/// The body, which counts how often it is run.
+fn counting<Fut>(attempts: &Cell<u32>, body: impl Fn(Tx) -> Fut) -> impl Fn(Tx) -> Fut {
+    move |tx| {
         attempts.set(attempts.get() + 1);
         body(tx)
-    };
-    let answer = db.transact_here(counted).await;
-    (answer, attempts.get())
+    }
 }
 
 /// As [`transact`], and tells what the delayed actions gave that the body asked.
@@ -270,11 +274,7 @@ where
     Fut: Future<Output = Result<T, Error>>,
 {
     let attempts = Cell::new(0);
-    let counted = |tx| {
-        attempts.set(attempts.get() + 1);
-        body(tx)
-    };
-    let answer = db.transact_answering_here(counted).await;
+    let answer = db.transact_answering_here(counting(&attempts, body)).await;
     (answer, attempts.get())
 }
 

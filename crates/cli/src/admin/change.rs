@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use muesli::{Connect, Db, Space};
-use muesli_core::{NodeId, RepositoryId, SmallBytes, Wire};
+use muesli_core::{NodeId, Post, RepositoryId, SmallBytes, Wire};
 use muesli_group::placement::{KEY, Refused, Row, SPACE};
 
 use super::survey::Survey;
@@ -95,7 +95,7 @@ impl Admin {
         survey.check_node(to)?;
         let shape = survey.shape;
         let rule = move |row: &Row, survey: &Survey| {
-            row.moved(member, to, shape, |other| survey.takes_part(row, other))
+            row.moved(member, to, shape, |it| survey.post(row, it))
         };
         let row = self.decide(survey, rule)?;
         self.wait_for(member, to, &row)?;
@@ -114,7 +114,7 @@ impl Admin {
         }
         let shape = survey.shape;
         let rule = move |row: &Row, survey: &Survey| {
-            let next = row.grown(group, to, shape, |other| survey.takes_part(row, other));
+            let next = row.grown(group, to, shape, |it| survey.post(row, it));
             next.map(|(row, _)| row)
         };
         let row = self.decide(survey, rule)?;
@@ -137,13 +137,13 @@ impl Admin {
         };
         let going = move |row: &Row, survey: &Survey| {
             there(row)?;
-            row.shrinking(member, |other| survey.takes_part(row, other))
+            row.shrinking(member, |it| survey.post(row, it))
         };
         let row = self.decide(self.survey()?, going)?;
         self.survey()?.tell(&row);
         let gone = move |row: &Row, survey: &Survey| {
             there(row)?;
-            row.shrunk(member, |other| survey.takes_part(row, other))
+            row.shrunk(member, |it| survey.post(row, it))
         };
         let row = self.decide(self.survey()?, gone)?;
         self.survey()?.tell(&row);
@@ -159,7 +159,8 @@ impl Admin {
             survey.tell(row);
             // Somebody else may have made further changes meanwhile.
             let now = self.row()?;
-            if now.home(member) != Ok(to) || survey.takes_part(&now, member) {
+            if now.home(member) != Ok(to) || survey.post(&now, member).is_some_and(Post::takes_part)
+            {
                 return Ok(());
             }
             if Instant::now() > deadline {

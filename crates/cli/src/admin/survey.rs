@@ -84,15 +84,14 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether a member takes part, as the node says where it lives by this row, and which goes by
+    /// The post of a member, as the node says where it lives by this row, if it answers and goes by
     /// the row too.
-    pub fn takes_part(&self, row: &Row, member: RepositoryId) -> bool {
-        let Ok(home) = row.home(member) else { return false };
-        let server = self.servers.iter().find(|server| server.node == home);
-        server.and_then(|server| server.answer.as_ref()).is_some_and(|(placement, posts)| {
-            let post = posts.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
-            *placement == row.epoch && post.is_some_and(Post::takes_part)
-        })
+    pub fn post(&self, row: &Row, member: RepositoryId) -> Option<Post> {
+        let home = row.home(member).ok()?;
+        let server = self.servers.iter().find(|server| server.node == home)?;
+        let (placement, posts) = server.answer.as_ref()?;
+        let post = posts.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
+        post.filter(|_| *placement == row.epoch)
     }
 
     /// Tells all servers what the row says.

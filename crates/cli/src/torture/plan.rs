@@ -123,6 +123,13 @@ impl Fault {
             Fault::Partition { .. } => &[],
         }
     }
+
+    /// Whether the two cannot be at the same time: both are of one node, or of the network.
+    pub fn excludes(&self, other: &Fault) -> bool {
+        let is_partition = |fault: &Fault| matches!(fault, Fault::Partition { .. });
+        let shared = self.nodes().iter().any(|node| other.nodes().contains(node));
+        shared || (is_partition(self) && is_partition(other))
+    }
 }
 
 impl fmt::Display for Planned {
@@ -238,15 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn no_node_suffers_two_faults_at_once() {
+    fn what_excludes_each_other_is_not_planned_for_the_same_time() {
         for seed in 0..50 {
             let planned = draw(seed, &ALL, 3, LENGTH);
             for (place, one) in planned.iter().enumerate() {
                 let others = &planned[place + 1..];
                 let clash = others.iter().find(|other| {
-                    let shared =
-                        one.fault.nodes().iter().any(|it| other.fault.nodes().contains(it));
-                    shared && other.at < one.at + one.lasts
+                    one.fault.excludes(&other.fault) && other.at < one.at + one.lasts
                 });
                 assert_eq!(clash, None, "beside {one}");
             }

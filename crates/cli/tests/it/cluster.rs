@@ -156,6 +156,21 @@ fn a_client_that_dies_leaves_nothing_in_doubt() {
     every_account_is_there(&cluster, 1_000);
 }
 
+#[test]
+fn delayed_procedures_are_run_by_servers_and_their_answers_come_back() {
+    let protocols = "bumper,bumper-reconciled";
+    let cluster =
+        ["--driver", "cluster", "--nodes", "3", "--replicas", "2", "--protocol", protocols];
+    let load = ["--clients", "4", "--transactions", "200"];
+    let asked = ["--param", "delayed=true", "--param", "procedures=true", "--param", "asked=true"];
+    let all = [&["bench", "counters"][..], &cluster, &load, &asked].concat();
+    let output = muesli(&all).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let counted =
+        said(&output).lines().find(|line| line.contains("what was added")).map(str::to_owned);
+    assert!(counted.is_some_and(|line| line.matches("holds").count() == 2), "{}", said(&output));
+}
+
 /// The data of other clients are there: everybody can still read and write all of them.
 fn every_account_is_there(cluster: &Cluster, many: u32) {
     let db = cluster.connect(false);

@@ -148,21 +148,39 @@ fn a_node_that_lost_its_folder_learns_everything_from_the_others() {
     });
 }
 
-#[test]
-fn two_lost_folders_are_noticed_and_the_loss_is_accepted_by_people_only() {
-    let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
-    all_take_part(&cluster, &[0, 1, 2]);
-    for node in [1, 2] {
+/// These nodes are killed, and come back without their folders.
+fn lose_folders(cluster: &Cluster, nodes: &[usize]) {
+    for &node in nodes {
         cluster.says(&["kill", &node.to_string()]);
         std::fs::remove_dir_all(cluster.node(node).join("data")).unwrap();
     }
     // Servers without a folder wait for each other.
     std::thread::scope(|scope| {
-        for node in ["1", "2"] {
-            let cluster = &cluster;
-            scope.spawn(move || cluster.says(&["restart", node]));
+        for node in nodes {
+            scope.spawn(move || cluster.says(&["restart", &node.to_string()]));
         }
     });
+}
+
+#[test]
+fn a_group_all_of_whose_folders_are_lost_is_noticed_by_a_server_that_has_none_of_it() {
+    let cluster = Cluster::up(&["--nodes", "4", "--group", "3"]);
+    all_take_part(&cluster, &[0, 1, 2, 3]);
+    let placed = admin(&cluster, &["placement"]);
+    lose_folders(&cluster, &[0, 1, 2]);
+    // All three members of the first group, and two of each of the others.
+    wait_until("all of them know that they are lost", || {
+        admin(&cluster, &["members"]).matches("lost").count() == 9
+    });
+    let first = |node: usize| posts(&cluster, node).iter().any(|(member, _)| member.0 < 3);
+    assert!((0..3).all(first) && !first(3), "{placed}");
+}
+
+#[test]
+fn two_lost_folders_are_noticed_and_the_loss_is_accepted_by_people_only() {
+    let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
+    all_take_part(&cluster, &[0, 1, 2]);
+    lose_folders(&cluster, &[1, 2]);
     wait_until("they know that they are lost", || {
         admin(&cluster, &["members"]).matches("lost").count() == 6
     });

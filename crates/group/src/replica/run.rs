@@ -5,7 +5,7 @@ use muesli_core::{Effect, LogPosition, Participant, Protocol};
 
 use super::{INNER_TIMERS, LEFT_OUT, Replica};
 use crate::configuration::MARK;
-use crate::consensus::Decided;
+use crate::consensus::{Consensus, Decided};
 use crate::inside::{Context, InnerContext, Said};
 use crate::lead::Leading;
 use crate::ledger::{Entry, Image};
@@ -126,9 +126,35 @@ impl<P: Protocol> Replica<P> {
         self.compacting = None;
     }
 
+    /// Answers a reader from what this member has replayed, if that is enough. It was decided, so
+    /// it stands whoever leads: the answer needs no round, and waits for nothing.
+    pub(super) fn answer_behind(&mut self, message: &P::Message, cx: &mut Context<'_, P>) -> bool {
+        // After an image, only with the entries behind it that its pieces have seen something of.
+        let upto = |consensus: &Consensus| match self.rules.answers_decided {
+            true => consensus.decided(),
+            false => consensus.accepted(),
+        };
+        if self.consensus.as_ref().map(upto) != Some(self.applied) {
+            return false;
+        }
+        let (role, inner) = (self.role(), &mut self.inner);
+        let (answered, said) = self.inside.run(role, cx, |cx| inner.answer_behind(message, cx));
+        for effect in said {
+            match effect {
+                Effect::Send { envelope, .. } => self.inside.speak(envelope, cx),
+                other => unreachable!("a reader's answer is a message, not {other:?}"),
+            }
+        }
+        answered
+    }
+
     pub(super) fn replay_decided(&mut self, cx: &mut Context<'_, P>) {
         let Some(consensus) = &self.consensus else { return };
-        for decided in consensus.decided_after(self.applied) {
+        let replayed = match self.rules.answers_decided {
+            true => consensus.decided_after(self.applied),
+            false => consensus.accepted_after(self.applied),
+        };
+        for decided in replayed {
             match decided {
                 Decided::Entry(entry) => self.replay_entry(&entry, cx),
                 Decided::Image(upto, image) => self.install(upto, &image, cx),

@@ -137,23 +137,21 @@ async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
     }
 }
 
-/// Whether a member takes part, as its node said that went by this row.
-fn takes_part(survey: &Survey, row: &Row, member: RepositoryId) -> bool {
-    let Ok(home) = row.home(member) else { return false };
-    let said = survey.get(home.0 as usize).and_then(Option::as_ref);
-    said.is_some_and(|(placement, posts)| {
-        let post = posts.iter().find(|(it, _)| *it == member);
-        *placement == row.epoch && post.is_some_and(|(_, post)| post.takes_part())
-    })
+/// The post of a member, as its node said that went by this row.
+fn post(survey: &Survey, row: &Row, member: RepositoryId) -> Option<Post> {
+    let home = row.home(member).ok()?;
+    let (placement, posts) = survey.get(home.0 as usize)?.as_ref()?;
+    let post = posts.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
+    post.filter(|_| *placement == row.epoch)
 }
 
 fn changed(row: &Row, change: Change, survey: &Survey) -> Result<Row, Refused> {
-    let takes_part = |member| takes_part(survey, row, member);
+    let post = |member| post(survey, row, member);
     match change {
-        Change::Move(member, to) => row.moved(member, to, SHAPE, takes_part),
-        Change::Grow(group, to) => row.grown(group, to, SHAPE, takes_part).map(|(row, _)| row),
-        Change::Shrink(member) if row.leaving.contains(&member) => row.shrunk(member, takes_part),
-        Change::Shrink(member) => row.shrinking(member, takes_part),
+        Change::Move(member, to) => row.moved(member, to, SHAPE, post),
+        Change::Grow(group, to) => row.grown(group, to, SHAPE, post).map(|(row, _)| row),
+        Change::Shrink(member) if row.leaving.contains(&member) => row.shrunk(member, post),
+        Change::Shrink(member) => row.shrinking(member, post),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use muesli_core::NodeId;
+use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
 use muesli_group::placement::Row;
 use muesli_protocols::gmu::Gmu;
@@ -14,7 +14,7 @@ use muesli_protocols::score::Score;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::random::Random;
 
-use crate::bank::{Change, GROUPS, Trial, all_hold, holds, run, seeds};
+use crate::bank::{Change, GROUPS, SIZE, Trial, all_hold, holds, run, seeds};
 
 const NODES: u32 = 6;
 const MOST: usize = 5;
@@ -70,6 +70,39 @@ fn members_move_come_and_go_while_everything_fails_but_disks() {
     all_hold::<Score>(seeds.clone(), trial).assert_busy(seeds.clone());
     let seeds = seeds.start..seeds.start + 2;
     all_hold::<Gmu>(seeds.clone(), trial).assert_busy(seeds);
+}
+
+/// A node that never answers.
+const GONE: NodeId = NodeId(NODES - 1);
+
+/// Group 0 gets a member on a node that is gone, and `next` is done about it, on and on.
+fn grows_where_nobody_is(row: &Row, next: impl FnOnce(RepositoryId) -> Change) -> Change {
+    let new = layout::member(0, SIZE);
+    match row.home(new) {
+        Err(_) => Change::Grow(0, GONE),
+        Ok(home) if home == GONE && !row.leaving.contains(&new) => next(new),
+        Ok(_) => Change::Shrink(new),
+    }
+}
+
+fn sent_elsewhere(row: &Row, random: &mut Random, _: u32) -> Change {
+    let to = NodeId(random.below(GONE.0.into()) as u32);
+    grows_where_nobody_is(row, |new| Change::Move(new, to))
+}
+
+fn taken_out(row: &Row, _: &mut Random, _: u32) -> Change {
+    grows_where_nobody_is(row, Change::Shrink)
+}
+
+#[test]
+fn a_new_member_whose_node_is_gone_is_sent_elsewhere_or_taken_out() {
+    for administration in [sent_elsewhere, taken_out] {
+        let calm = Trial::new(7, &FaultKinds::NONE, NODES, administration);
+        let plan = "horizon 600ms; 1ms+598ms crash n5".parse().expect("a plan");
+        let outcome = run::<Score>(&Trial { plan, ..calm });
+        assert!(outcome.sizes > 3, "{} changes of size", outcome.sizes);
+        assert!(holds::<Score>(&outcome.run));
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! One-round transactions through the library: embedded, from tasks and from threads, and on a
 //! cluster.
 
+use std::time::Duration;
+
 use muesli::procedures::builtin::{
     self, Amount, CompareAndSet, Comparison, Get, Keyed, Put, Rows, Transfer, number,
 };
@@ -237,13 +239,13 @@ fn serve(lacking: Option<NodeId>) -> super::cluster::Servers {
     })
 }
 
+fn connection(addresses: &[String]) -> Connect {
+    let addresses = addresses.to_vec();
+    Connect { addresses, protocol: "granola".to_owned(), ..Connect::default() }
+}
+
 fn connect(addresses: &[String]) -> Db {
-    let connect = Connect {
-        addresses: addresses.to_vec(),
-        protocol: "granola".to_owned(),
-        ..Connect::default()
-    };
-    Db::connect_with(connect.procedure::<Misbehaves>()).unwrap()
+    Db::connect_with(connection(addresses).procedure::<Misbehaves>()).unwrap()
 }
 
 #[test]
@@ -310,5 +312,35 @@ fn a_mistake_that_is_swallowed_is_one_nevertheless() {
     let error = db.blocking().execute::<Swallows>(space.place("a"), &space).unwrap_err();
     assert!(matches!(&error, Error::Procedure(text) if text.contains("lives at")), "{error}");
     assert_eq!(value(&db, space, "a"), None);
+    db.close();
+}
+
+#[test]
+fn a_process_with_caches_answers_its_readers_without_a_server() {
+    let servers = serve(None);
+    let connect = Connect { caches: true, ..connection(&servers.addresses) };
+    let db = Db::connect_with(connect).unwrap();
+    let space = db.create_space("s", halves()).unwrap();
+    adds(&db, space).wait().unwrap();
+    let nearby = db.nearby();
+    let read = || {
+        let keyed = Keyed { space, keys: vec!["a".into()] };
+        let answers = nearby.call("get", 1).at(space.place("a"), &keyed).wait().unwrap();
+        let found: Vec<Option<Bytes>> = answers.of(0).unwrap();
+        (answers.at(), found[0].as_ref().and_then(|value| number(&value.0)))
+    };
+    // A server gives each reader a timestamp of its own; a copy stays where it is.
+    let mut last = read();
+    for _ in 0..2_000 {
+        std::thread::sleep(Duration::from_millis(2));
+        let next = read();
+        if next.0 == last.0 {
+            break;
+        }
+        last = next;
+    }
+    servers.stop();
+    assert_eq!(read(), last);
+    assert_eq!(last.1, Some(5));
     db.close();
 }

@@ -121,7 +121,8 @@ impl Coordinator {
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
         let floor = options.floor;
-        Ok(Request { txn, settled_below, floor, agreement, read_only, participants, parts })
+        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
+        Ok(Request { txn, settled_below, floor, agreement, read_only, nearby, participants, parts })
     }
 
     /// The client of a one-round transaction is told.

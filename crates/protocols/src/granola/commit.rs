@@ -31,7 +31,9 @@ impl Coordinator {
             self.end(txn, None, Status::Committed, Some(at), cx);
             return Step::Done(Ok(Committed { at }));
         }
-        let (floor, parts) = (slot.options.floor, slot.divide(cx.catalog));
+        let nearby = slot.options.nearby && read_only;
+        let floor = if nearby { slot.floor() } else { slot.options.floor };
+        let parts = slot.divide(cx.catalog);
         let participants = participants_of(&parts, Holders::of(read_only, reader), cx.catalog);
         let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
         let blind = slot.sets.reads.is_empty() && slot.scans.is_empty();
@@ -45,8 +47,17 @@ impl Coordinator {
         let id = self.next_txn_id();
         self.slot(txn).expect("an open transaction").ending = Some(id.sequence);
         let op = self.next_op();
-        let request =
-            Request { txn: id, settled_below, floor, agreement, read_only, participants, parts };
+        let nearby = nearby && agreement == Agreement::Alone;
+        let request = Request {
+            txn: id,
+            settled_below,
+            floor,
+            agreement,
+            read_only,
+            nearby,
+            participants,
+            parts,
+        };
         self.ask(request, Purpose::Commit(txn, op), cx);
         Step::Wait(op)
     }

@@ -13,6 +13,7 @@ use muesli_core::{
 };
 
 use super::calls::Holders;
+use super::copies::{COPIES_TIMER, Copies};
 use super::interactive::Operation;
 use super::message::{Found, Message, Seen};
 use super::pending::{Again, Pending};
@@ -49,6 +50,8 @@ pub struct Coordinator {
     pub(super) again: BTreeMap<(Nanos, u64), Again>,
     /// Transactions whose clients were told that nobody knows, and what came of them since.
     pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
+    /// Copies of repositories that readers are answered from.
+    pub(super) copies: Copies,
     sweep_timer_set: bool,
 }
 
@@ -197,6 +200,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             pending: Window::default(),
             again: BTreeMap::new(),
             unanswered: BTreeMap::new(),
+            copies: Copies::default(),
             sweep_timer_set: false,
         }
     }
@@ -319,10 +323,14 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             Message::Vote { txn, repository, ballot, order: _ } => {
                 self.on_ballot(txn, repository, ballot, cx);
             }
+            Message::News { repository, stream, news } => {
+                self.on_news(repository, stream, news, cx);
+            }
             // For participants: whoever sent it here is mistaken.
             Message::Request(_)
             | Message::Decide { .. }
             | Message::Tell { .. }
+            | Message::Follow { .. }
             | Message::Ask { .. }
             | Message::WhichPosition { .. }
             | Message::Position { .. } => {}
@@ -334,6 +342,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             START_TIMER => {}
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             AGAIN_TIMER => self.on_again_timeout(cx),
+            COPIES_TIMER => self.on_copies_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }

@@ -11,7 +11,8 @@ use muesli_core::parts::transaction::{ReadEntry, check_size};
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
-    Failure, Index, OpId, OpResult, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Txn,
+    Failure, Index, OpId, OpResult, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp,
+    Txn,
 };
 use smallvec::smallvec;
 
@@ -41,7 +42,7 @@ struct Gathered {
     scan: Scan,
     rows: BTreeMap<SmallBytes, Found>,
     /// Where the rows of a partition were seen, and which.
-    seen: Vec<(u16, muesli_core::Timestamp, Vec<SmallBytes>)>,
+    seen: Vec<(u16, Timestamp, Vec<SmallBytes>)>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     edge: Option<SmallBytes>,
 }
@@ -119,7 +120,9 @@ impl Coordinator {
         self.operations.insert(op.0, Operation { txn, missing: tasks.len(), kind });
         let slot = self.slot(txn).expect("an open transaction");
         slot.looks += tasks.len() as u32;
-        let floor = slot.options.floor;
+        let nearby = slot.options.nearby && slot.options.read_only;
+        // A copy is not to answer from before what was read already.
+        let floor = if nearby { slot.floor() } else { slot.options.floor };
         for (partition, task) in tasks {
             let parts = smallvec![Part { partition, task }];
             let participants = participants_of(&parts, self.reader(), cx.catalog);
@@ -130,6 +133,7 @@ impl Coordinator {
                 floor,
                 agreement: Agreement::Alone,
                 read_only: true,
+                nearby,
                 participants,
                 parts,
             };
@@ -252,6 +256,11 @@ impl Gathered {
 }
 
 impl Slot {
+    /// The highest timestamp that its session has seen, its own reads included.
+    pub(super) fn floor(&self) -> Timestamp {
+        self.options.floor.max(self.looked)
+    }
+
     fn knows(&self, space: SpaceId, key: &SmallBytes) -> bool {
         self.sets.own(space, key).is_some() || self.seen.contains_key(&(space, key.clone()))
     }

@@ -11,6 +11,7 @@
 //! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
 //! | `Reply` | participant | the coordinator of the transaction | |
 //! | `Acknowledge` | participant | the same | |
+//! | `Follow` | coordinator that keeps a copy | the repository's participant | `News` |
 
 use std::sync::Arc;
 
@@ -100,6 +101,20 @@ pub enum Message {
         /// For a history.
         noted: Noted,
     },
+    /// Coordinator to participant: I keep a copy, and have so much of it.
+    Follow {
+        /// What.
+        has: Followed,
+    },
+    /// Participant to coordinator that follows it: what it has to know next.
+    News {
+        /// Who tells.
+        repository: RepositoryId,
+        /// Which attempt to follow.
+        stream: u64,
+        /// What.
+        news: News,
+    },
     /// Participant to coordinator: the ends of these are stable here.
     Acknowledge {
         /// Who acknowledges.
@@ -107,6 +122,38 @@ pub enum Message {
         /// The transactions.
         txns: Vec<TxnId>,
     },
+}
+
+/// What a coordinator that follows a repository has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Which of its attempts this is; later ones have higher numbers.
+    pub stream: u64,
+    /// How many pieces it has.
+    pub pieces: u32,
+    /// It has all changes up to this.
+    pub upto: Timestamp,
+}
+
+/// What those who follow a repository are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The next piece of all keys.
+    Piece {
+        /// From 1.
+        number: u32,
+        /// Keys with their newest versions.
+        bytes: SmallBytes,
+    },
+    /// All pieces are there; this was done since, and nothing else will be done at `upto` or below.
+    Changes {
+        /// Up to where.
+        upto: Timestamp,
+        /// What was written where, in ascending order.
+        changes: Vec<(Timestamp, Vec<Write>)>,
+    },
+    /// This attempt is not known here: begin anew.
+    Unknown,
 }
 
 /// How the participants of a transaction agree.
@@ -134,6 +181,8 @@ pub struct Request {
     pub agreement: Agreement,
     /// It writes nothing.
     pub read_only: bool,
+    /// Any copy of its one repository will do (section 7.2).
+    pub nearby: bool,
     /// Everyone who takes part, in ascending order.
     pub participants: Repositories,
     /// What is to be done; each participant does what is about partitions that it holds.
@@ -320,6 +369,11 @@ pub enum Record {
         /// What its coordinator is told.
         end: End,
     },
+    /// Whatever this log does not know of lies above this: for copies that replay it.
+    Reached {
+        /// The bound.
+        at: Timestamp,
+    },
     /// Nothing is done or proposed above this before the next such record is stable.
     Ceiling {
         /// The bound.
@@ -340,7 +394,7 @@ fn range_bytes(range: &KeyRange) -> usize {
     KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
 }
 
-fn writes_bytes(writes: &[Write]) -> usize {
+pub(super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
@@ -368,7 +422,7 @@ impl Task {
 impl Request {
     fn bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| 3 + part.task.bytes()).sum();
-        24 + 2 * self.participants.len() + parts
+        25 + 2 * self.participants.len() + parts
     }
 
     /// Whether anything must be known of it after a crash.
@@ -396,6 +450,18 @@ impl End {
     }
 }
 
+impl News {
+    fn bytes(&self) -> usize {
+        match self {
+            News::Piece { bytes, .. } => 16 + bytes.len(),
+            News::Changes { changes, .. } => {
+                20 + changes.iter().map(|(_, writes)| 12 + writes_bytes(writes)).sum::<usize>()
+            }
+            News::Unknown => 12,
+        }
+    }
+}
+
 impl Message {
     /// Its size on a wire, in bytes: headers of fixed size, keys and values as they are.
     pub fn wire_bytes(&self) -> usize {
@@ -409,6 +475,8 @@ impl Message {
             Message::Position { voted, .. } => 26 + 16 * voted.len(),
             Message::Reply { end, .. } => end.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
+            Message::Follow { .. } => 20,
+            Message::News { news, .. } => news.bytes(),
         };
         HEADER_BYTES + body
     }
@@ -425,6 +493,8 @@ impl Message {
             Message::Ask { .. } => "Ask",
             Message::Reply { .. } => "Reply",
             Message::Acknowledge { .. } => "Acknowledge",
+            Message::Follow { .. } => "Follow",
+            Message::News { .. } => "News",
         }
     }
 }
@@ -438,7 +508,7 @@ impl Record {
             Record::Told { told, .. } => told_bytes(told),
             Record::Dropped { end, .. } => end.bytes(),
             Record::Against { .. } => 24,
-            Record::Ceiling { .. } => 8,
+            Record::Ceiling { .. } | Record::Reached { .. } => 8,
         };
         HEADER_BYTES + body
     }

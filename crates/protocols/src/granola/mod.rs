@@ -21,9 +21,10 @@
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
 //! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`telling`] (what
-//! participants are told of each other's data), [`turns`] and
-//! [`tasks`] (what is done when its turn has come), [`passing`] (before its turn has come),
-//! [`locking`], [`blocked`] (a participant stays away), `memory`, [`replay`] and [`checkpoint`].
+//! participants are told of each other's data), [`turns`] and [`tasks`] (what is done when its turn
+//! has come), [`passing`] (before its turn has come), [`locking`], [`blocked`] (a participant stays
+//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`] and
+//! [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -34,11 +35,14 @@ pub mod checkpoint;
 mod clock;
 pub mod commit;
 pub mod coordinator;
+pub mod copies;
+pub mod feed;
 pub mod interactive;
 pub mod locking;
 pub mod master;
 mod memory;
 pub mod message;
+pub mod nearby;
 pub mod participant;
 pub mod passing;
 pub mod pending;
@@ -80,6 +84,10 @@ impl Protocol for Granola {
 
     fn is_about(message: &Message, catalog: &Catalog) -> bool {
         wire::is_about(message, catalog)
+    }
+
+    fn is_for_any(message: &Message) -> bool {
+        matches!(message, Message::Request(request) if request.nearby)
     }
 
     fn message_name(message: &Message) -> &'static str {

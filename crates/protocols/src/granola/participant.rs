@@ -13,6 +13,7 @@ use muesli_core::{
 };
 
 use super::clock::Clock;
+use super::feed::{FEED_TIMER, Feeds};
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
 use super::message::{Agreement, Ballot, Message, Record, Request};
@@ -80,6 +81,10 @@ pub struct Participant {
     pub(super) blocked: BTreeSet<TxnId>,
     /// The sets of the execution under way; empty between two.
     pub(super) sets: TransactionSets,
+    /// Who keeps a copy, and has to be told what changes.
+    pub(super) feeds: Feeds,
+    /// When copies were last told how far it has come.
+    pub(super) reached: Option<Nanos>,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
 }
@@ -181,6 +186,8 @@ impl muesli_core::Participant<Granola> for Participant {
             lock_timer_set: false,
             blocked: BTreeSet::new(),
             sets: TransactionSets::default(),
+            feeds: Feeds::default(),
+            reached: None,
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
         }
@@ -201,7 +208,7 @@ impl muesli_core::Participant<Granola> for Participant {
         }
     }
 
-    fn receive(&mut self, _from: Address, message: Message, cx: &mut Context<'_>) {
+    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
         match message {
             Message::Request(request) => self.on_request(request, cx),
             Message::Vote { txn, repository, ballot, order } => {
@@ -222,8 +229,9 @@ impl muesli_core::Participant<Granola> for Participant {
             Message::Ask { request, repository, ballot } => {
                 self.on_ask(request, repository, ballot, cx);
             }
+            Message::Follow { has } => self.on_follow(from.node, has, cx),
             // For coordinators: whoever sent it here is mistaken.
-            Message::Reply { .. } | Message::Acknowledge { .. } => {}
+            Message::Reply { .. } | Message::Acknowledge { .. } | Message::News { .. } => {}
         }
     }
 
@@ -231,6 +239,7 @@ impl muesli_core::Participant<Granola> for Participant {
         match timer {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             LOCK_TIMER => self.on_lock_timeout(cx),
+            FEED_TIMER => self.on_feed_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }
@@ -249,6 +258,10 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
+    }
+
+    fn answer_behind(&mut self, message: &Message, cx: &mut Context<'_>) -> bool {
+        self.answer_as_copy(message, cx)
     }
 
     fn in_doubt(&self) -> usize {

@@ -181,10 +181,16 @@ impl Coordinator {
     }
 
     fn send(&mut self, pending: Pending, cx: &mut Context<'_>) {
-        for &participant in &pending.request.participants {
-            cx.send_to_repository(participant, Message::Request(pending.request.clone()));
+        let request = pending.request.clone();
+        let answer = self.answer_from_copy(&request, cx);
+        self.pending.insert(request.txn.sequence, pending);
+        if let Some((repository, end, noted)) = answer {
+            self.note_told(request.txn, &end, &noted, cx);
+            return self.on_reply(request.txn, repository, end, cx);
         }
-        self.pending.insert(pending.request.txn.sequence, pending);
+        for &participant in &request.participants {
+            cx.send_to_repository(participant, Message::Request(request.clone()));
+        }
         self.set_sweep_timer(cx);
     }
 
@@ -321,7 +327,7 @@ impl Coordinator {
             if pending.sent + settings.retry_after > now {
                 continue;
             }
-            if pending.purpose.is_some() && reads_alone(&pending.request) {
+            if pending.purpose.is_some() && pending.request.reads_alone() {
                 elsewhere.extend(
                     other_reader(&pending.request, cx.catalog)
                         .map(|other| (pending.request.txn.sequence, other)),
@@ -420,10 +426,6 @@ impl Coordinator {
             None => Outcome::NotKnown(Doubt::Forgotten),
         }
     }
-}
-
-fn reads_alone(request: &Request) -> bool {
-    request.read_only && request.agreement == Agreement::Alone
 }
 
 /// A number that differs from one transaction to the next, and not by one: a coordinator has no

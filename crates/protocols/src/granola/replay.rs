@@ -56,6 +56,7 @@ impl Participant {
                 let ballot = self.take_out(txn).map(Ballot::Commit);
                 self.memory.remember(txn, Over { ballot, end, noted });
             }
+            Record::Reached { at } => self.clock.raise(at),
             Record::Ceiling { at } => self.clock.restart_above(at),
         }
     }
@@ -67,7 +68,7 @@ impl Participant {
         Some(active.proposed)
     }
 
-    fn replay_writes(&mut self, at: Timestamp, writes: Vec<Write>, cx: &Context<'_>) {
+    pub(super) fn replay_writes(&mut self, at: Timestamp, writes: Vec<Write>, cx: &Context<'_>) {
         for (space, key, value) in writes {
             let store = self.spaces.get_or_make(space, cx.catalog);
             let handle = store.find_or_create(Handle::NONE, &key);

@@ -59,7 +59,7 @@ impl Participant {
     }
 
     /// A procedure that this node does not know.
-    fn lacks(&self, request: &Request, cx: &Context<'_>) -> Option<Refusal> {
+    pub(super) fn lacks(&self, request: &Request, cx: &Context<'_>) -> Option<Refusal> {
         let own = request.parts.iter().filter(|part| cx.catalog.holds(self.id, part.partition));
         for part in own {
             if let Task::Call { procedure, .. } = &part.task

@@ -49,6 +49,12 @@ pub struct Rules {
     pub readers_look: bool,
     /// Data are told when they can change no more.
     pub tells_in_turn: bool,
+    /// A copy answers no reader that has seen something later.
+    pub copies_check: bool,
+    /// A copy answers nobody where something that was voted on may come to lie below.
+    pub copies_wait: bool,
+    /// A copy at a coordinator tells a reader's session at which timestamp it was answered.
+    pub copies_tell: bool,
     /// A repository that starts again proposes above all that it can have done before.
     pub ceiling: bool,
     /// Votes against a transaction are stable before they are sent.
@@ -82,6 +88,9 @@ impl Default for Rules {
             passes_apart: true,
             readers_look: true,
             tells_in_turn: true,
+            copies_check: true,
+            copies_wait: true,
+            copies_tell: true,
             ceiling: true,
             stable_conflicts: true,
             master_waits: true,

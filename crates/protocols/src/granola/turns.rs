@@ -94,6 +94,7 @@ impl Participant {
             }
         };
         let writes = self.install_all(sets, at, cx);
+        self.note_change(at, &writes);
         let alone = request.agreement == Agreement::Alone;
         if self.is_logged(request) {
             let record = || Record::Done { txn, at, writes, end: end.clone() };
@@ -103,10 +104,14 @@ impl Participant {
             let ballot = (!alone).then_some(Ballot::Commit(at));
             self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
         }
+        if request.nearby {
+            self.note_reached(at, cx);
+        }
         self.tell_end(request, end, noted, cx);
     }
 
-    /// Makes the writes of the sets the newest versions, and hands them out to be logged.
+    /// Makes the writes of the sets the newest versions, and hands them out to be logged
+    /// and told.
     fn install_all(
         &mut self,
         sets: &mut TransactionSets,
@@ -119,7 +124,7 @@ impl Participant {
             let store = self.spaces.get_or_make(write.space, cx.catalog);
             let handle = store.find_or_create(write.handle, &write.key);
             install(store, handle, write.value.clone(), at, self.keep_versions);
-            if cx.settings.logging {
+            if cx.settings.logging || self.feeds.is_wanted() {
                 logged.push((write.space, write.key, write.value));
             }
         }
@@ -127,7 +132,7 @@ impl Participant {
     }
 }
 /// For histories: where the transaction lies, and what its procedures did.
-fn record(
+pub(super) fn record(
     request: &Request,
     at: Timestamp,
     sets: &TransactionSets,

@@ -12,13 +12,14 @@ use muesli_core::{
 };
 
 use super::message::{
-    Agreement, Answer, Ballot, End, Few, Found, Install, Message, Noted, Order, Part, Record,
-    Refusal, Repositories, Request, Seen, Task, Told, Write,
+    Agreement, Answer, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order,
+    Part, Record, Refusal, Repositories, Request, Seen, Task, Told, Write,
 };
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes> });
 wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
 wire_struct!(Order { stream: Timestamp, number: u64 });
+wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
 wire_struct!(Part { partition: u16, task: Task });
 
 wire_struct!(Install {
@@ -33,6 +34,7 @@ wire_struct!(Request {
     floor: Timestamp,
     agreement: Agreement,
     read_only: bool,
+    nearby: bool,
     participants: Repositories,
     parts: Few<Part>,
 });
@@ -121,6 +123,12 @@ wire_enum!(End, "end" {
     2 => End::Refused { at: Timestamp, refusal: Refusal },
 });
 
+wire_enum!(News, "news" {
+    0 => News::Piece { number: u32, bytes: SmallBytes },
+    1 => News::Changes { upto: Timestamp, changes: Vec<(Timestamp, Vec<Write>)> },
+    2 => News::Unknown,
+});
+
 wire_enum!(Message, "message" {
     0 => Message::Request(request: std::sync::Arc<Request>),
     1 => Message::Vote {
@@ -144,7 +152,9 @@ wire_enum!(Message, "message" {
         at: Timestamp,
         voted: Vec<TxnId>
     },
-    8 => Message::Tell { txn: TxnId, told: Vec<Told> },
+    8 => Message::Follow { has: Followed },
+    9 => Message::News { repository: RepositoryId, stream: u64, news: News },
+    10 => Message::Tell { txn: TxnId, told: Vec<Told> },
 });
 
 wire_enum!(Record, "record" {
@@ -153,7 +163,8 @@ wire_enum!(Record, "record" {
     2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: End },
     3 => Record::Dropped { txn: TxnId, end: End },
     4 => Record::Ceiling { at: Timestamp },
-    5 => Record::Told { txn: TxnId, told: Vec<Told> },
+    5 => Record::Reached { at: Timestamp },
+    6 => Record::Told { txn: TxnId, told: Vec<Told> },
 });
 
 /// Whether everything that a message names is there.
@@ -164,8 +175,18 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         Message::Ask { request, repository, .. } => {
             there(repository) && request_is_about(request, catalog)
         }
-        // What nobody asked for is looked up by nobody.
-        Message::Decide { .. } | Message::Tell { .. } => true,
+        // What is told is looked up by who asks for it, and is nothing that is written.
+        Message::Decide { .. } | Message::Follow { .. } | Message::Tell { .. } => true,
+        Message::News { repository, news, .. } => {
+            let written = |space: &SpaceId| catalog.space(*space).is_some();
+            there(repository)
+                && match news {
+                    News::Changes { changes, .. } => {
+                        changes.iter().flat_map(|(_, all)| all).all(|write| written(&write.0))
+                    }
+                    News::Piece { .. } | News::Unknown => true,
+                }
+        }
         Message::Vote { repository, .. }
         | Message::WhichPosition { repository }
         | Message::Position { repository, .. }

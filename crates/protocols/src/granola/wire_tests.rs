@@ -33,6 +33,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
         floor: Timestamp(5),
         agreement,
         read_only: false,
+        nearby: true,
         participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
         parts,
     })
@@ -84,6 +85,17 @@ fn messages() -> Vec<Message> {
     }
     all.push(Message::Acknowledge { repository, txns: vec![txn] });
     all.push(Message::Tell { txn, told: told() });
+    let has = Followed { stream: 7, pieces: 2, upto: Timestamp(9) };
+    all.push(Message::Follow { has });
+    let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
+    let bytes = SmallBytes::from("piece");
+    for news in [
+        News::Piece { number: 3, bytes },
+        News::Changes { upto: Timestamp(8), changes },
+        News::Unknown,
+    ] {
+        all.push(Message::News { repository, stream: 7, news });
+    }
     all.push(Message::WhichPosition { repository });
     let order = Order { stream: Timestamp(8), number: 3 };
     all.push(Message::Position { repository, order, at: Timestamp(9), voted: vec![txn] });
@@ -97,6 +109,7 @@ fn records() -> Vec<Record> {
         Record::Against { txn, ballot: Ballot::Conflict },
         Record::Ceiling { at: Timestamp(9) },
         Record::Told { txn, told: told() },
+        Record::Reached { at: Timestamp(9) },
     ];
     for end in ends() {
         let writes = vec![(SpaceId(0), "k".into(), Some("v".into()))];
@@ -135,7 +148,8 @@ fn what_is_not_there_is_not_let_in() {
     assert!(messages().iter().all(|message| is_about(message, &catalog)));
     let smaller = Catalog::new(&homes[..1], 1, &homes[..1]).unwrap();
     let smaller = smaller.with_space("s", SpaceOptions::default()).unwrap();
-    let names = |message: &&Message| !matches!(message, Message::Tell { .. });
+    let names =
+        |message: &&Message| !matches!(message, Message::Tell { .. } | Message::Follow { .. });
     assert!(messages().iter().filter(names).all(|message| !is_about(message, &smaller)));
     let mut alone = (*super::tests::request(Agreement::Alone)).clone();
     assert!(!is_about(&Message::Request(Arc::new(alone.clone())), &catalog), "two are not alone");

@@ -19,13 +19,20 @@ use crate::workload::{Check, Seat, Workload, ended};
 
 /// What the list workload takes in one round.
 pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
-    let more = Parameter::new(
+    let coordinated = Parameter::new(
         "coordinated",
         "25",
         Kind::Percent,
         "Share of transactions whose appends may refuse.",
     );
-    let mut all = [more; PARAMETERS.len() + 1];
+    let nearby = Parameter::new(
+        "nearby",
+        "0",
+        Kind::Percent,
+        "Share of transactions that take the nearest copy if they only read at one repository.",
+    );
+    let mut all = [nearby; PARAMETERS.len() + 2];
+    all[PARAMETERS.len()] = coordinated;
     let mut at = 0;
     while at < PARAMETERS.len() {
         all[at] = PARAMETERS[at];
@@ -99,13 +106,14 @@ fn read(keys: &mut Keys<'_>, space: Space, key: u64) -> Result<Vec<u64>, Stop> {
 pub struct AppendProcedures {
     append: Append,
     coordinated: f64,
+    nearby: f64,
 }
 
 impl AppendProcedures {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> AppendProcedures {
-        let coordinated = values.number("coordinated");
-        AppendProcedures { append: Append::new(values, clients), coordinated }
+        let (coordinated, nearby) = (values.number("coordinated"), values.number("nearby"));
+        AppendProcedures { append: Append::new(values, clients), coordinated, nearby }
     }
 
     /// The fragments of what was drawn; each append is noted, with its element.
@@ -176,7 +184,9 @@ impl Workload for AppendProcedures {
             Ok(fragments) => fragments,
             Err(error) => return (Ended::Failed(error), 1),
         };
-        let (done, attempts) = seat.db.invoke_here(Call { class: Class::Auto, fragments }).await;
+        let nearby = self.nearby > 0.0 && seat.chance.percent(self.nearby);
+        let db = if nearby { seat.db.nearby() } else { seat.db.clone() };
+        let (done, attempts) = db.invoke_here(Call { class: Class::Auto, fragments }).await;
         let answer = done.and_then(|done| self.note(client, &planned, &done));
         let ended = ended(answer);
         self.append.notebooks.of(client).end(&ended, (seat.clock)());

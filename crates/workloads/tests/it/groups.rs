@@ -14,6 +14,7 @@ fn trial(faults: &str) -> Trial {
         clients: 8,
         transactions_least: 100,
         group: 3,
+        caches: false,
         faults: faults.parse::<FaultKinds>().unwrap(),
         plan: None,
     }

@@ -5,6 +5,7 @@
 mod deposed;
 mod groups;
 mod lost;
+mod nearby;
 mod one_group;
 mod one_round;
 mod recovery;

@@ -24,20 +24,14 @@ const CLIENTS: u32 = 8;
 
 /// Four nodes with a repository each, and what goes wrong there.
 fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
+    let length = Length::Time(Duration::from_millis(60));
     Simulated {
-        protocol: "score".to_owned(),
-        nodes: 4,
-        repositories: 4,
-        replicas: 1,
-        seed,
         plan,
-        length: Length::Time(Duration::from_millis(60)),
-        transactions_least: 0,
         pause_most: Span::from_micros(300),
         logging: true,
         upkeep,
         history: true,
-        trace: false,
+        ..Simulated::calm("score", 4, seed, length)
     }
 }
 

@@ -11,12 +11,11 @@ use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{Rules, Score};
-use muesli_sim::plan::Plan;
-use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::time::Span;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
+use muesli_workloads::simulated::{Simulated, run_protocol};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
 
@@ -46,20 +45,13 @@ fn noticed_under<P: Protocol>(
     for seed in seeds {
         let given: Vec<String> = parameters.split(' ').map(str::to_owned).collect();
         let workload = registry::find(workload).unwrap().build(&given, CLIENTS).unwrap();
+        let length = Length::Time(Duration::from_millis(60));
         let plan = Simulated {
-            protocol: P::NAME.to_owned(),
-            nodes: 3,
-            repositories: 3,
             replicas: 2 - (seed % 2) as usize,
-            seed,
-            plan: Plan::calm(VirtualTime::ZERO),
-            length: Length::Time(Duration::from_millis(60)),
-            transactions_least: 0,
             pause_most: Span::from_micros(300),
             logging: true,
-            upkeep: Upkeep::default(),
             history: true,
-            trace: false,
+            ..Simulated::calm(P::NAME, 3, seed, length)
         };
         let tallies = Arc::new(Tallies::new(CLIENTS));
         let run = run_protocol::<P>(&workload, &plan, rules.clone(), &tallies).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use muesli::{Db, Error, Options, SpaceOptions};
 use muesli_check::{Level, check};
 use muesli_sim::fault::{FaultKind, FaultKinds};
-use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::plan::PlanShape;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
@@ -155,21 +155,8 @@ fn a_simulated_run_repeats_to_the_byte() {
 #[test]
 fn what_cannot_be_simulated_is_refused() {
     let refused = |protocol: &str, nodes, repositories, replicas| {
-        let plan = Simulated {
-            protocol: protocol.to_owned(),
-            nodes,
-            repositories,
-            replicas,
-            seed: 1,
-            plan: Plan::calm(VirtualTime::ZERO),
-            length: Length::Transactions(10),
-            transactions_least: 0,
-            pause_most: Span::ZERO,
-            logging: false,
-            upkeep: Upkeep::default(),
-            history: false,
-            trace: false,
-        };
+        let calm = Simulated::calm(protocol, nodes, 1, Length::Transactions(10));
+        let plan = Simulated { repositories, replicas, ..calm };
         let tallies = Arc::new(Tallies::new(1));
         simulated::run(&workload(&CASES[0]), &plan, &tallies).unwrap_err().to_string()
     };
@@ -183,21 +170,8 @@ fn what_cannot_be_simulated_is_refused() {
 fn clients_begin_though_what_was_loaded_is_not_everywhere_yet() {
     let case = ("ycsb", "workload=a keys=30 fields=1 distribution=uniform");
     for seed in 0..40 {
-        let plan = Simulated {
-            protocol: "rr".to_owned(),
-            nodes: 3,
-            repositories: 3,
-            replicas: 2,
-            seed,
-            plan: Plan::calm(VirtualTime::ZERO),
-            length: Length::Time(Duration::from_millis(4)),
-            transactions_least: 0,
-            pause_most: Span::ZERO,
-            logging: false,
-            upkeep: Upkeep::default(),
-            history: false,
-            trace: false,
-        };
+        let length = Length::Time(Duration::from_millis(4));
+        let plan = Simulated { replicas: 2, ..Simulated::calm("rr", 3, seed, length) };
         let tallies = Arc::new(Tallies::new(CLIENTS));
         let machine = Machine::cloud_tm();
         let outcome = simulated::run_on(&machine, &workload(&case), &plan, &tallies).unwrap();

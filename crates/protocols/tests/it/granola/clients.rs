@@ -52,13 +52,14 @@ const SPACE: SpaceId = SpaceId(0);
 pub async fn client(
     database: u64,
     catalog: Rc<Catalog>,
-    mix: Mix,
+    (mix, nearby): (Mix, bool),
     start: ClientStart,
     tally: Rc<Tally>,
 ) {
     let random = start.seed.stream();
     let session = (u64::from(start.number) + 1) << 32 | u64::from(start.life);
-    let mut client = Client { database, catalog, mix, random, session, floor: Timestamp::ZERO };
+    let floor = Timestamp::ZERO;
+    let mut client = Client { database, catalog, mix, nearby, random, session, floor };
     while !start.stop.is_raised() {
         let counter = match client.once().await {
             Ok(at) => {
@@ -77,6 +78,7 @@ struct Client {
     database: u64,
     catalog: Rc<Catalog>,
     mix: Mix,
+    nearby: bool,
     random: Random,
     session: u64,
     floor: Timestamp,
@@ -183,7 +185,8 @@ impl Client {
     }
 
     fn options(&self) -> TxnOptions {
-        TxnOptions { floor: self.floor, session: self.session, ..TxnOptions::default() }
+        let Client { floor, session, nearby, .. } = *self;
+        TxnOptions { floor, session, nearby, ..TxnOptions::default() }
     }
 
     /// Some keys, by the partition that holds them.

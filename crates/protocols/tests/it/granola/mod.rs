@@ -3,6 +3,7 @@
 mod clients;
 mod counted;
 mod external;
+mod nearby;
 mod passing;
 mod procedures;
 mod sabotage;

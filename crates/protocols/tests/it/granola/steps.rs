@@ -14,17 +14,17 @@ use muesli_protocols::granola::{Granola, Participant, Rules};
 use super::procedures::{SPACE, all, key};
 
 /// Repository 0 of two, and what it has logged.
-struct Stage {
-    catalog: Catalog,
-    settings: Settings,
-    rules: Rules,
-    participant: Participant,
-    log: Vec<Record>,
-    now: Nanos,
+pub struct Stage {
+    pub catalog: Catalog,
+    pub settings: Settings,
+    pub rules: Rules,
+    pub participant: Participant,
+    pub log: Vec<Record>,
+    pub now: Nanos,
 }
 
 impl Stage {
-    fn new(rules: Rules) -> Stage {
+    pub fn new(rules: Rules) -> Stage {
         let homes = [NodeId(0), NodeId(1)];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();
         let catalog = catalog.with_space(SPACE, SpaceOptions::default()).unwrap();
@@ -34,7 +34,7 @@ impl Stage {
     }
 
     /// Does something with the participant, and gives what it said.
-    fn step(
+    pub fn step(
         &mut self,
         run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
     ) -> Vec<Message> {
@@ -53,7 +53,7 @@ impl Stage {
         said
     }
 
-    fn receive(&mut self, message: Message) -> Vec<Message> {
+    pub fn receive(&mut self, message: Message) -> Vec<Message> {
         let from = Address::coordinator(NodeId(1));
         self.step(|participant, cx| participant.receive(from, message, cx))
     }
@@ -77,7 +77,7 @@ impl Stage {
 
     /// A call of a procedure with keys of repository 0, and a write at the other one if that takes
     /// part.
-    fn call(&self, sequence: u64, name: &str, keys: &[u8], alone: bool) -> Message {
+    pub fn call(&self, sequence: u64, name: &str, keys: &[u8], alone: bool) -> Message {
         let agreement = if alone { Agreement::Alone } else { Agreement::Independent };
         let partitions: &[u16] = if alone { &[0] } else { &[0, 1] };
         let mut request = self.request(sequence, agreement, partitions);
@@ -87,7 +87,7 @@ impl Stage {
         Message::Request(Arc::new(request))
     }
 
-    fn request(&self, sequence: u64, agreement: Agreement, partitions: &[u16]) -> Request {
+    pub fn request(&self, sequence: u64, agreement: Agreement, partitions: &[u16]) -> Request {
         let space = self.catalog.space_named(SPACE).unwrap();
         let part = |&partition: &u16| {
             let writes = vec![(space, self.key_in(partition), Some("x".into()))];
@@ -100,21 +100,22 @@ impl Stage {
             floor: Timestamp::ZERO,
             agreement,
             read_only: false,
+            nearby: false,
             participants: partitions.iter().map(|it| RepositoryId(*it)).collect(),
             parts: partitions.iter().map(part).collect(),
         }
     }
 }
 
-fn txn(sequence: u64) -> TxnId {
+pub fn txn(sequence: u64) -> TxnId {
     TxnId { node: NodeId(1), incarnation: 1, sequence }
 }
 
-fn vote(sequence: u64, ballot: Ballot) -> Message {
+pub fn vote(sequence: u64, ballot: Ballot) -> Message {
     Message::Vote { txn: txn(sequence), repository: RepositoryId(1), ballot, order: None }
 }
 
-fn done_at(said: &[Message]) -> Option<Timestamp> {
+pub fn done_at(said: &[Message]) -> Option<Timestamp> {
     said.iter().find_map(|message| match message {
         Message::Reply { end: End::Done { at, .. }, .. } => Some(*at),
         _ => None,

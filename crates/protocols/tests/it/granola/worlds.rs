@@ -36,6 +36,8 @@ pub struct Shape {
     pub ahead: Span,
     /// How far n2 is from the others, if that is further than they are from each other.
     pub far: Span,
+    /// Clients take the nearest copy, and their nodes keep some.
+    pub caches: bool,
 }
 
 /// What came of it.
@@ -50,8 +52,8 @@ pub struct Outcome {
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
-        let (ahead, far) = (Span::ZERO, Span::ZERO);
-        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS, ahead, far }
+        let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
+        Shape { rules, mix, faults: "none", replicas, length, clients, ahead, far, caches }
     }
 
     fn catalog(&self) -> Catalog {
@@ -90,6 +92,10 @@ impl Shape {
         (setup.history, setup.rules) = (true, self.rules);
         setup.checkpoint_every = seed.is_multiple_of(3).then(|| Span::from_millis(5));
         setup.settings.keep_tombstones = true;
+        setup.settings.caches = self.caches;
+        if self.caches {
+            setup.settings.gossip_every = Nanos::from_millis(1);
+        }
         setup.settings.procedures = all();
         setup.settings.retry_after = Nanos::from_millis(4);
         // Some take the first vote that is late for a participant that stays away.
@@ -119,8 +125,9 @@ impl Shape {
         let mut world = World::new(setup).expect("a setup");
         let tally: Rc<Tally> = Rc::default();
         let (database, mix, counted) = (world.database(), self.mix, tally.clone());
+        let nearby = self.caches;
         let body: ClientBody = Rc::new(move |start| {
-            Box::pin(client(database, catalog.clone(), mix, start, counted.clone()))
+            Box::pin(client(database, catalog.clone(), (mix, nearby), start, counted.clone()))
         });
         for number in 0..self.clients {
             world.add_client(NodeId(number % NODES), Rc::clone(&body));

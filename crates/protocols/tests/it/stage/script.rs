@@ -266,8 +266,11 @@ impl<P: Subject> Stage<P> {
         }
     }
 
-    fn begin(&mut self, command: &Command) -> Outcome {
-        let mut args = command.consume_args();
+    /// The name of a transaction that begins, its node, its session and what that has seen.
+    fn beginning(
+        &self,
+        args: &mut ArgumentConsumer<'_>,
+    ) -> Result<(String, u32, TxnOptions), Box<dyn Error>> {
         let name = args.next_pos().ok_or("a transaction is missing")?.to_owned();
         let at = node(args.next_pos())?;
         let mut options = TxnOptions::default();
@@ -277,6 +280,12 @@ impl<P: Subject> Stage<P> {
         if let Some(floor) = args.take_key("floor") {
             options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
         }
+        Ok((name, at, options))
+    }
+
+    fn begin(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, mut options) = self.beginning(&mut args)?;
         let past = args.take_key("after").map(|from| node(Some(from))).transpose()?;
         if let Some((_, seen)) =
             past.map(|from| self.host(from)).transpose()?.and_then(|it| it.node.past())
@@ -303,15 +312,7 @@ impl<P: Subject> Stage<P> {
 
     fn call(&mut self, command: &Command) -> Outcome {
         let mut args = command.consume_args();
-        let name = args.next_pos().ok_or("a transaction is missing")?.to_owned();
-        let at = node(args.next_pos())?;
-        let mut options = TxnOptions::default();
-        if let Some(session) = args.take_key("session") {
-            options.session = session.parse()?;
-        }
-        if let Some(floor) = args.take_key("floor") {
-            options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
-        }
+        let (name, at, options) = self.beginning(&mut args)?;
         let class = match args.take_key("class") {
             None => Class::Auto,
             Some("independent") => Class::Independent,

@@ -3,7 +3,7 @@
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, Ballot, End, Found, Order, Refusal, Request, Task, Told,
+    Agreement, Answer, Ballot, End, Found, News, Order, Refusal, Request, Task, Told,
 };
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
@@ -45,6 +45,10 @@ impl Subject for Granola {
             Message::Acknowledge { txns, .. } => {
                 format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
             }
+            Message::Follow { has } => {
+                format!("Follow {}, has {} pieces, up to {}", has.stream, has.pieces, has.upto)
+            }
+            Message::News { stream, news: told, .. } => format!("News {stream} {}", news(told)),
         }
     }
 
@@ -66,6 +70,7 @@ impl Subject for Granola {
                 format!("Told {}: {}", name(*txn, names), told(all))
             }
             Record::Ceiling { at } => format!("Ceiling {at}"),
+            Record::Reached { at } => format!("Reached {at}"),
         }
     }
 
@@ -86,6 +91,8 @@ impl Subject for Granola {
             | Message::Tell { .. }
             | Message::Ask { .. }
             | Message::Reply { .. }
+            | Message::Follow { .. }
+            | Message::News { .. }
             | Message::Acknowledge { .. } => None,
         }
     }
@@ -100,6 +107,17 @@ impl Subject for Granola {
             (Role::Coordinator, 0) => Timer::Idle,
             _ => Timer::Care,
         }
+    }
+}
+
+fn news(news: &News) -> String {
+    match news {
+        News::Piece { number, .. } => format!("piece {number}"),
+        News::Changes { upto, changes } => {
+            let all = joined(changes.iter().map(|(at, all)| format!("{at}: {}", writes(all))));
+            format!("up to {upto}: {all}")
+        }
+        News::Unknown => "unknown".to_owned(),
     }
 }
 
