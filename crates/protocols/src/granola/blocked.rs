@@ -31,6 +31,7 @@ impl Participant {
         if self.locking || !waits {
             return;
         }
+        self.perform_ready(cx);
         if !self.enter_locking(cx) {
             self.force_locking(cx);
         }

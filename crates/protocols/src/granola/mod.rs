@@ -33,6 +33,7 @@ pub mod checkpoint;
 mod clock;
 pub mod commit;
 pub mod coordinator;
+mod here;
 pub mod interactive;
 pub mod locking;
 pub mod master;

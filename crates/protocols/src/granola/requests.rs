@@ -109,7 +109,7 @@ impl Participant {
     /// of waiting for its turn behind all that is queued: its session has seen nothing later, and
     /// nobody will come to stand below (section 7.2, where backups read so). In a new life, only
     /// what was done in it is as new as what clients were told of before.
-    fn reads_at_once(&self, request: &Request) -> bool {
+    pub(super) fn reads_at_once(&self, request: &Request) -> bool {
         let done = self.clock.done;
         if !self.rules.readers_check {
             return done > Timestamp::ZERO;
@@ -247,6 +247,7 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         let (was, from) = (active.lane, active.bound);
+        self.clock.place(place);
         (active.place, active.lane) = (Some(place), Lane::Placed);
         let is_prepared = active.prepared.is_some();
         // In locking mode nothing that is queued touches what this one has claimed.
