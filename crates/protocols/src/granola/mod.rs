@@ -22,7 +22,8 @@
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
 //! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`turns`] and
 //! [`tasks`] (what is done when its turn has come), [`locking`], [`blocked`] (a participant stays
-//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`] and [`checkpoint`].
+//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`] and
+//! [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};

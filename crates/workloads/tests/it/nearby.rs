@@ -1,6 +1,6 @@
 //! Readers that take the nearest copy: of a repository's group, a member that follows, or the copy
-//! that their own node keeps. Whatever goes wrong, histories are serializable in the order of each session; without one of the rules
-//! they are not.
+//! that their own node keeps. Whatever goes wrong, histories are serializable in the order of each
+//! session; without one of the rules they are not.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
