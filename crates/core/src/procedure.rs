@@ -127,6 +127,17 @@ pub trait Store {
     /// # Errors
     /// As for [`get`](Self::get), or the space has no order.
     fn scan(&mut self, scan: &Scan) -> Result<Vec<Row>, Stop>;
+    /// What a key that some procedure of the call [tells](Procedure::tells) had before the
+    /// transaction, wherever it lives; `None`: nobody tells, since whoever holds it has a vote of
+    /// its own.
+    ///
+    /// # Errors
+    /// Nobody declared that it is told, or too much was done.
+    fn told(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+    ) -> Result<Option<Option<SmallBytes>>, Stop>;
 }
 
 /// The function of a procedure.
@@ -137,8 +148,8 @@ pub type ProcedureFn = fn(&mut dyn Store, &SmallBytes) -> Result<SmallBytes, Sto
 pub enum Refuses {
     /// Never.
     Never,
-    /// By its arguments, or by data that every participant of the transaction holds alike: all
-    /// that are given the same refuse together.
+    /// By its arguments, or by data that every participant of the transaction holds alike or is
+    /// [told](Store::told): all that are given the same refuse together.
     Alike,
     /// By data that is only here.
     #[default]
@@ -169,6 +180,13 @@ pub struct Footprint {
 pub type FootprintFn =
     fn(&dyn Fn(&str) -> Result<SpaceId, Stop>, &SmallBytes) -> Result<Footprint, Stop>;
 
+/// Tells from the arguments alone which keys are told to all participants; it may resolve names of
+/// spaces.
+pub type TellsFn = fn(
+    &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    &SmallBytes,
+) -> Result<Vec<(SpaceId, SmallBytes)>, Stop>;
+
 /// A procedure and what is declared of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Procedure {
@@ -182,6 +200,9 @@ pub struct Procedure {
     pub footprint: Option<FootprintFn>,
     /// What it touches, and whether it comes to its end, does not depend on what it finds.
     pub steady: bool,
+    /// Keys of its repository, among those that it may touch, whose values all participants are
+    /// told before they run; `None`: it tells nothing.
+    pub tells: Option<TellsFn>,
 }
 
 impl Procedure {
@@ -189,7 +210,7 @@ impl Procedure {
     /// anything.
     pub const fn new(run: ProcedureFn) -> Procedure {
         let (refuses, footprint) = (Refuses::Alone, None);
-        Procedure { run, read_only: false, refuses, footprint, steady: false }
+        Procedure { run, read_only: false, refuses, footprint, steady: false, tells: None }
     }
 
     /// It never writes.
@@ -209,6 +230,12 @@ impl Procedure {
     #[must_use]
     pub const fn steady(self) -> Procedure {
         Procedure { steady: true, ..self }
+    }
+
+    /// Which keys of its repository all participants are told of.
+    #[must_use]
+    pub const fn tells(self, tells: TellsFn) -> Procedure {
+        Procedure { tells: Some(tells), ..self }
     }
 
     /// What it may touch at most.

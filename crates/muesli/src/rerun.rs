@@ -158,6 +158,15 @@ impl Store for Known {
             .map_err(|failure| self.fault.get_or_insert(Stop::Faulty(failure.to_string())).clone())
     }
 
+    fn told(
+        &mut self,
+        _space: SpaceId,
+        _key: &SmallBytes,
+    ) -> Result<Option<Option<SmallBytes>>, Stop> {
+        self.count()?;
+        Ok(None)
+    }
+
     fn scan(&mut self, scan: &Scan) -> Result<Vec<Row>, Stop> {
         self.count()?;
         if scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo) {

@@ -73,6 +73,7 @@ protocols! {
     "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
     "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
     "granola" => granola::Granola, granola::Rules::default();
+    "granola-passing" => granola::Granola, granola::Rules::passing();
     "granola-on-demand" => granola::Granola, granola::Rules::undoing_on_demand();
     "granola-stay" => granola::Granola, granola::Rules::staying();
     "granola-unordered" => granola::Granola, granola::Rules::unordered();

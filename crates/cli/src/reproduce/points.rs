@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_sim::plan::Plan;
-use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
 use super::figures::{Figure, Line, Quantity, Setting};
@@ -87,10 +85,17 @@ impl Course {
             setting.parameters.retain(|other| other.split('=').next() != Some(name));
             setting.parameters.push(given.clone());
         }
+        let (nodes, clients) = (setting.nodes.to_string(), self.clients(figure, &setting));
         for text in &mut setting.parameters {
-            *text = text.replace("{nodes}", &setting.nodes.to_string());
+            *text = text.replace("{nodes}", &nodes).replace("{clients}", &clients.to_string());
         }
         setting
+    }
+
+    /// How many clients there are.
+    fn clients(&self, figure: &Figure, setting: &Setting) -> u32 {
+        let a_node = self.clients_a_node.unwrap_or(figure.clients_a_node);
+        setting.clients.unwrap_or(a_node * setting.nodes as u32)
     }
 }
 
@@ -136,8 +141,7 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
 fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Result<Point> {
     let setting = course.setting(figure, line, x);
     let Setting { protocol, ref machine, nodes, .. } = setting;
-    let a_node = course.clients_a_node.unwrap_or(figure.clients_a_node);
-    let clients = setting.clients.unwrap_or(a_node * nodes as u32);
+    let clients = course.clients(figure, &setting);
     let workload = registry::find(figure.workload)?.build(&setting.parameters, clients)?;
     let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
     let length = Length::Time(Duration::from_secs_f64(seconds));

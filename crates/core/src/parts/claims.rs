@@ -80,7 +80,8 @@ impl Claim {
         keys && read_ranges.is_empty() && write_ranges.is_empty() && !everything
     }
 
-    fn is_wide(&self) -> bool {
+    /// Whether it is on more than single keys.
+    pub(super) fn is_wide(&self) -> bool {
         self.everything || !self.read_ranges.is_empty() || !self.write_ranges.is_empty()
     }
 
@@ -200,7 +201,7 @@ impl<K: Copy + Ord> Claims<K> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -208,7 +209,7 @@ mod tests {
         SmallBytes::new(&[number])
     }
 
-    fn claim() -> impl Strategy<Value = Claim> {
+    pub fn claim() -> impl Strategy<Value = Claim> {
         let keys = || prop::collection::vec((0u16..2, 0u8..8), 0..3);
         let ranges = || prop::collection::vec((0u16..2, 0u8..8, prop::option::of(0u8..9)), 0..2);
         (keys(), keys(), ranges(), ranges(), prop::bool::weighted(0.05)).prop_map(

@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Index};
 use crate::contract::Scan;
 use crate::delay::DelayedCall;
 use crate::effects::Row;
-use crate::ids::{RepositoryId, SpaceId};
+use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::options::Settings;
 use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
 use crate::recorder::value_hash;
@@ -42,7 +42,11 @@ pub struct Execution<'a> {
     declared: Option<Footprint>,
     /// Why the procedure is to end, whatever it makes of it.
     stopped: Option<Stop>,
+    told: Option<ToldFn<'a>>,
 }
+
+/// What is told of a key, and as which version; `None`: nothing.
+pub type ToldFn<'a> = &'a dyn Fn(SpaceId, &SmallBytes) -> Option<Version<'a>>;
 
 impl<'a> Execution<'a> {
     /// A run that has done nothing yet; `sets` are empty, or hold what the transaction did before.
@@ -54,7 +58,7 @@ impl<'a> Execution<'a> {
         recording: bool,
     ) -> Execution<'a> {
         let (steps, partition, read_only) = (0, 0, false);
-        let (declared, stopped) = (None, None);
+        let (declared, stopped, told) = (None, None, None);
         Execution {
             catalog,
             settings,
@@ -66,7 +70,14 @@ impl<'a> Execution<'a> {
             read_only,
             declared,
             stopped,
+            told,
         }
+    }
+
+    /// The same run, where the participants of the transaction tell each other what they have.
+    #[must_use]
+    pub fn telling(self, told: Option<ToldFn<'a>>) -> Execution<'a> {
+        Execution { told, ..self }
     }
 
     /// Runs a procedure on the keys of a partition.
@@ -181,6 +192,22 @@ impl<'a> Execution<'a> {
         }
     }
 
+    fn note_read(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+        handle: Option<Handle>,
+        version: Timestamp,
+    ) {
+        self.sets.reads.push(ReadEntry {
+            space,
+            repository: RepositoryId(self.partition),
+            handle: handle.unwrap_or(Handle::NONE),
+            key: key.clone(),
+            version,
+        });
+    }
+
     /// Notes a range as far as it was seen.
     fn note_scan(&mut self, seen: KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
         if self.recording {
@@ -254,13 +281,7 @@ impl Store for Execution<'_> {
             self.sets.operations.read(space, key, found.at, found.value);
         }
         let (value, version) = (found.value.cloned(), found.at);
-        self.sets.reads.push(ReadEntry {
-            space,
-            repository: RepositoryId(self.partition),
-            handle: handle.unwrap_or(Handle::NONE),
-            key: key.clone(),
-            version,
-        });
+        self.note_read(space, key, handle, version);
         Ok(value)
     }
 
@@ -308,6 +329,35 @@ impl Store for Execution<'_> {
         self.note_scan(seen, &found);
         Ok(answer)
     }
+
+    fn told(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+    ) -> Result<Option<Option<SmallBytes>>, Stop> {
+        self.count(1)?;
+        // What is told to all is noted once for the transaction, by who tells.
+        let found = match self.told {
+            Some(told) => told(space, key),
+            None if self.catalog.partition(space, key) != self.partition => return Ok(None),
+            None => {
+                self.admit(space, key, false)?;
+                let store = self.spaces.get(space);
+                let handle = store.and_then(|store| store.find(key));
+                let found = newest(store, handle);
+                if self.recording && self.sets.own(space, key).is_none() {
+                    self.sets.operations.read(space, key, found.at, found.value);
+                }
+                self.note_read(space, key, handle, found.at);
+                Some(found)
+            }
+        };
+        let Some(found) = found else {
+            let key = String::from_utf8_lossy(key.as_slice()).into_owned();
+            return Err(self.faulty(format!("key `{key}` is not among those that are told")));
+        };
+        Ok(Some(found.value.cloned()))
+    }
 }
 
 fn newest<'a>(store: Option<&'a Versions>, handle: Option<Handle>) -> Version<'a> {
@@ -337,6 +387,26 @@ pub fn footprint(
     let Some(tell) = procedure.footprint else { return Ok(None) };
     let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
     told.unwrap_or_else(|_| Err(Stop::Faulty("its footprint panicked".to_owned()))).map(Some)
+}
+
+/// Which keys of `partition` a call of `procedure` tells all participants of, of those that it may
+/// touch.
+pub fn told_keys(
+    procedure: &Procedure,
+    partition: u16,
+    catalog: &Catalog,
+    arguments: &SmallBytes,
+) -> Vec<(SpaceId, SmallBytes)> {
+    let Some(tell) = procedure.tells else { return Vec::new() };
+    let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
+    let mut keys = told.ok().and_then(Result::ok).unwrap_or_default();
+    let declared = footprint(procedure, catalog, arguments).ok().flatten();
+    keys.retain(|(space, key)| {
+        let is_known = catalog.space(*space).is_some();
+        let is_here = is_known && catalog.partition(*space, key) == partition;
+        is_here && declared.as_ref().is_none_or(|all| all.allows(*space, key, false))
+    });
+    keys
 }
 
 /// A node that lacks a procedure says so.

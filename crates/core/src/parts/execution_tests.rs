@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::options::Limits;
 use crate::procedure::Procedures;
-use crate::{NodeId, SpaceOptions, Timestamp};
+use crate::{NodeId, SpaceOptions};
 
 const SPACE: SpaceId = SpaceId(0);
 
@@ -52,6 +52,22 @@ fn deaf(store: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
     Ok("fine".into())
 }
 
+/// Writes the second key as it was told of it, after it has overwritten the first one.
+fn copy(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
+    let [first, second] = [0, 1].map(|place| key(keys.as_slice()[place]));
+    store.put(SPACE, first, Some("new".into()))?;
+    let told = store.told(SPACE, &second)?;
+    Ok(told.map_or("nobody told".into(), |value| value.unwrap_or("absent".into())))
+}
+
+fn both_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    keys: &SmallBytes,
+) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
+    let space = space("s")?;
+    Ok(keys.as_slice().iter().map(|number| (space, key(*number))).collect())
+}
+
 fn first_key(
     space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     keys: &SmallBytes,
@@ -65,6 +81,8 @@ fn settings() -> Settings {
         .with("bump", 1, Procedure::new(bump))
         .with("bump", 2, Procedure::new(bump).read_only())
         .with("bump", 3, Procedure::new(bump).touches(first_key))
+        .with("copy", 1, Procedure::new(copy).tells(both_keys))
+        .with("copy", 2, Procedure::new(copy).tells(both_keys).touches(first_key))
         .with("refuse", 1, Procedure::new(refuse))
         .with("panics", 1, Procedure::new(panics))
         .with("endless", 1, Procedure::new(endless))
@@ -175,5 +193,46 @@ proptest! {
         let seen = |key: &SmallBytes| sets.scans.iter().any(|range| range.contains(SPACE, key));
         let own = |key: &SmallBytes| sets.own(SPACE, key).is_some();
         prop_assert!(rows.iter().all(|(key, _)| seen(key) || own(key)));
+    }
+}
+
+#[test]
+fn what_is_told_is_what_was_there_before_wherever_it_lives() {
+    let (catalog, settings) = (catalog(2), settings());
+    let lives = |number: &u8| catalog.partition(SPACE, &key(*number));
+    let of = |partition: u16| (0..50).filter(|it| lives(it) == partition).collect::<Vec<u8>>();
+    let (here, elsewhere) = (of(0), of(1));
+    let spaces = stored(&BTreeMap::from([(here[0], 7), (here[1], 8)]), &catalog);
+    let id = ProcedureId { name: "copy".into(), version: 1 };
+    let found = |told: Option<ToldFn<'_>>, second: u8| {
+        let mut sets = TransactionSets::default();
+        let execution = Execution::new(&catalog, &settings, &spaces, &mut sets, false);
+        execution.telling(told).call(&id, 0, &SmallBytes::new(&[here[0], second]))
+    };
+    // Nobody tells: what is here, without the procedure's own writes, and of others nothing.
+    assert_eq!(found(None, here[0]), Ok(key(7)));
+    assert_eq!(found(None, here[1]), Ok(key(8)));
+    assert_eq!(found(None, elsewhere[0]), Ok("nobody told".into()));
+    let value = key(9);
+    let version = Version { at: Timestamp(3), value: Some(&value), newest: true };
+    let told = |_: SpaceId, wanted: &SmallBytes| (*wanted == key(elsewhere[0])).then_some(version);
+    assert_eq!(found(Some(&told), elsewhere[0]), Ok(key(9)));
+    assert!(matches!(found(Some(&told), here[1]), Err(Stop::Faulty(_))), "nobody tells of it");
+}
+
+#[test]
+fn told_are_keys_of_the_partition_that_may_be_touched() {
+    let (catalog, settings) = (catalog(2), settings());
+    let known = |version| {
+        let id = ProcedureId { name: "copy".into(), version };
+        *settings.procedures.get(&id).unwrap()
+    };
+    let all = SmallBytes::new(&(0..20).collect::<Vec<u8>>());
+    for partition in [0, 1] {
+        let lives = |number: &u8| catalog.partition(SPACE, &key(*number)) == partition;
+        let expected: Vec<_> = (0..20).filter(lives).map(|it| (SPACE, key(it))).collect();
+        assert_eq!(told_keys(&known(1), partition, &catalog, &all), expected);
+        let first: Vec<_> = expected.into_iter().filter(|(_, it)| *it == key(0)).collect();
+        assert_eq!(told_keys(&known(2), partition, &catalog, &all), first);
     }
 }

@@ -4,6 +4,7 @@
 //! * [`execution`]: procedures run against the newest versions, their writes kept aside.
 //! * [`spaces`]: the stores of a repository, by space.
 //! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
+//! * [`standing`]: the same of those who stand in a queue: who may pass whom.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
@@ -23,6 +24,7 @@ pub mod execution;
 pub mod locks;
 pub mod spaces;
 pub mod stamps;
+pub mod standing;
 pub mod transaction;
 pub mod vector_clock;
 pub mod versions;

@@ -207,6 +207,11 @@ impl Recorder {
         })
     }
 
+    /// The one-round transactions of which it knows what some part did.
+    pub fn all_ran(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.ran.keys().map(|(txn, ..)| *txn)
+    }
+
     /// The timestamp at which some participant of this node applied `txn`.
     pub fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.applied.get(&txn).copied()

@@ -11,16 +11,19 @@
 //! | `deposit` | [`Amount`] | the new number | where it would not fit into 64 bits |
 //! | `withdraw` | [`Amount`] | the new number | where it would fall below zero |
 //! | `add-within` | [`Bounded`]: a bounded counter | the new number | where it would leave them |
+//! | `pay`, `receive` | [`Transfer`]: from one key to another | the new number | together |
 //! | `append` | [`Appended`] | the new length | never |
 //!
 //! All are version 1, and touch the keys that they are given and no others. Numbers are stored as
 //! delayed actions store them: eight bytes, little-endian; an absent one is zero. A transfer is
-//! `withdraw` at one key and `deposit` at another.
+//! `withdraw` at one key and `deposit` at another, where each may refuse, so that their
+//! repositories vote and lock; or `pay` at the one and `receive` at the other, with the same
+//! arguments: each repository is told what the other one has, and both decide alike.
 
 use muesli_core::{Footprint, Procedures, Refuses, SmallBytes, SpaceId, Stop, Touched};
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Keys, Spaces, StoredProcedure, TouchesFn, with};
+use super::{Bytes, Keys, Spaces, StoredProcedure, TellsFn, TouchesFn, with};
 use crate::space::Space;
 use crate::transaction::Range;
 
@@ -28,7 +31,7 @@ use crate::transaction::Range;
 pub fn all() -> Procedures {
     let reading = with::<Scan>(with::<Get>(Procedures::default()));
     let writing = with::<CompareAndSet>(with::<PutMissing>(with::<Put>(reading)));
-    let writing = with::<Append>(writing);
+    let writing = with::<Receive>(with::<Pay>(with::<Append>(writing)));
     with::<AddWithin>(with::<Withdraw>(with::<Deposit>(with::<Add>(writing))))
 }
 
@@ -113,6 +116,31 @@ pub struct Bounded {
     pub least: i64,
     /// Nor more.
     pub most: i64,
+}
+
+/// A number, of which a part goes to another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// The space of both.
+    pub space: Space,
+    /// Where it is taken from.
+    pub from: Bytes,
+    /// Where it goes.
+    pub to: Bytes,
+    /// How much.
+    pub amount: i64,
+}
+
+impl Transfer {
+    /// So much from one key to another.
+    pub fn of(
+        space: Space,
+        from: impl Into<SmallBytes>,
+        to: impl Into<SmallBytes>,
+        amount: i64,
+    ) -> Transfer {
+        Transfer { space, from: Bytes(from.into()), to: Bytes(to.into()), amount }
+    }
 }
 
 /// A key, and bytes for its end.
@@ -351,6 +379,70 @@ impl StoredProcedure for AddWithin {
             sum.ok_or("the number would leave its bounds")
         };
         change(keys, &it.add, add)
+    }
+}
+
+/// Whether a transfer can be, by what both of its repositories are told; where nobody tells, by
+/// what this one has, as the other one has a vote of its own.
+fn can_be(keys: &mut Keys<'_>, it: &Transfer) -> Result<(), Stop> {
+    let refused = |why: &str| Err(Stop::Refused(why.into()));
+    let mut told = |key: &Bytes| -> Result<Option<Option<i64>>, Stop> {
+        let found = keys.told(it.space, &key.0)?;
+        Ok(found.map(|found| found.map_or(Some(0), |bytes| number(&bytes))))
+    };
+    let (from, to) = (told(&it.from)?, told(&it.to)?);
+    if from == Some(None) || to == Some(None) {
+        return refused("the value is no number");
+    }
+    let left = |old: i64| old.checked_sub(it.amount).is_some_and(|left| left >= 0);
+    if from.flatten().is_some_and(|old| !left(old)) {
+        return refused("there is not enough");
+    }
+    match to.flatten().is_some_and(|old| old.checked_add(it.amount).is_none()) {
+        true => refused("the sum does not fit"),
+        false => Ok(()),
+    }
+}
+
+/// The half of a transfer where it is taken from; the other one is [`Receive`].
+#[derive(Debug)]
+pub struct Pay;
+
+impl StoredProcedure for Pay {
+    const NAME: &'static str = "pay";
+    const REFUSES: Refuses = Refuses::Alike;
+    const TOUCHES: Option<TouchesFn<Transfer>> =
+        Some(|_: &Spaces<'_>, it: &Transfer| changes(it.space, &it.from));
+    const TELLS: Option<TellsFn<Transfer>> =
+        Some(|_: &Spaces<'_>, it: &Transfer| Ok(vec![(it.space, it.from.0.clone())]));
+    type Arguments = Transfer;
+    type Answer = i64;
+
+    fn run(keys: &mut Keys<'_>, it: Transfer) -> Result<i64, Stop> {
+        can_be(keys, &it)?;
+        let of = Amount { space: it.space, key: it.from, amount: it.amount };
+        change(keys, &of, |old, amount| old.checked_sub(amount).ok_or("there is not enough"))
+    }
+}
+
+/// The half of a transfer where it goes; the other one is [`Pay`].
+#[derive(Debug)]
+pub struct Receive;
+
+impl StoredProcedure for Receive {
+    const NAME: &'static str = "receive";
+    const REFUSES: Refuses = Refuses::Alike;
+    const TOUCHES: Option<TouchesFn<Transfer>> =
+        Some(|_: &Spaces<'_>, it: &Transfer| changes(it.space, &it.to));
+    const TELLS: Option<TellsFn<Transfer>> =
+        Some(|_: &Spaces<'_>, it: &Transfer| Ok(vec![(it.space, it.to.0.clone())]));
+    type Arguments = Transfer;
+    type Answer = i64;
+
+    fn run(keys: &mut Keys<'_>, it: Transfer) -> Result<i64, Stop> {
+        can_be(keys, &it)?;
+        let of = Amount { space: it.space, key: it.to, amount: it.amount };
+        change(keys, &of, |old, amount| old.checked_add(amount).ok_or("the sum does not fit"))
     }
 }
 

@@ -27,12 +27,41 @@ fn all_are_there_under_their_names() {
         "compare-and-set v1",
         "deposit v1",
         "get v1",
+        "pay v1",
         "put v1",
         "put-missing v1",
+        "receive v1",
         "scan v1",
         "withdraw v1",
     ];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn both_halves_of_a_transfer_decide_alike() {
+    let (mut stage, space) = stage();
+    stage.put(space, "ann", SmallBytes::new(&5i64.to_le_bytes()));
+    stage.put(space, "cas", SmallBytes::new(&i64::MAX.to_le_bytes()));
+    stage.put(space, "dan", "no number");
+    for (from, to, amount, expected) in [
+        ("ann", "bob", 6, Err("there is not enough")),
+        ("ann", "cas", 1, Err("the sum does not fit")),
+        ("ann", "dan", 1, Err("the value is no number")),
+        ("dan", "ann", 1, Err("the value is no number")),
+        ("ann", "bob", 5, Ok((0, 5))),
+    ] {
+        let it = Transfer::of(space, from, to, amount);
+        let tell = |key: &str| vec![(space, SmallBytes::from(key))];
+        // Each alone on a stage of its own, told of what the other one has.
+        let (mut payer, mut receiver) = (stage.clone(), stage.clone());
+        let paid = payer.run_telling::<Pay>(&tell(to), &it);
+        let received = receiver.run_telling::<Receive>(&tell(from), &it);
+        let expected = expected.map_err(|why| Stop::Refused(why.into()));
+        assert_eq!(paid, expected.clone().map(|(left, _)| left));
+        assert_eq!(received, expected.map(|(_, sum)| sum));
+    }
+    let alone = stage.run::<Pay>(&Transfer::of(space, "ann", "bob", 1));
+    assert!(matches!(alone, Err(Stop::Faulty(_))), "half a transfer: {alone:?}");
 }
 
 #[test]

@@ -59,6 +59,20 @@ impl<'a> Keys<'a> {
         self.store.get(space.id, key)
     }
 
+    /// What a key had before the transaction that some procedure of the call
+    /// [tells](super::StoredProcedure::TELLS), wherever it lives. `None`: nobody tells, as the
+    /// repositories of this call vote; whoever holds the key looks for itself and may refuse.
+    ///
+    /// # Errors
+    /// Nobody declared that it is told, or too much was done.
+    pub fn told(
+        &mut self,
+        space: Space,
+        key: &SmallBytes,
+    ) -> Result<Option<Option<SmallBytes>>, Stop> {
+        self.store.told(space.id, key)
+    }
+
     /// Writes a key.
     ///
     /// # Errors

@@ -54,8 +54,10 @@
 //! [`READ_ONLY`](StoredProcedure::READ_ONLY), [`REFUSES`](StoredProcedure::REFUSES) and
 //! [`TOUCHES`](StoredProcedure::TOUCHES) decide which [`Class`](crate::Class) is safe. Where
 //! nothing can be refused by data that only one repository has, the transaction is *independent*:
-//! its repositories need no agreement but on when. What is declared is held to: a procedure that
-//! writes though it was declared not to, or touches what it did not tell, is stopped.
+//! its repositories need no agreement but on when. Repositories can be told what another one has
+//! ([`TELLS`](StoredProcedure::TELLS)), and decide by that. What is declared is held to: a
+//! procedure that writes though it was declared not to, or touches what it did not tell, is
+//! stopped.
 
 pub mod builtin;
 mod bytes;
@@ -63,7 +65,7 @@ mod call;
 mod keys;
 mod rehearsal;
 
-use muesli_core::procedure::FootprintFn;
+use muesli_core::procedure::{FootprintFn, TellsFn as CoreTellsFn};
 use muesli_core::{
     Footprint, Fragment, Place, Procedure, ProcedureId, Procedures, Refuses, SmallBytes, SpaceId,
     Stop, Store,
@@ -82,6 +84,9 @@ pub use rehearsal::Rehearsal;
 /// Tells from the arguments all that a procedure may touch.
 pub type TouchesFn<A> = fn(&Spaces<'_>, &A) -> Result<Footprint, Stop>;
 
+/// Tells from the arguments the keys whose values all participants of a call are told.
+pub type TellsFn<A> = fn(&Spaces<'_>, &A) -> Result<Vec<(Space, SmallBytes)>, Stop>;
+
 /// A procedure in Rust, with typed arguments and a typed answer; both travel in the postcard
 /// format.
 pub trait StoredProcedure: 'static {
@@ -95,6 +100,11 @@ pub trait StoredProcedure: 'static {
     const REFUSES: Refuses = Refuses::Alone;
     /// What it may touch at most; `None`: anything at its repository.
     const TOUCHES: Option<TouchesFn<Self::Arguments>> = None;
+    /// Keys of its repository, among those that it may touch, whose values all repositories of the
+    /// call are told before any of their procedures runs ([`Keys::told`]). So they can come to the
+    /// same decision by what only one of them has: such a refusal is [`Refuses::Alike`], and the
+    /// call is independent. It costs a message delay more.
+    const TELLS: Option<TellsFn<Self::Arguments>> = None;
     /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
     /// ([`Tx::later_run`](crate::Tx::later_run)), it may then run beside others on the same keys.
     /// One that is wrong about this and goes wrong in its turn changes nothing there.
@@ -140,6 +150,7 @@ pub fn with<P: StoredProcedure>(procedures: Procedures) -> Procedures {
         refuses: P::REFUSES,
         footprint: P::TOUCHES.map(|_| touches_typed::<P> as FootprintFn),
         steady: P::STEADY,
+        tells: P::TELLS.map(|_| tells_typed::<P> as CoreTellsFn),
     };
     procedures.with(P::NAME, P::VERSION, procedure)
 }
@@ -184,6 +195,15 @@ fn touches_typed<P: StoredProcedure>(
 ) -> Result<Footprint, Stop> {
     let tells = P::TOUCHES.expect("registered only where it is told");
     tells(&Spaces { find }, &decode_arguments::<P>(arguments)?)
+}
+
+fn tells_typed<P: StoredProcedure>(
+    find: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    arguments: &SmallBytes,
+) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
+    let tells = P::TELLS.expect("registered only where it tells");
+    let keys = tells(&Spaces { find }, &decode_arguments::<P>(arguments)?)?;
+    Ok(keys.into_iter().map(|(space, key)| (space.id, key)).collect())
 }
 
 fn decode_arguments<P: StoredProcedure>(arguments: &SmallBytes) -> Result<P::Arguments, Stop> {

@@ -7,7 +7,7 @@ use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{StoredProcedure, run_typed, touches_typed};
+use super::{StoredProcedure, run_typed, tells_typed, touches_typed};
 use crate::key::Key;
 use crate::space::{Space, TypedSpace};
 
@@ -34,11 +34,24 @@ impl Rehearsal {
         Space { id: find(&self.spaces, name).expect("a space of the rehearsal") }
     }
 
-    /// Runs a procedure: its arguments and its answer travel as they do in a database.
+    /// Runs a procedure: its arguments and its answer travel as they do in a database. It is alone
+    /// in its transaction, and told of what it tells itself.
     ///
     /// # Errors
     /// Why it stopped; nothing is changed then.
     pub fn run<P: StoredProcedure>(&mut self, arguments: &P::Arguments) -> Result<P::Answer, Stop> {
+        self.run_telling::<P>(&[], arguments)
+    }
+
+    /// As [`run`](Self::run), where others of the same transaction tell of these keys.
+    ///
+    /// # Errors
+    /// Why it stopped; nothing is changed then.
+    pub fn run_telling<P: StoredProcedure>(
+        &mut self,
+        others: &[(Space, SmallBytes)],
+        arguments: &P::Arguments,
+    ) -> Result<P::Answer, Stop> {
         let faulty = |error: crate::Error| Stop::Faulty(error.to_string());
         let arguments = super::encode(arguments).map_err(faulty)?;
         let spaces = self.spaces.clone();
@@ -46,8 +59,12 @@ impl Rehearsal {
             Some(_) => Some(touches_typed::<P>(&|name| find(&spaces, name), &arguments)?),
             None => None,
         };
-        let mut act =
-            Act { stage: self, declared, read_only: P::READ_ONLY, before: Vec::new(), fault: None };
+        let mut tells: Vec<_> = others.iter().map(|(space, key)| (space.id, key.clone())).collect();
+        if P::TELLS.is_some() {
+            tells.extend(tells_typed::<P>(&|name| find(&spaces, name), &arguments)?);
+        }
+        let (read_only, before, fault) = (P::READ_ONLY, Vec::new(), None);
+        let mut act = Act { stage: self, declared, read_only, tells, before, fault };
         let ended = run_typed::<P>(&mut act, &arguments);
         let ended = match act.fault.take() {
             Some(fault) => Err(Stop::Faulty(fault)),
@@ -101,6 +118,7 @@ struct Act<'a> {
     stage: &'a mut Rehearsal,
     declared: Option<Footprint>,
     read_only: bool,
+    tells: Vec<(SpaceId, SmallBytes)>,
     /// What was there before each write.
     before: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     /// Remembered, for procedures that swallow it.
@@ -159,6 +177,18 @@ impl Store for Act<'_> {
         };
         self.before.push((place.0, place.1, before));
         Ok(())
+    }
+
+    fn told(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+    ) -> Result<Option<Option<SmallBytes>>, Stop> {
+        let is_told = self.tells.contains(&(space, key.clone()));
+        self.check(is_told, || format!("it was told of {key:?}, which nobody declared"))?;
+        let first = self.before.iter().find(|(of, it, _)| *of == space && it == key);
+        let now = || self.stage.rows.get(&(space, key.clone())).cloned();
+        Ok(Some(first.map_or_else(now, |(.., before)| before.clone())))
     }
 
     fn scan(&mut self, scan: &Scan) -> Result<Vec<Row>, Stop> {

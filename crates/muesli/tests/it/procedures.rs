@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use muesli::procedures::builtin::{
-    self, Amount, CompareAndSet, Comparison, Get, Keyed, Put, Rows, number,
+    self, Amount, CompareAndSet, Comparison, Get, Keyed, Put, Rows, Transfer, number,
 };
 use muesli::procedures::{Bytes, Keys, StoredProcedure, fragment, with};
 use muesli::{
@@ -110,6 +110,34 @@ fn money_is_moved_between_repositories_or_not_at_all() {
         assert_eq!(transfer(&db, 1), Err(Error::Refused("there is not enough".to_owned())));
         let left = ["a", "z"].map(|key| value(&db, space, key).and_then(|it| number(&it.0)));
         assert_eq!(left, [Some(0), Some(100)], "{protocol}");
+        db.close();
+    }
+}
+
+#[test]
+fn both_repositories_of_a_transfer_decide_alike() {
+    for protocol in ["granola-passing", "granola", "sinfonia"] {
+        let (db, space) = open_under(protocol);
+        let amount = Amount::of(space, "a", 50);
+        db.call("deposit", 1).at(space.place("a"), &amount).wait().unwrap();
+        let transfer = |db: &Db, from: &str, to: &str| {
+            let it = Transfer::of(space, from, to, 1);
+            let call = db.call("pay", 1).at(space.place(from), &it);
+            call.then("receive", 1).at(space.place(to), &it).wait()
+        };
+        let clients: Vec<_> = (0..4).map(|_| db.session()).collect();
+        let moved: usize = std::thread::scope(|scope| {
+            let run = |db: Db| (0..20).filter(|_| transfer(&db, "a", "z").is_ok()).count();
+            let all: Vec<_> = clients.into_iter().map(|db| scope.spawn(move || run(db))).collect();
+            all.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        assert_eq!(moved, 50, "{protocol}");
+        let not_enough = Error::Refused("there is not enough".to_owned());
+        assert_eq!(transfer(&db, "a", "z"), Err(not_enough.clone()), "{protocol}");
+        assert!(transfer(&db, "z", "z").is_ok(), "{protocol}: at one place");
+        assert_eq!(transfer(&db, "a", "a"), Err(not_enough), "{protocol}");
+        let left = ["a", "z"].map(|key| value(&db, space, key).and_then(|it| number(&it.0)));
+        assert_eq!(left, [Some(0), Some(50)], "{protocol}");
         db.close();
     }
 }

@@ -8,6 +8,8 @@
 //! declare it, whatever the others have claimed: against newcomers, not against each other. Among
 //! themselves they are done in the order of their places, as before.
 //!
+//! With [`passing`](super::passing) none of this is needed, as nobody waits but who must.
+//!
 //! A transaction whose place is known and that conflicts with nothing before it is done at once:
 //! whatever will come to stand before it stands before it now.
 
@@ -28,7 +30,7 @@ impl Participant {
         let waits = first.is_some_and(|active| {
             active.place.is_none() && active.since + cx.settings.in_doubt_after <= cx.now()
         });
-        if self.locking || !waits {
+        if self.locking || !waits || self.queue.is_passed() {
             return;
         }
         if !self.enter_locking(cx) {
@@ -64,7 +66,7 @@ impl Participant {
                 continue;
             }
             let claim = self.all_it_may_touch(&request, cx);
-            if is_decided && !self.claims.conflict(&claim) {
+            if is_decided && !request.is_telling() && !self.claims.conflict(&claim) {
                 self.queue.remove(Lane::Placed, &(place, txn));
                 self.active.remove(&txn);
                 self.perform(&request, place, cx);
@@ -96,7 +98,7 @@ impl Participant {
         self.claims.hold(txn, claim);
     }
 
-    fn all_it_may_touch(&self, request: &Request, cx: &mut Context<'_>) -> Claim {
+    pub(super) fn all_it_may_touch(&self, request: &Request, cx: &mut Context<'_>) -> Claim {
         if !self.rules.supersets {
             return self.try_run(request, cx).1;
         }
@@ -112,7 +114,7 @@ impl Participant {
 
 fn claim_of_task(task: &Task, cx: &Context<'_>) -> Claim {
     match task {
-        Task::Call { procedure, arguments } => {
+        Task::Call { procedure, arguments, .. } => {
             let known = cx.settings.procedures.get(procedure);
             let told = known.map(|known| footprint(known, cx.catalog, arguments));
             Claim::of_footprint(told.and_then(Result::ok).flatten().as_ref())
@@ -126,6 +128,7 @@ fn claim_of_task(task: &Task, cx: &Context<'_>) -> Claim {
                 ..Claim::default()
             }
         }
-        Task::Read(_) | Task::Scan { .. } => Claim { everything: true, ..Claim::default() },
+        Task::Read(keys) => Claim { reads: keys.clone(), ..Claim::default() },
+        Task::Scan { range, .. } => Claim { read_ranges: vec![range.clone()], ..Claim::default() },
     }
 }

@@ -38,13 +38,16 @@ impl Invocation {
 struct Declared {
     read_only: bool,
     refuses: Refuses,
+    /// Participants are told of keys of others.
+    tells: bool,
 }
 
 fn declared(call: &Call, settings: &Settings) -> Declared {
-    let mut all = Declared { read_only: true, refuses: Refuses::Never };
+    let mut all = Declared { read_only: true, refuses: Refuses::Never, tells: false };
     for fragment in &call.fragments {
         let procedure = settings.procedures.get(&fragment.procedure);
         all.read_only &= procedure.is_some_and(|it| it.read_only);
+        all.tells |= procedure.is_some_and(|it| it.tells.is_some());
         all.refuses = match (all.refuses, procedure.map_or(Refuses::Alone, |it| it.refuses)) {
             (Refuses::Alone, _) | (_, Refuses::Alone) => Refuses::Alone,
             (Refuses::Alike, _) | (_, Refuses::Alike) => Refuses::Alike,
@@ -82,7 +85,8 @@ impl Coordinator {
         for fragment in &call.fragments {
             let partition = partition_of(&fragment.place, cx.catalog)?;
             let (procedure, arguments) = (fragment.procedure.clone(), fragment.arguments.clone());
-            parts.push(Part { partition, task: Task::Call { procedure, arguments } });
+            let tells = cx.settings.procedures.get(&procedure).is_some_and(|it| it.tells.is_some());
+            parts.push(Part { partition, task: Task::Call { procedure, arguments, tells } });
         }
         if parts.is_empty() {
             return Err(Failure::Procedure("a call has at least one fragment".to_owned()));
@@ -102,13 +106,18 @@ impl Coordinator {
                 let text = "class `Single` is for one repository, and fragments name several";
                 return Err(Failure::Procedure(text.to_owned()));
             }
-            (Class::Auto | Class::Single | Class::Independent, _) if self.rules.master => {
+            (Class::Auto | Class::Single | Class::Independent, _)
+                if self.rules.master || declared.tells && !self.rules.tells =>
+            {
                 Agreement::Coordinated
             }
             (Class::Auto | Class::Single, _) if alike => Agreement::Independent,
             (Class::Auto | Class::Single | Class::Coordinated, _) => Agreement::Coordinated,
             (Class::Independent, _) => Agreement::Independent,
         };
+        if agreement == Agreement::Coordinated {
+            parts.iter_mut().for_each(Part::tell_nothing);
+        }
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
         let floor = options.floor;

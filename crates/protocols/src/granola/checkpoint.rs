@@ -13,10 +13,10 @@ use std::sync::Arc;
 use muesli_core::checkpoint::piece;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, Timestamp};
+use muesli_core::{Cursor, Timestamp, TxnId};
 
 use super::memory::Carried;
-use super::message::{Agreement, Message, Request};
+use super::message::{Agreement, Message, Request, Told};
 use super::participant::{Context, Participant};
 use super::wire;
 
@@ -26,6 +26,7 @@ mod kind {
     pub const VOTED: u8 = 1;
     pub const MEMORY: u8 = 2;
     pub const CHAINS: u8 = 3;
+    pub const TOLD: u8 = 4;
 }
 
 /// At most so many remembered ends stand in a piece.
@@ -50,6 +51,9 @@ impl Participant {
             pieces.push_back(piece(kind::MEMORY, &memory));
         }
         pieces.push_back(piece::<Carried>(kind::MEMORY, &(Vec::new(), settled)));
+        for told in self.memory.all_heard() {
+            pieces.push_back(piece(kind::TOLD, &told));
+        }
         Cursor { first: pieces, ..Cursor::default() }
     }
 
@@ -78,6 +82,10 @@ impl Participant {
             }
             kind::VOTED => self.restore_voted(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => self.memory.recall(Wire::decode(&mut input)?),
+            kind::TOLD => {
+                let (txn, told): (TxnId, Vec<Told>) = Wire::decode(&mut input)?;
+                self.memory.hear_of(txn, told);
+            }
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
         }

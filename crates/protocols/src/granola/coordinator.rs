@@ -329,6 +329,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             // For participants: whoever sent it here is mistaken.
             Message::Request(_)
             | Message::Decide { .. }
+            | Message::Tell { .. }
             | Message::Follow { .. }
             | Message::Ask { .. }
             | Message::WhichPosition { .. }

@@ -136,28 +136,38 @@ impl Participant {
     /// Prepares what was voted on in timestamp mode; false: there is a conflict, and all is as it
     /// was.
     pub(super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
-        let queued: Vec<_> = self.queue.all().into_iter().map(|(_, txn)| txn).collect();
+        let queued = self.queue.all();
         if !self.rules.locks_queued {
             self.locking = true;
             return true;
         }
-        for (place, txn) in queued.iter().enumerate() {
+        for (place, (_, txn)) in queued.iter().enumerate() {
             let request = self.active[txn].request.clone();
-            let (prepared, claim) = self.try_run(&request, cx);
+            // Who waits for what others tell cannot be run: it stays in the queue.
+            let (prepared, claim) = match request.is_telling() {
+                true => (None, self.all_it_may_touch(&request, cx)),
+                false => {
+                    let (prepared, claim) = self.try_run(&request, cx);
+                    (Some(prepared), claim)
+                }
+            };
             if self.claims.conflict(&claim) {
-                for txn in &queued[..place] {
+                for (_, txn) in &queued[..place] {
                     self.claims.release(*txn);
                     self.active.get_mut(txn).expect("queued").prepared = None;
                 }
                 return false;
             }
             self.claims.hold(*txn, claim);
-            self.active.get_mut(txn).expect("queued").prepared = Some(prepared);
+            self.active.get_mut(txn).expect("queued").prepared = prepared;
         }
         self.locking = true;
         self.queue.clear();
-        for txn in queued {
-            self.perform_prepared(txn, cx);
+        for (bound, txn) in queued {
+            match self.active.get(&txn).filter(|active| active.prepared.is_none()) {
+                Some(active) => self.queue.insert(active.lane, (bound, txn)),
+                None => self.perform_prepared(txn, cx),
+            }
         }
         true
     }
@@ -208,6 +218,10 @@ impl Participant {
                 let all: Vec<_> = self.active.keys().copied().collect();
                 all.into_iter().for_each(|txn| self.undo(txn));
             }
+        }
+        // Who could not be prepared stands in the queue.
+        for (txn, _) in self.active.iter().filter(|(_, active)| active.prepared.is_none()) {
+            self.claims.release(*txn);
         }
         self.locking = false;
     }

@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::{NodeId, TxnId};
+use muesli_core::{NodeId, SmallBytes, SpaceId, TxnId};
 
-use super::message::{Ballot, End, Noted};
+use super::message::{Ballot, End, Found, Noted, Told};
 
 /// A transaction that is over here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +35,15 @@ pub(super) enum Age {
     EarlierLife,
 }
 
+/// What participants tell of keys, by the numbers of the parts that these belong to.
+pub(super) type Heard = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
+
 /// Transactions that are over, by id, and what is settled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
     over: BTreeMap<TxnId, Over>,
+    /// What was told of keys in transactions that are not settled, by this participant or another.
+    heard: BTreeMap<TxnId, Heard>,
     /// Per coordinator, its newest life and the number below which everything is settled.
     settled: BTreeMap<NodeId, (u32, u64)>,
     /// Per coordinator, the newest transaction that was voted on here: its life and number.
@@ -77,6 +82,7 @@ impl Memory {
         while let Some((&txn, over)) = self.over.range(next..end).next() {
             if forgotten(over) {
                 self.over.remove(&txn);
+                self.heard.remove(&txn);
             }
             next = TxnId { sequence: txn.sequence + 1, ..txn };
         }
@@ -103,6 +109,28 @@ impl Memory {
         if self.age(txn) != Age::Settled {
             self.over.insert(txn, over);
         }
+    }
+
+    /// Something was told in `txn`; what was told before stays.
+    pub fn hear_of(&mut self, txn: TxnId, told: impl IntoIterator<Item = Told>) {
+        if self.age(txn) == Age::Settled {
+            return;
+        }
+        let heard = self.heard.entry(txn).or_default();
+        for (part, values) in told {
+            heard.entry(part).or_insert(values);
+        }
+    }
+
+    /// What was told in `txn`.
+    pub fn heard(&self, txn: TxnId) -> Option<&Heard> {
+        self.heard.get(&txn)
+    }
+
+    /// All that was told, for a checkpoint.
+    pub fn all_heard(&self) -> Vec<(TxnId, Vec<Told>)> {
+        let told = |heard: &Heard| heard.iter().map(|(part, it)| (*part, it.clone())).collect();
+        self.heard.iter().map(|(txn, heard)| (*txn, told(heard))).collect()
     }
 
     /// `txn` is voted on.

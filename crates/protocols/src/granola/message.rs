@@ -7,6 +7,7 @@
 //! | `WhichPosition` | participant that has missed votes | who cast them | `Position` |
 //! | `Vote` | the same, under a master | the coordinator | `Decide` |
 //! | `Decide` | coordinator that is a master | every participant | `Reply` |
+//! | `Tell` | participant | the other participants | |
 //! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
 //! | `Reply` | participant | the coordinator of the transaction | |
 //! | `Acknowledge` | participant | the same | |
@@ -24,6 +25,9 @@ pub type Few<T> = SmallVec<[T; 2]>;
 
 /// The repositories that take part in a transaction.
 pub type Repositories = SmallVec<[RepositoryId; 8]>;
+
+/// What the keys of a part have at the transaction's place: the part's number, and the keys.
+pub type Told = (u16, Vec<(SpaceId, SmallBytes, Found)>);
 
 /// A key that is written, and what with.
 pub type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
@@ -44,6 +48,14 @@ pub enum Message {
         ballot: Ballot,
         /// Its number, if it is told for the first time, and to whom it may imply something.
         order: Option<Order>,
+    },
+    /// Participant to participant: this is what I have at the transaction's place, for all to
+    /// decide by. Everything that it follows from is stable before it is said.
+    Tell {
+        /// The transaction.
+        txn: TxnId,
+        /// What keys have.
+        told: Vec<Told>,
     },
     /// Participant to participant: I do not know whether I have all votes of yours.
     WhichPosition {
@@ -195,6 +207,8 @@ pub enum Task {
         procedure: ProcedureId,
         /// What it is given.
         arguments: SmallBytes,
+        /// Whether all participants are told of keys that it declares so.
+        tells: bool,
     },
     /// Reads keys, for an interactive transaction.
     Read(Vec<(SpaceId, SmallBytes)>),
@@ -341,6 +355,13 @@ pub enum Record {
         /// What its coordinator is told, until it has heard.
         end: End,
     },
+    /// What the others are told of the keys here, at the transaction's place.
+    Told {
+        /// The transaction.
+        txn: TxnId,
+        /// What keys have.
+        told: Vec<Told>,
+    },
     /// Voted on, and not done: somebody else voted against it.
     Dropped {
         /// The transaction.
@@ -377,10 +398,15 @@ pub(super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
+fn told_bytes(told: &[Told]) -> usize {
+    let keys = told.iter().flat_map(|(_, keys)| keys);
+    keys.map(|(_, key, found)| KEY_BYTES + key.len() + 8 + value_bytes(found.value.as_ref())).sum()
+}
+
 impl Task {
     fn bytes(&self) -> usize {
         match self {
-            Task::Call { procedure, arguments } => 8 + procedure.name.len() + arguments.len(),
+            Task::Call { procedure, arguments, .. } => 9 + procedure.name.len() + arguments.len(),
             Task::Read(keys) => keys.iter().map(|(_, key)| KEY_BYTES + key.len()).sum(),
             Task::Scan { range, .. } => 9 + range_bytes(range),
             Task::Install(install) => {
@@ -444,6 +470,7 @@ impl Message {
             Message::Ask { request, .. } => request.bytes() + 12,
             Message::Vote { order, .. } => 12 + 16 * usize::from(order.is_some()),
             Message::Decide { .. } => 12,
+            Message::Tell { told, .. } => told_bytes(told),
             Message::WhichPosition { .. } => 2,
             Message::Position { voted, .. } => 26 + 16 * voted.len(),
             Message::Reply { end, .. } => end.bytes(),
@@ -459,6 +486,7 @@ impl Message {
         match self {
             Message::Request(_) => "Request",
             Message::Vote { .. } => "Vote",
+            Message::Tell { .. } => "Tell",
             Message::WhichPosition { .. } => "WhichPosition",
             Message::Position { .. } => "Position",
             Message::Decide { .. } => "Decide",
@@ -477,6 +505,7 @@ impl Record {
         let body = match self {
             Record::Voted { request, .. } => 8 + request.bytes(),
             Record::Done { writes, end, .. } => 8 + writes_bytes(writes) + end.bytes(),
+            Record::Told { told, .. } => told_bytes(told),
             Record::Dropped { end, .. } => end.bytes(),
             Record::Against { .. } => 24,
             Record::Ceiling { .. } | Record::Reached { .. } => 8,

@@ -20,10 +20,11 @@
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
-//! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`turns`] and
-//! [`tasks`] (what is done when its turn has come), [`locking`], [`blocked`] (a participant stays
-//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`] and
-//! [`checkpoint`].
+//! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`telling`] (what
+//! participants are told of each other's data), [`turns`] and [`tasks`] (what is done when its turn
+//! has come), [`passing`] (before its turn has come), [`locking`], [`blocked`] (a participant stays
+//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`]
+//! and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -43,6 +44,7 @@ mod memory;
 pub mod message;
 pub mod nearby;
 pub mod participant;
+pub mod passing;
 pub mod pending;
 mod queue;
 pub mod replay;
@@ -50,6 +52,7 @@ pub mod requests;
 mod rules;
 mod streams;
 pub mod tasks;
+pub mod telling;
 pub mod turns;
 mod wire;
 

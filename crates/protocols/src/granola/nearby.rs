@@ -20,6 +20,10 @@
 //! execute a transaction of one repository as soon as its record comes, which is right here because
 //! it is logged as it is done.
 //!
+//! Where some [pass](super::passing) others none of that is known here: a transaction of one
+//! repository is logged as it is done, and may lie below one that has passed it. There only copies
+//! at coordinators answer, which are told up to where all is done.
+//!
 //! # Copies of what is quiet
 //! A session that has seen something later elsewhere would find a copy of a repository behind for
 //! as long as nothing is written there. So when such a reader comes to be answered by the
@@ -43,6 +47,9 @@ impl Participant {
     /// As a copy that has replayed a beginning of the log: answers a reader, or leaves it.
     pub(super) fn answer_as_copy(&mut self, message: &Message, cx: &mut Context<'_>) -> bool {
         let Message::Request(request) = message else { return false };
+        if self.rules.passes {
+            return false;
+        }
         let Some((end, noted)) = self.read_as_copy(request, cx) else { return false };
         self.tell_end(request, end, noted, cx);
         true

@@ -176,7 +176,7 @@ impl muesli_core::Participant<Granola> for Participant {
             spaces: Spaces::new(settings.hash_seed),
             clock: Clock::new(id),
             active: BTreeMap::new(),
-            queue: Queue::default(),
+            queue: Queue::new(rules.passes),
             streams: Streams::default(),
             early: BTreeMap::new(),
             memory: Memory::default(),
@@ -220,6 +220,7 @@ impl muesli_core::Participant<Granola> for Participant {
                     self.go_on(cx);
                 }
             }
+            Message::Tell { txn, told } => self.on_tell(txn, told, cx),
             Message::WhichPosition { repository } => self.on_which_position(repository, cx),
             Message::Position { repository, order, at, voted } => {
                 self.on_position(repository, order, at, voted, cx);

@@ -10,6 +10,8 @@ use std::fmt;
 
 use muesli_core::{RepositoryId, Timestamp, TxnId};
 
+use super::passing::Passing;
+
 /// Where a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
@@ -21,7 +23,7 @@ pub(super) enum Lane {
 }
 
 /// A timestamp with the transaction that stands there.
-type Stand = (Timestamp, TxnId);
+pub(super) type Stand = (Timestamp, TxnId);
 
 /// The queue.
 #[derive(Clone, Default)]
@@ -29,11 +31,25 @@ pub(super) struct Queue {
     placed: BTreeSet<Stand>,
     /// Lanes that have been used; few, and perhaps empty now.
     waiting: Vec<(Option<RepositoryId>, BTreeSet<Stand>)>,
+    /// Who may pass whom, if anybody may.
+    pub passing: Option<Passing>,
 }
 
 impl Queue {
+    /// An empty one, in which some may pass others, or nobody may.
+    pub fn new(passes: bool) -> Queue {
+        Queue { passing: passes.then(Passing::default), ..Queue::default() }
+    }
+
     /// Puts a transaction in.
     pub fn insert(&mut self, lane: Lane, stand: Stand) {
+        if let Some(passing) = &mut self.passing {
+            passing.come(lane, stand);
+        }
+        self.put(lane, stand);
+    }
+
+    fn put(&mut self, lane: Lane, stand: Stand) {
         let Lane::Behind(voter) = lane else {
             self.placed.insert(stand);
             return;
@@ -46,6 +62,28 @@ impl Queue {
 
     /// Takes a transaction out, if it is in.
     pub fn remove(&mut self, lane: Lane, stand: &Stand) {
+        if let Some(passing) = &mut self.passing {
+            passing.go(*stand);
+        }
+        self.take(lane, stand);
+    }
+
+    /// A transaction that is in has its place now.
+    pub fn rise(&mut self, lane: Lane, from: Stand, to: Stand) {
+        if let Some(passing) = &mut self.passing {
+            passing.rise(from, to);
+        }
+        self.take(lane, &from);
+        self.put(Lane::Placed, to);
+    }
+
+    /// What a transaction that is in waits for has changed.
+    pub fn change_lane(&mut self, was: Lane, lane: Lane, stand: Stand) {
+        self.take(was, &stand);
+        self.put(lane, stand);
+    }
+
+    fn take(&mut self, lane: Lane, stand: &Stand) {
         let Lane::Behind(voter) = lane else {
             self.placed.remove(stand);
             return;
@@ -59,11 +97,34 @@ impl Queue {
     pub fn clear(&mut self) {
         self.placed.clear();
         self.waiting.clear();
+        self.passing = self.passing.take().map(|_| Passing::default());
     }
 
     /// Whether nobody is in.
     pub fn is_empty(&self) -> bool {
         self.placed.is_empty() && self.waiting.iter().all(|(_, all)| all.is_empty())
+    }
+
+    /// Whether who is not first may pass who is.
+    pub fn is_passed(&self) -> bool {
+        self.passing.is_some()
+    }
+
+    /// Who may pass whom, if anybody may.
+    pub fn passing(&mut self) -> Option<&mut Passing> {
+        self.passing.as_mut()
+    }
+
+    /// It is to be looked at again whether somebody may pass.
+    pub fn look_again(&mut self, stand: Stand) {
+        if let Some(passing) = &mut self.passing {
+            passing.look_again(stand);
+        }
+    }
+
+    /// Whether a transaction is in whose place is known to be there.
+    pub fn is_placed(&self, stand: &Stand) -> bool {
+        self.placed.contains(stand)
     }
 
     /// Who stands lowest.
@@ -102,7 +163,9 @@ impl Queue {
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lanes = self.waiting.iter().filter(|(_, all)| !all.is_empty());
-        f.debug_map().entry(&"placed", &self.placed).entries(lanes.map(|(k, v)| (k, v))).finish()
+        let mut all = f.debug_map();
+        all.entry(&"placed", &self.placed).entries(lanes.map(|(k, v)| (k, v)));
+        all.entries(self.passing.iter().map(|it| ("passing", it))).finish()
     }
 }
 

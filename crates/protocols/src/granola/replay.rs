@@ -51,6 +51,7 @@ impl Participant {
                 }
                 self.memory.remember(txn, Over { ballot, end, noted });
             }
+            Record::Told { txn, told } => self.memory.hear_of(txn, told),
             Record::Dropped { txn, end } => {
                 let ballot = self.take_out(txn).map(Ballot::Commit);
                 self.memory.remember(txn, Over { ballot, end, noted });

@@ -7,7 +7,9 @@ use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
 
 use super::memory::{Age, Over};
-use super::message::{Agreement, Ballot, End, Message, Noted, Record, Refusal, Request, Task};
+use super::message::{
+    Agreement, Ballot, End, Message, Noted, Record, Refusal, Repositories, Request, Task,
+};
 use super::participant::{Active, Context, Participant};
 use super::queue::Lane;
 
@@ -47,6 +49,9 @@ impl Participant {
         match request.agreement {
             Agreement::Alone if self.locking => self.perform_alone(&request, cx),
             Agreement::Alone => self.take_up_alone(request, cx),
+            Agreement::Independent if self.locking && request.is_telling() => {
+                self.claim_untold(request, early, cx);
+            }
             Agreement::Independent if self.locking => self.prepare(request, early, cx),
             Agreement::Independent => self.vote_in_timestamp_mode(request, early, cx),
             Agreement::Coordinated => self.take_up_coordinated(request, early, cx),
@@ -93,7 +98,7 @@ impl Participant {
 
     /// The only participant: its timestamp is final as soon as it is chosen.
     fn take_up_alone(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
-        if request.read_only && !self.queue.is_empty() && self.reads_at_once(&request) {
+        if request.read_only && !self.queue.is_empty() && self.reads_at_once(&request, cx) {
             return self.perform(&request, self.clock.done, cx);
         }
         let at = self.propose(&request, cx);
@@ -109,16 +114,16 @@ impl Participant {
     /// of waiting for its turn behind all that is queued: its session has seen nothing later, and
     /// nobody will come to stand below (section 7.2, where backups read so). In a new life, only
     /// what was done in it is as new as what clients were told of before.
-    fn reads_at_once(&self, request: &Request) -> bool {
+    pub(super) fn reads_at_once(&mut self, request: &Request, cx: &mut Context<'_>) -> bool {
         let done = self.clock.done;
         if !self.rules.readers_check {
             return done > Timestamp::ZERO;
         }
-        let in_order = self.claims.is_empty() && self.queue.first().is_none_or(|it| it.0 > done);
-        in_order && done > self.clock.earlier && request.floor <= done
+        let is_seen = done > self.clock.earlier && request.floor <= done;
+        is_seen && self.claims.is_empty() && self.reads_past_all(request, cx)
     }
 
-    fn vote_in_timestamp_mode(
+    pub(super) fn vote_in_timestamp_mode(
         &mut self,
         request: Arc<Request>,
         early: Vec<(RepositoryId, Ballot)>,
@@ -129,6 +134,9 @@ impl Participant {
             cx.log(|| Record::Voted { request: request.clone(), at });
         }
         self.send_vote(&request, Ballot::Commit(at), cx);
+        if !self.rules.tells_in_turn {
+            self.tell(&request, at, cx);
+        }
         let votes = Votes::from_voters(self.others(&request));
         self.enter(request, at, votes, cx);
         self.set_sweep_timer(cx);
@@ -259,8 +267,10 @@ impl Participant {
             if active.prepared.take().is_some() {
                 self.claims.release(txn);
             }
-            self.queue.remove(was, &(from, txn));
-            self.queue.insert(Lane::Placed, (place, txn));
+            match is_prepared {
+                true => self.queue.insert(Lane::Placed, (place, txn)),
+                false => self.queue.rise(was, (from, txn), (place, txn)),
+            }
         }
         self.go_on(cx);
     }
@@ -301,6 +311,7 @@ impl Participant {
             // nobody waits for it any more.
             return self.tell_vote(repository, txn, Ballot::Conflict, cx);
         }
+        self.tell_again(repository, &request, cx);
         if !known {
             // Its request may never have come here, or this life does not know of it.
             self.on_request(request, cx);
@@ -325,12 +336,19 @@ impl Participant {
     /// transaction too.
     pub(super) fn ask_for_votes(&mut self, cx: &mut Context<'_>) {
         let (now, me, patience) = (cx.now(), self.id, self.patience(cx.settings));
-        for active in self.active.values_mut() {
-            if active.place.is_some() || active.asked + patience > now {
-                continue;
-            }
+        let due = |active: &Active| active.asked + patience <= now;
+        let waits = |active: &Active| active.place.is_none() || active.waits_to_hear();
+        let late = self.active.values().filter(|active| due(active) && waits(active));
+        let late: Vec<TxnId> = late.map(|active| active.request.txn).collect();
+        for txn in late {
+            let active = &self.active[&txn];
+            let whom: Repositories = match active.place {
+                None => active.votes.missing().collect(),
+                Some(_) => self.who_can_tell(active, cx),
+            };
+            let active = self.active.get_mut(&txn).expect("just seen");
             active.asked = now;
-            for other in active.votes.missing() {
+            for other in whom {
                 let (request, ballot) = (active.request.clone(), Ballot::Commit(active.proposed));
                 let ask = Message::Ask { request, repository: me, ballot };
                 cx.send_to_repository(other, ask);

@@ -18,6 +18,11 @@ pub enum WayBack {
 pub struct Rules {
     /// Held in locking mode for ever: `granola-locking`.
     pub always_locks: bool,
+    /// In timestamp mode, who conflicts with nobody before it need not wait for its turn.
+    pub passes: bool,
+    /// Participants tell each other of data that they decide by; else such transactions are
+    /// coordinated.
+    pub tells: bool,
     /// Participants vote to the coordinator, which decides: `sinfonia`.
     pub master: bool,
     /// How locking mode is left.
@@ -38,6 +43,12 @@ pub struct Rules {
     pub reads_raise: bool,
     /// A reader that does not wait for its turn has seen nothing that lies above what is done.
     pub readers_check: bool,
+    /// Who does not wait for its turn conflicts with nobody before it.
+    pub passes_apart: bool,
+    /// A reader that does not wait for its turn looks who stands below what is done.
+    pub readers_look: bool,
+    /// Data are told when they can change no more.
+    pub tells_in_turn: bool,
     /// A copy answers no reader that has seen something later.
     pub copies_check: bool,
     /// A copy answers nobody where something that was voted on may come to lie below.
@@ -62,6 +73,8 @@ impl Default for Rules {
     fn default() -> Rules {
         Rules {
             always_locks: false,
+            passes: false,
+            tells: false,
             master: false,
             way_back: WayBack::default(),
             implicit_votes: true,
@@ -72,6 +85,9 @@ impl Default for Rules {
             raises_last: true,
             reads_raise: true,
             readers_check: true,
+            passes_apart: true,
+            readers_look: true,
+            tells_in_turn: true,
             copies_check: true,
             copies_wait: true,
             copies_tell: true,
@@ -89,6 +105,12 @@ impl Rules {
     /// Granola held in locking mode.
     pub fn locking() -> Rules {
         Rules { always_locks: true, implicit_votes: false, ..Rules::default() }
+    }
+
+    /// Who conflicts with nobody before it need not wait for its turn; and so those may wait for
+    /// each other's data who would have to vote else.
+    pub fn passing() -> Rules {
+        Rules { passes: true, tells: true, ..Rules::default() }
     }
 
     /// Locking mode is left at once, and locks are given back to whoever needs them.

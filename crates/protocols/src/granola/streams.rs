@@ -206,8 +206,7 @@ impl Participant {
         let lane = self.streams.lane_of(active);
         let was = std::mem::replace(&mut active.lane, lane);
         if active.prepared.is_none() && was != lane {
-            self.queue.remove(was, &(active.bound, txn));
-            self.queue.insert(lane, (active.bound, txn));
+            self.queue.change_lane(was, lane, (active.bound, txn));
         }
     }
 }

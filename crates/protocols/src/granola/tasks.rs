@@ -3,17 +3,20 @@
 
 use std::ops::Range;
 
-use muesli_core::parts::execution::Execution;
+use muesli_core::parts::execution::{Execution, ToldFn};
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{Abort, Failure, RepositoryId, SmallBytes, SpaceId, Stop};
+use muesli_core::{Abort, Failure, RepositoryId, SmallBytes, SpaceId, Stop, Timestamp};
 use smallvec::SmallVec;
 
+use super::memory::Heard;
 use super::message::{Answer, Few, Found, Install, Part, Refusal, Request, Seen, Task};
 use super::participant::{Context, Participant};
+use super::telling::told_of;
 
-/// Which operations in the sets are those of which part.
+/// Which operations in the sets are those of which part; where something is told, what that was,
+/// and after as many numbers as there are parts, what the parts did.
 pub(super) type Notes = SmallVec<[(u16, Range<usize>); 2]>;
 
 impl Participant {
@@ -26,12 +29,15 @@ impl Participant {
         notes: &mut Notes,
         cx: &mut Context<'_>,
     ) -> Result<Few<(u16, Answer)>, Refusal> {
+        let told = self.told_in(request, cx);
+        let after =
+            told.as_ref().map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let mut answers = Few::new();
         for (number, part) in request.parts.iter().enumerate() {
             if cx.catalog.holds(self.id, part.partition) {
                 let (number, start) = (number as u16, sets.operations.mark());
-                answers.push((number, self.run_part(part, sets, cx)?));
-                notes.push((number, start..sets.operations.mark()));
+                answers.push((number, self.run_part(part, told.as_ref(), sets, cx)?));
+                notes.push((number.saturating_add(after), start..sets.operations.mark()));
             }
         }
         cx.effects.work.reads += sets.reads.len() as u64;
@@ -41,15 +47,17 @@ impl Participant {
     fn run_part(
         &self,
         part: &Part,
+        heard: Option<&Heard>,
         sets: &mut TransactionSets,
         cx: &Context<'_>,
     ) -> Result<Answer, Refusal> {
         match &part.task {
-            Task::Call { procedure, arguments } => {
+            Task::Call { procedure, arguments, .. } => {
                 let recording = cx.effects.recorder.is_some();
                 let (catalog, settings) = (cx.catalog, cx.settings);
-                let mut execution =
-                    Execution::new(catalog, settings, &self.spaces, sets, recording);
+                let execution = Execution::new(catalog, settings, &self.spaces, sets, recording);
+                let lookup = |space: SpaceId, key: &SmallBytes| told_of(heard?, space, key);
+                let mut execution = execution.telling(heard.map(|_| &lookup as ToldFn<'_>));
                 let given = execution.call(procedure, part.partition, arguments);
                 given.map(Answer::Given).map_err(Refusal::from)
             }
@@ -68,13 +76,13 @@ impl Participant {
         let found = |(space, key): &(SpaceId, SmallBytes)| {
             let (handle, version) = self.newest(*space, key);
             let (space, key) = (*space, key.clone());
-            note_read(sets, space, key, handle, version);
+            note_read(sets, space, key, handle, version.at);
             Found { version: version.at, value: version.value.cloned() }
         };
         keys.iter().map(found).collect()
     }
 
-    fn newest(&self, space: SpaceId, key: &SmallBytes) -> (Handle, Version<'_>) {
+    pub(super) fn newest(&self, space: SpaceId, key: &SmallBytes) -> (Handle, Version<'_>) {
         let store = self.spaces.get(space);
         let found = store.and_then(|store| Some((store, store.find(key)?)));
         found.map_or((Handle::NONE, Version::ABSENT), |(store, handle)| {
@@ -128,7 +136,7 @@ impl Participant {
         for (space, key, seen) in &install.reads {
             let (handle, version) = self.newest(*space, key);
             stale |= version.at != *seen;
-            note_read(sets, *space, key.clone(), handle, version);
+            note_read(sets, *space, key.clone(), handle, version.at);
         }
         sets.scans.extend(install.scans.iter().map(|seen| seen.range.clone()));
         if stale {
@@ -165,15 +173,15 @@ impl Participant {
     }
 }
 
-fn note_read(
+pub(super) fn note_read(
     sets: &mut TransactionSets,
     space: SpaceId,
     key: SmallBytes,
     handle: Handle,
-    version: Version<'_>,
+    version: Timestamp,
 ) {
     let repository = RepositoryId(0); // Nobody asks: all of it is here.
-    sets.reads.push(ReadEntry { space, repository, handle, key, version: version.at });
+    sets.reads.push(ReadEntry { space, repository, handle, key, version });
 }
 
 impl From<Stop> for Refusal {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::claims::Claim;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{SmallBytes, Timestamp, TxnId};
@@ -16,11 +15,15 @@ use super::queue::Lane;
 use super::tasks::Notes;
 
 impl Participant {
-    /// Does what is first in the queue for as long as its place is known.
+    /// Does what is first in the queue for as long as its place is known, and who may pass it.
     pub(super) fn perform_ready(&mut self, cx: &mut Context<'_>) {
-        while let Some((place, txn)) = self.next_ready() {
+        while let Some((place, txn)) = self.next_to_do(cx) {
             let left = !self.locking && !self.claims.is_empty();
             if left && self.undo_who_is_in_the_way(txn, cx) {
+                self.queue.look_again((place, txn));
+                continue;
+            }
+            if !self.has_heard((place, txn), cx) {
                 continue;
             }
             self.queue.remove(Lane::Placed, &(place, txn));
@@ -35,11 +38,10 @@ impl Participant {
     /// it, so they now stand before it.
     fn undo_who_is_in_the_way(&mut self, txn: TxnId, cx: &mut Context<'_>) -> bool {
         let request = self.active[&txn].request.clone();
-        let mut sets = std::mem::take(&mut self.sets);
-        let _ = self.run_parts(&request, &mut sets, &mut Notes::new(), cx);
-        let claim = Claim::of_sets(&sets);
-        sets.clear();
-        self.sets = sets;
+        let claim = match request.is_telling() {
+            true => self.all_it_may_touch(&request, cx),
+            false => self.try_run(&request, cx).1,
+        };
         let others = self.claims.conflicting(&claim);
         for &other in &others {
             self.undo(other);
@@ -143,7 +145,7 @@ pub(super) fn record(
     }
     let mut noted = Vec::new();
     for (part, marks) in notes {
-        if let Task::Call { .. } = request.parts[usize::from(*part)].task {
+        if let Task::Call { .. } = request.parts[usize::from(*part) % request.parts.len()].task {
             let operations = sets.operations.between(marks.clone());
             recorder.ran(request.txn, *part, at, operations.clone());
             noted.push((*part, operations));

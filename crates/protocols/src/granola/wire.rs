@@ -13,7 +13,7 @@ use muesli_core::{
 
 use super::message::{
     Agreement, Answer, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order,
-    Part, Record, Refusal, Repositories, Request, Seen, Task, Write,
+    Part, Record, Refusal, Repositories, Request, Seen, Task, Told, Write,
 };
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes> });
@@ -92,7 +92,7 @@ wire_enum!(Agreement, "agreement" {
 });
 
 wire_enum!(Task, "task" {
-    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes },
+    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, tells: bool },
     1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
     2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
     3 => Task::Install(install: Box<Install>),
@@ -154,6 +154,7 @@ wire_enum!(Message, "message" {
     },
     8 => Message::Follow { has: Followed },
     9 => Message::News { repository: RepositoryId, stream: u64, news: News },
+    10 => Message::Tell { txn: TxnId, told: Vec<Told> },
 });
 
 wire_enum!(Record, "record" {
@@ -163,6 +164,7 @@ wire_enum!(Record, "record" {
     3 => Record::Dropped { txn: TxnId, end: End },
     4 => Record::Ceiling { at: Timestamp },
     5 => Record::Reached { at: Timestamp },
+    6 => Record::Told { txn: TxnId, told: Vec<Told> },
 });
 
 /// Whether everything that a message names is there.
@@ -173,7 +175,8 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         Message::Ask { request, repository, .. } => {
             there(repository) && request_is_about(request, catalog)
         }
-        Message::Decide { .. } | Message::Follow { .. } => true,
+        // What is told is looked up by who asks for it, and is nothing that is written.
+        Message::Decide { .. } | Message::Follow { .. } | Message::Tell { .. } => true,
         Message::News { repository, news, .. } => {
             let written = |space: &SpaceId| catalog.space(*space).is_some();
             there(repository)

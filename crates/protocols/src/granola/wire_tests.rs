@@ -21,7 +21,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
         writes: vec![(SpaceId(0), "b".into(), None)],
     };
     let tasks = [
-        Task::Call { procedure, arguments: "from and to".into() },
+        Task::Call { procedure, arguments: "from and to".into(), tells: true },
         Task::Read(vec![(SpaceId(0), "a".into())]),
         Task::Scan { range: range(), reverse: true, limit: 12 },
         Task::Install(Box::new(install)),
@@ -59,6 +59,11 @@ fn ends() -> Vec<End> {
     ends
 }
 
+fn told() -> Vec<Told> {
+    let found = Found { version: Timestamp(3), value: Some("v".into()) };
+    vec![(1, vec![(SpaceId(0), "k".into(), found)]), (2, Vec::new())]
+}
+
 fn messages() -> Vec<Message> {
     let (txn, repository) = (txn(), RepositoryId(1));
     let refusal = Refusal::Aborted(Abort::Phantom);
@@ -79,6 +84,7 @@ fn messages() -> Vec<Message> {
         all.push(Message::Reply { txn, repository, end, noted: Noted::default() });
     }
     all.push(Message::Acknowledge { repository, txns: vec![txn] });
+    all.push(Message::Tell { txn, told: told() });
     let has = Followed { stream: 7, pieces: 2, upto: Timestamp(9) };
     all.push(Message::Follow { has });
     let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
@@ -102,6 +108,7 @@ fn records() -> Vec<Record> {
         Record::Voted { request: request(Agreement::Independent), at: Timestamp(1) },
         Record::Against { txn, ballot: Ballot::Conflict },
         Record::Ceiling { at: Timestamp(9) },
+        Record::Told { txn, told: told() },
         Record::Reached { at: Timestamp(9) },
     ];
     for end in ends() {
@@ -141,7 +148,9 @@ fn what_is_not_there_is_not_let_in() {
     assert!(messages().iter().all(|message| is_about(message, &catalog)));
     let smaller = Catalog::new(&homes[..1], 1, &homes[..1]).unwrap();
     let smaller = smaller.with_space("s", SpaceOptions::default()).unwrap();
-    assert!(messages().iter().all(|message| !is_about(message, &smaller)));
+    let names =
+        |message: &&Message| !matches!(message, Message::Tell { .. } | Message::Follow { .. });
+    assert!(messages().iter().filter(names).all(|message| !is_about(message, &smaller)));
     let mut alone = (*super::tests::request(Agreement::Alone)).clone();
     assert!(!is_about(&Message::Request(Arc::new(alone.clone())), &catalog), "two are not alone");
     alone.agreement = Agreement::Independent;

@@ -28,6 +28,9 @@ const LOOK_AB_AT_2: Program = (2, &[Call("look", &["a", "b"])]);
 /// A session: what it sees first it sees afterwards, elsewhere.
 const LOOK_A_THEN_B_AT_2: Program = (2, &[Call("look", &["a"]), Call("look", &["b"])]);
 
+const BUMP_A1_AT_1: Program = (1, &[Call("bump", &["a1"])]);
+const CHASE_A_A1_AT_1: Program = (1, &[Call("chase", &["a", "a1"])]);
+
 const LIMIT: usize = 60_000;
 
 fn hold(name: &str, scopes: &[OneRound]) {
@@ -44,8 +47,9 @@ fn hold(name: &str, scopes: &[OneRound]) {
     }
 }
 
-/// Explores a scope in which the checker must notice that a rule is missing.
+/// Explores a scope in which the checker must notice that a rule is missing, and nothing else.
 fn breaks(change: impl Fn(&mut Rules), scope: &OneRound) {
+    assert_eq!(explore(scope, LIMIT).violation, None, "with the rule");
     let mut broken = scope.clone();
     change(&mut broken.rules);
     let found = explore(&broken, LIMIT);
@@ -145,6 +149,53 @@ fn pairs_with_one_fault_under_a_master() {
     hold("sinfonia_faults", &with_faults(Rules::sinfonia()));
 }
 
+/// One of two repositories, and two of r0 alone, on the same keys of r0 or on others.
+fn who_may_pass(rules: Rules) -> Vec<OneRound> {
+    let programs =
+        [[BUMP_CA_AT_2, BUMP_A1_AT_1, LOOK_A_AT_2], [BUMP_CA_AT_2, CHASE_A_A1_AT_1, BUMP_A1_AT_1]];
+    programs.iter().map(|three| of(rules, three)).collect()
+}
+
+#[test]
+fn who_passes_the_head_of_the_queue() {
+    let mut scopes = who_may_pass(Rules::passing());
+    for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
+        let pair = of(Rules::passing(), &[BUMP_AB_AT_0, BUMP_A1_AT_1]);
+        scopes.push(Scope { fault: Some(fault), ..ahead(pair) });
+    }
+    hold("granola_passing", &scopes);
+}
+
+const SHARE_AB_AT_0: Program = (0, &[Call("share", &["a", "b"])]);
+const SHARE_AB_AT_2: Program = (2, &[Call("share", &["a", "b"])]);
+const SHARE_BA_AT_1: Program = (1, &[Call("share", &["b", "a"])]);
+
+#[test]
+fn who_tells_what_it_has() {
+    let pairs = [
+        [SHARE_AB_AT_0, SHARE_BA_AT_1],
+        [SHARE_AB_AT_0, SHARE_AB_AT_2],
+        [SHARE_AB_AT_0, BUMP_A_AT_1],
+        [SHARE_AB_AT_2, TAKE_AB_AT_1],
+        [SHARE_AB_AT_2, LOOK_AB_AT_0],
+    ];
+    let rules = Rules { tells: true, ..Rules::default() };
+    let of_pair = |pair: &[Program; 2]| after_one(of(rules, pair));
+    let mut scopes: Vec<_> = pairs.iter().map(of_pair).collect();
+    for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
+        let pair = of_pair(&[SHARE_AB_AT_2, BUMP_A_AT_1]);
+        scopes.push(Scope { fault: Some(fault), ..pair });
+    }
+    hold("granola_telling", &scopes);
+}
+
+#[test]
+fn with_data_that_are_told_too_early_the_checker_notices() {
+    let rules = Rules { tells: true, ..Rules::default() };
+    let pair = after_one(of(rules, &[SHARE_AB_AT_2, BUMP_AB_AT_0]));
+    breaks(|rules| rules.tells_in_turn = false, &pair);
+}
+
 /// r1's proposals are ahead of r0's.
 fn ahead(scope: OneRound) -> OneRound {
     Scope { before: vec![BUMP_AB_AT_0, BUMP_B_AT_1, BUMP_B_AT_1, BUMP_B_AT_1], ..scope }
@@ -178,24 +229,9 @@ fn with_bounds_of_votes_out_of_order_the_checker_notices() {
 }
 
 #[test]
-fn without_a_ceiling_the_checker_notices() {
-    let crashes = Scope {
-        fault: Some(Fault::Crash(0)),
-        ..of(Rules::default(), &[BUMP_AB_AT_1, BUMP_A_AT_1])
-    };
-    breaks(|rules| rules.ceiling = false, &ahead(crashes));
-}
-
-#[test]
-fn without_reads_that_raise_the_checker_notices() {
-    let pair = [BUMP_AB_AT_1, LOOK_AB_AT_2];
-    breaks(|rules| rules.reads_raise = false, &ahead(of(Rules::default(), &pair)));
-}
-
-#[test]
-fn with_a_last_timestamp_that_falls_the_checker_notices() {
-    let three = [BUMP_AB_AT_1, TAKE_AB_AT_2, LOOK_A_THEN_B_AT_2];
-    breaks(|rules| rules.raises_last = false, &ahead(of(Rules::default(), &three)));
+fn with_who_passes_those_it_conflicts_with_the_checker_notices() {
+    let three = [BUMP_AB_AT_1, BUMP_AB_AT_0, LOOK_A_THEN_B_AT_2];
+    breaks(|rules| rules.passes_apart = false, &ahead(of(Rules::passing(), &three)));
 }
 
 #[test]

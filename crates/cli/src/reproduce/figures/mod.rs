@@ -20,7 +20,8 @@ pub struct Figure {
     pub name: &'static str,
     /// What it shows.
     pub about: &'static str,
-    /// The workload, and its parameters; `{nodes}` in one stands for the number of nodes.
+    /// The workload, and its parameters; `{nodes}` and `{clients}` in one stand for how many there
+    /// are.
     pub workload: &'static str,
     pub parameters: &'static [&'static str],
     /// What is not printed in the paper and chosen here.

@@ -27,6 +27,8 @@ pub struct Mix {
     pub independent: u64,
     /// `perhaps` of keys anywhere.
     pub coordinated: u64,
+    /// `share` of keys anywhere: participants tell each other.
+    pub telling: u64,
     /// `look` at keys anywhere.
     pub look: u64,
     /// Reads, scans, writes, a commit.
@@ -113,6 +115,17 @@ pub async fn invoke(database: u64, options: TxnOptions, call: Call) -> Result<In
     ask(database, |engine| engine.invoke(options, call), take).await
 }
 
+/// What a procedure is given at the repository of some of the transaction's keys.
+pub fn arguments(name: &str, own: &[u8], all: &BTreeMap<u16, Vec<u8>>) -> SmallBytes {
+    if name != "share" {
+        return SmallBytes::new(own);
+    }
+    let others = all.values().filter(|keys| keys[..] != *own).flatten();
+    let mut bytes = vec![own.len() as u8];
+    bytes.extend(own.iter().chain(others));
+    SmallBytes::new(&bytes)
+}
+
 /// Does nothing for a while.
 pub async fn sleep(database: u64, how_long: Nanos) {
     let start = |engine: &dyn Engine| Step::Wait(engine.sleep(how_long));
@@ -154,8 +167,9 @@ impl Drop for Leaves {
 
 impl Client {
     async fn once(&mut self) -> Result<Timestamp, Failure> {
-        let Mix { single, independent, coordinated, look, interactive, .. } = self.mix;
-        let draw = self.random.below(single + independent + coordinated + look + interactive);
+        let Mix { single, independent, coordinated, look, interactive, telling, .. } = self.mix;
+        let all = single + independent + coordinated + look + interactive + telling;
+        let draw = self.random.below(all);
         let bounds = [single, single + independent, single + independent + coordinated];
         match draw {
             draw if draw < bounds[0] => self.call("bump", Class::Single, true).await,
@@ -164,6 +178,7 @@ impl Client {
                 self.call(name, Class::Auto, false).await
             }
             draw if draw < bounds[2] => self.call("perhaps", Class::Auto, false).await,
+            draw if draw >= all - telling => self.call("share", Class::Auto, false).await,
             draw if draw < bounds[2] + look => self.call("look", Class::Auto, false).await,
             _ => self.interactive().await,
         }
@@ -196,12 +211,13 @@ impl Client {
         class: Class,
         one_partition: bool,
     ) -> Result<Timestamp, Failure> {
-        let fragment = |(_, keys): (u16, Vec<u8>)| Fragment {
+        let divided = self.keys(one_partition);
+        let fragment = |(_, keys): (&u16, &Vec<u8>)| Fragment {
             procedure: ProcedureId { name: name.into(), version: 1 },
             place: Place::Key(SPACE, key(keys[0])),
-            arguments: SmallBytes::new(&keys),
+            arguments: arguments(name, keys, &divided),
         };
-        let fragments: Vec<_> = self.keys(one_partition).into_iter().map(fragment).collect();
+        let fragments: Vec<_> = divided.iter().map(fragment).collect();
         let (options, wanted) = (self.options(), fragments.len());
         let call = Call { class, fragments };
         let Invoked { at, results } = invoke(self.database, options, call).await?;

@@ -3,11 +3,12 @@
 //! of them, and a turn, a nanosecond; so how long a transaction took tells how many it waited for.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli_core::procedure::{Call, Class, Fragment, Place, ProcedureId};
-use muesli_core::{Catalog, Nanos, NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions};
+use muesli_core::{Catalog, Nanos, NodeId, SpaceId, SpaceOptions, TxnOptions};
 use muesli_protocols::granola::{Granola, Rules};
 use muesli_sim::costs::Costs;
 use muesli_sim::disk::DiskSpeed;
@@ -18,7 +19,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, Setup, World};
 
-use super::clients::{invoke, now, sleep};
+use super::clients::{arguments, invoke, now, sleep};
 use super::procedures::{SPACE, all, key};
 
 const MESSAGE: Span = Span::from_micros(1);
@@ -54,7 +55,7 @@ fn call(catalog: &Catalog, name: &str, repositories: &[u16]) -> Call {
         Fragment {
             procedure: ProcedureId { name: name.into(), version: 1 },
             place: Place::Key(SpaceId(0), key(number)),
-            arguments: SmallBytes::new(&[number]),
+            arguments: arguments(name, &[number], &BTreeMap::new()),
         }
     };
     Call { class: Class::Auto, fragments: repositories.iter().map(fragment).collect() }
@@ -95,6 +96,7 @@ fn waits(rules: Rules, name: &'static str, repositories: &'static [u16]) -> Wait
 #[test]
 fn message_delays_and_writes_to_a_log() {
     let granola = ("granola", Rules::default());
+    let telling = ("granola-passing", Rules::passing());
     let locking = ("granola-locking", Rules::locking());
     let sinfonia = ("sinfonia", Rules::sinfonia());
     let expected = [
@@ -103,6 +105,8 @@ fn message_delays_and_writes_to_a_log() {
         (granola, "bump", &[1, 2], 3, 1),
         (granola, "look", &[1, 2], 3, 0),
         (granola, "perhaps", &[1, 2], 3, 1),
+        (telling, "share", &[1, 2], 4, 1),
+        (locking, "share", &[1, 2], 3, 1),
         (locking, "bump", &[1, 2], 3, 1),
         (sinfonia, "bump", &[1], 2, 1),
         (sinfonia, "bump", &[1, 2], 4, 1),

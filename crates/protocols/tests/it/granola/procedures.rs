@@ -64,6 +64,48 @@ fn chase(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
     Ok(SmallBytes::EMPTY)
 }
 
+/// Its own keys, and those of all: how many are its own, those, and the others.
+fn own_and_all(arguments: &SmallBytes) -> (&[u8], &[u8]) {
+    let bytes = arguments.as_slice();
+    let end = 1 + usize::from(bytes.first().copied().unwrap_or(0));
+    (bytes.get(1..end).unwrap_or(&[]), bytes.get(1..).unwrap_or(&[]))
+}
+
+/// Writes into each of its keys one more than all of the transaction's together, if that is no
+/// multiple of three: everybody is told what the others have.
+fn share(store: &mut dyn Store, arguments: &SmallBytes) -> Result<SmallBytes, Stop> {
+    let space = store.space(SPACE)?;
+    let (own, all) = own_and_all(arguments);
+    let mut sum = 0u64;
+    for &at in all {
+        let told = store.told(space, &key(at))?.flatten();
+        let bytes = told.and_then(|value| value.as_slice().try_into().ok());
+        sum = sum.wrapping_add(bytes.map_or(0, u64::from_be_bytes));
+    }
+    if sum % 3 == 2 {
+        return Err(Stop::Refused("a multiple of three".into()));
+    }
+    for &at in own {
+        put(store, space, at, sum.wrapping_add(1))?;
+    }
+    Ok(SmallBytes::EMPTY)
+}
+
+fn own_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    arguments: &SmallBytes,
+) -> Result<Footprint, Stop> {
+    the_keys(space, &SmallBytes::new(own_and_all(arguments).0))
+}
+
+fn told_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    arguments: &SmallBytes,
+) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
+    let space = space(SPACE)?;
+    Ok(own_and_all(arguments).0.iter().map(|at| (space, key(*at))).collect())
+}
+
 fn the_keys(
     space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     keys: &SmallBytes,
@@ -73,11 +115,24 @@ fn the_keys(
     Ok(Footprint { reads: Vec::new(), writes })
 }
 
+fn reads_the_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    keys: &SmallBytes,
+) -> Result<Footprint, Stop> {
+    let Footprint { writes: reads, .. } = the_keys(space, keys)?;
+    Ok(Footprint { reads, writes: Vec::new() })
+}
+
 pub fn all() -> Procedures {
     let never = |procedure: Procedure| procedure.refuses(Refuses::Never);
     Procedures::default()
         .with("bump", 1, never(Procedure::new(bump)).touches(the_keys))
-        .with("look", 1, never(Procedure::new(look)).read_only())
+        .with("look", 1, never(Procedure::new(look)).read_only().touches(reads_the_keys))
         .with("perhaps", 1, Procedure::new(perhaps))
+        .with(
+            "share",
+            1,
+            Procedure::new(share).refuses(Refuses::Alike).touches(own_keys).tells(told_keys),
+        )
         .with("chase", 1, never(Procedure::new(chase)).touches(the_keys))
 }

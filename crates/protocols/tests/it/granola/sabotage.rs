@@ -14,7 +14,7 @@ fn first_caught(shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) -> O
     (0..seeds).find(|&seed| broken.run(seed).problem.is_some())
 }
 
-fn assert_caught(name: &str, shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) {
+pub fn assert_caught(name: &str, shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) {
     let found = first_caught(shape, break_rule, seeds);
     let whole = found.and_then(|seed| shape.run(seed).problem);
     assert_eq!(whole, None, "with `{name}`");

@@ -8,10 +8,10 @@ use super::worlds::Shape;
 
 /// Every class at once.
 pub const ALL: Mix =
-    Mix { single: 3, independent: 4, coordinated: 2, look: 3, interactive: 2, keys: 8 };
+    Mix { single: 3, independent: 4, coordinated: 2, look: 3, interactive: 2, telling: 0, keys: 8 };
 /// Only what timestamp mode can do.
 pub const TIMESTAMPS: Mix =
-    Mix { single: 3, independent: 5, coordinated: 0, look: 3, interactive: 0, keys: 6 };
+    Mix { single: 3, independent: 5, coordinated: 0, look: 3, interactive: 0, telling: 0, keys: 6 };
 
 pub fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
     let mut done = 0;

@@ -31,14 +31,30 @@ fn readers_are_in_checkpoints() {
 
 #[test]
 fn masters_and_participants_that_crash() {
-    let mix = Mix { single: 1, independent: 2, coordinated: 4, look: 2, interactive: 0, keys: 5 };
+    let mix = Mix {
+        single: 1,
+        independent: 2,
+        coordinated: 4,
+        look: 2,
+        interactive: 0,
+        telling: 0,
+        keys: 5,
+    };
     try_seeds(&Shape { faults: "crash,client,link", mix, ..shape("all") }, 0..15);
 }
 
 #[test]
 fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
     let rules = Rules { master_waits: false, ..Rules::sinfonia() };
-    let mix = Mix { single: 2, independent: 2, coordinated: 6, look: 2, interactive: 0, keys: 4 };
+    let mix = Mix {
+        single: 2,
+        independent: 2,
+        coordinated: 6,
+        look: 2,
+        interactive: 0,
+        telling: 0,
+        keys: 4,
+    };
     let broken = Shape { rules, mix, ..shape("none") };
     let noticed = (0..10).filter_map(|seed| broken.run(seed).problem).count();
     assert!(noticed > 0);
@@ -46,7 +62,15 @@ fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
 
 /// The messages of one transaction of n0's at two other nodes, as the trace has them.
 fn messages_of_one() -> Vec<String> {
-    let mix = Mix { single: 0, independent: 0, coordinated: 1, look: 0, interactive: 0, keys: 40 };
+    let mix = Mix {
+        single: 0,
+        independent: 0,
+        coordinated: 1,
+        look: 0,
+        interactive: 0,
+        telling: 0,
+        keys: 40,
+    };
     let outcome = Shape { mix, clients: 1, ..shape("none") }.traced(1);
     let trace = outcome.trace.expect("it was asked for");
     let elsewhere = "participants: [RepositoryId(1), RepositoryId(2)]";

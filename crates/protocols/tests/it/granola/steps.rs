@@ -82,7 +82,8 @@ impl Stage {
         let partitions: &[u16] = if alone { &[0] } else { &[0, 1] };
         let mut request = self.request(sequence, agreement, partitions);
         let procedure = ProcedureId { name: name.into(), version: 1 };
-        request.parts[0].task = Task::Call { procedure, arguments: SmallBytes::new(keys) };
+        request.parts[0].task =
+            Task::Call { procedure, arguments: SmallBytes::new(keys), tells: false };
         Message::Request(Arc::new(request))
     }
 

@@ -34,6 +34,8 @@ pub struct Shape {
     pub clients: u32,
     /// How far the clock of n1 is ahead of the others'.
     pub ahead: Span,
+    /// How far n2 is from the others, if that is further than they are from each other.
+    pub far: Span,
     /// Clients take the nearest copy, and their nodes keep some.
     pub caches: bool,
 }
@@ -50,8 +52,8 @@ pub struct Outcome {
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
-        let (ahead, caches) = (Span::ZERO, false);
-        Shape { rules, mix, faults: "none", replicas, length, clients: CLIENTS, ahead, caches }
+        let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
+        Shape { rules, mix, faults: "none", replicas, length, clients, ahead, far, caches }
     }
 
     fn catalog(&self) -> Catalog {
@@ -79,7 +81,12 @@ impl Shape {
     fn setup(&self, seed: u64) -> Setup<Granola> {
         let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
         let latency = Latency::Exponential { least, mean_tail };
-        let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
+        let mut topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
+        for near in (0..NODES - 1).filter(|_| self.far > Span::ZERO) {
+            let lane = LaneClass { latency: Latency::Constant(self.far), bandwidth: 0 };
+            topology.set_lane(NodeId(near), NodeId(NODES - 1), lane.clone());
+            topology.set_lane(NodeId(NODES - 1), NodeId(near), lane);
+        }
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
         (setup.history, setup.rules) = (true, self.rules);

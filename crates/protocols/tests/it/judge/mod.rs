@@ -42,7 +42,7 @@ impl Evidence {
             }
             self.applied.extend(recorder.applied_at(id).map(|at| (id, at)));
         }
-        for id in known {
+        for id in known.into_iter().chain(recorder.all_ran()) {
             if let Some(at) = recorder.applied_at(id) {
                 self.applied.insert(id, at);
             }

@@ -3,7 +3,7 @@
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, Ballot, End, News, Order, Refusal, Request, Task,
+    Agreement, Answer, Ballot, End, Found, News, Order, Refusal, Request, Task, Told,
 };
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
@@ -39,6 +39,9 @@ impl Subject for Granola {
             Message::Reply { txn, end: how, .. } => {
                 format!("Reply {} {}", name(*txn, names), end(how))
             }
+            Message::Tell { txn, told: all } => {
+                format!("Tell {}: {}", name(*txn, names), told(all))
+            }
             Message::Acknowledge { txns, .. } => {
                 format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
             }
@@ -63,6 +66,9 @@ impl Subject for Granola {
             Record::Dropped { txn, end: how } => {
                 format!("Dropped {} {}", name(*txn, names), end(how))
             }
+            Record::Told { txn, told: all } => {
+                format!("Told {}: {}", name(*txn, names), told(all))
+            }
             Record::Ceiling { at } => format!("Ceiling {at}"),
             Record::Reached { at } => format!("Reached {at}"),
         }
@@ -82,6 +88,7 @@ impl Subject for Granola {
             | Message::WhichPosition { .. }
             | Message::Position { .. }
             | Message::Decide { .. }
+            | Message::Tell { .. }
             | Message::Ask { .. }
             | Message::Reply { .. }
             | Message::Follow { .. }
@@ -128,7 +135,7 @@ fn request(request: &Request, names: &Names) -> String {
 
 fn task(task: &Task) -> String {
     match task {
-        Task::Call { procedure, arguments } => {
+        Task::Call { procedure, arguments, .. } => {
             format!("{} {}", text(&procedure.name), text(arguments))
         }
         Task::Read(keys) => format!("read {}", joined(keys.iter().map(|(_, key)| text(key)))),
@@ -139,6 +146,12 @@ fn task(task: &Task) -> String {
             format!("check {reads} write {}", writes(&install.writes))
         }
     }
+}
+
+fn told(told: &[Told]) -> String {
+    let keys = told.iter().flat_map(|(_, keys)| keys);
+    let value = |found: &Found| found.value.as_ref().map_or_else(|| "-".to_owned(), text);
+    joined(keys.map(|(_, key, found)| format!("{}={}", text(key), value(found))))
 }
 
 fn ballot(ballot: &Ballot) -> String {

@@ -87,6 +87,48 @@ fn chase(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
     Ok(told(&said))
 }
 
+/// What is before `of` in its arguments, its own keys, and what follows, those of all.
+fn own_and_all(arguments: &SmallBytes) -> (Vec<SmallBytes>, Vec<SmallBytes>) {
+    let all: Vec<_> = words(arguments).collect();
+    let of = all.iter().position(|word| *word == "of".into()).unwrap_or(all.len());
+    (all[..of].to_vec(), all.iter().skip(of + 1).cloned().collect())
+}
+
+/// Takes one from the first key of all and gives it to each other one, if all are told that it is
+/// there; where nobody tells, whoever has the first key decides.
+fn share(store: &mut dyn Store, arguments: &SmallBytes) -> Result<SmallBytes, Stop> {
+    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (own, all) = own_and_all(arguments);
+    let first = store.told(space, &all[0])?;
+    let first = first.map(|value| value.and_then(|it| text(&it).parse().ok()).unwrap_or(0u64));
+    if first == Some(0) {
+        return Err(Stop::Refused(format!("no {}", text(&all[0])).as_str().into()));
+    }
+    for key in own {
+        let before = number(store, space, &key)?;
+        let after = if key == all[0] { before - 1 } else { before + 1 };
+        put(store, space, &key, after, &mut said)?;
+    }
+    Ok(told(&said))
+}
+
+fn own_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    arguments: &SmallBytes,
+) -> Result<Footprint, Stop> {
+    let (space, (own, _)) = (space(SPACE)?, own_and_all(arguments));
+    let writes = own.into_iter().map(|key| Touched::Key(space, key)).collect();
+    Ok(Footprint { reads: Vec::new(), writes })
+}
+
+fn told_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    arguments: &SmallBytes,
+) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
+    let (space, (own, all)) = (space(SPACE)?, own_and_all(arguments));
+    Ok(own.into_iter().filter(|key| *key == all[0]).map(|key| (space, key)).collect())
+}
+
 fn its_keys(
     space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     keys: &SmallBytes,
@@ -96,20 +138,40 @@ fn its_keys(
     Ok(Footprint { reads: Vec::new(), writes })
 }
 
+fn reads_its_keys(
+    space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
+    keys: &SmallBytes,
+) -> Result<Footprint, Stop> {
+    let Footprint { writes: reads, .. } = its_keys(space, keys)?;
+    Ok(Footprint { reads, writes: Vec::new() })
+}
+
 /// These, and those that are delayed.
 pub fn all() -> Procedures {
     let never = |procedure: Procedure| procedure.refuses(Refuses::Never);
     delayable::all()
         .with("bump", 1, never(Procedure::new(bump)).touches(its_keys))
-        .with("look", 1, never(Procedure::new(look)).read_only())
+        .with("look", 1, never(Procedure::new(look)).read_only().touches(reads_its_keys))
         .with("take", 1, Procedure::new(take).touches(its_keys))
+        .with(
+            "share",
+            1,
+            Procedure::new(share).refuses(Refuses::Alike).touches(own_keys).tells(told_keys),
+        )
         .with("chase", 1, never(Procedure::new(chase)).touches(its_keys))
+}
+
+fn arguments(name: &str, own: &[&str], all: &[&str]) -> String {
+    match name {
+        "share" => format!("{} of {}", own.join(" "), all.join(" ")),
+        _ => own.join(" "),
+    }
 }
 
 /// A call of a procedure with these keys, divided by where they live.
 pub fn call(name: &str, keys: &[&str], class: Class, catalog: &Catalog) -> Call {
     let space = catalog.space_named(SPACE).expect("the one space");
-    let mut fragments: Vec<(u16, &str, Vec<&str>)> = Vec::new();
+    let (all, mut fragments) = (keys, Vec::<(u16, &str, Vec<&str>)>::new());
     for key in keys {
         let partition = catalog.partition(space, &(*key).into());
         match fragments.iter_mut().find(|(known, ..)| *known == partition) {
@@ -120,7 +182,7 @@ pub fn call(name: &str, keys: &[&str], class: Class, catalog: &Catalog) -> Call 
     let fragment = |(_, first, keys): (u16, &str, Vec<&str>)| Fragment {
         procedure: ProcedureId { name: name.into(), version: 1 },
         place: Place::Key(space, first.into()),
-        arguments: keys.join(" ").as_str().into(),
+        arguments: arguments(name, &keys, all).as_str().into(),
     };
     Call { class, fragments: fragments.into_iter().map(fragment).collect() }
 }
