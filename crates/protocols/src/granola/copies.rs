@@ -60,7 +60,7 @@ impl Coordinator {
     ) -> Option<(RepositoryId, End, Noted)> {
         let &[repository] = &request.participants[..] else { return None };
         let elsewhere = cx.catalog.home(repository) != cx.me.node;
-        if !(cx.settings.caches && request.nearby && elsewhere) {
+        if !(cx.settings.caches && elsewhere) {
             return None;
         }
         let now = cx.now();
