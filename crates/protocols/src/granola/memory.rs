@@ -38,7 +38,8 @@ pub(super) enum Age {
 /// Transactions that are over, by id, and what is settled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    over: BTreeMap<TxnId, Over>,
+    /// In boxes: the tree moves its entries about as the oldest are forgotten.
+    over: BTreeMap<TxnId, Box<Over>>,
     /// Per coordinator, its newest life and the number below which everything is settled.
     settled: BTreeMap<NodeId, (u32, u64)>,
     /// Per coordinator, the newest transaction that was voted on here: its life and number.
@@ -95,13 +96,13 @@ impl Memory {
 
     /// How `txn` ended, if it is over and remembered.
     pub fn get(&self, txn: TxnId) -> Option<&Over> {
-        self.over.get(&txn)
+        self.over.get(&txn).map(|over| &**over)
     }
 
     /// `txn` is over.
     pub fn remember(&mut self, txn: TxnId, over: Over) {
         if self.age(txn) != Age::Settled {
-            self.over.insert(txn, over);
+            self.over.insert(txn, Box::new(over));
         }
     }
 
@@ -144,7 +145,7 @@ impl Memory {
             .map(|(txn, ballot, end)| (txn, Over { ballot, end, noted: Noted::default() }));
         for (txn, over) in over {
             self.note_vote(txn);
-            self.over.insert(txn, over);
+            self.over.insert(txn, Box::new(over));
         }
         self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }
