@@ -74,13 +74,7 @@ impl Memory {
     }
 
     fn forget(&mut self, first: TxnId, end: TxnId, forgotten: impl Fn(&Over) -> bool) {
-        let mut next = first;
-        while let Some((&txn, over)) = self.over.range(next..end).next() {
-            if forgotten(over) {
-                self.over.remove(&txn);
-            }
-            next = TxnId { sequence: txn.sequence + 1, ..txn };
-        }
+        self.over.extract_if(first..end, |_, over| forgotten(over)).for_each(drop);
     }
 
     /// Whether `txn` can be new.

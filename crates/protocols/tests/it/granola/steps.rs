@@ -195,7 +195,7 @@ fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
     assert!(votes(&second) > place, "the first one need not wait for the second one's votes");
     assert_eq!(stage.left_over.len(), 1);
     assert_eq!(done_at(&stage.go_on()), Some(place));
-    assert_eq!(stage.left_over, []);
+    assert!(stage.left_over.is_empty());
 }
 
 #[test]
