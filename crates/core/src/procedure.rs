@@ -13,6 +13,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use crate::bytes::SmallBytes;
 use crate::contract::Scan;
 use crate::effects::Row;
@@ -249,13 +252,17 @@ impl Procedure {
 #[derive(Clone, Default)]
 pub struct Procedures {
     by_id: BTreeMap<ProcedureId, Procedure>,
+    /// The same, to be found at once.
+    found: HashMap<ProcedureId, Procedure, FixedState>,
 }
 
 impl Procedures {
     /// These and one more, or another one by a name and version that are taken.
     #[must_use]
     pub fn with(mut self, name: &str, version: u32, procedure: Procedure) -> Procedures {
-        self.by_id.insert(ProcedureId { name: name.into(), version }, procedure);
+        let id = ProcedureId { name: name.into(), version };
+        self.by_id.insert(id.clone(), procedure);
+        self.found.insert(id, procedure);
         self
     }
 
@@ -263,12 +270,13 @@ impl Procedures {
     #[must_use]
     pub fn and(mut self, others: &Procedures) -> Procedures {
         self.by_id.extend(others.by_id.iter().map(|(id, procedure)| (id.clone(), *procedure)));
+        self.found.extend(others.found.iter().map(|(id, procedure)| (id.clone(), *procedure)));
         self
     }
 
     /// The procedure of that name and version.
     pub fn get(&self, id: &ProcedureId) -> Option<&Procedure> {
-        self.by_id.get(id)
+        self.found.get(id)
     }
 
     /// All names and versions, in order.

@@ -41,7 +41,8 @@ pub(super) type Heard = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
 /// Transactions that are over, by id, and what is settled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    over: BTreeMap<TxnId, Over>,
+    /// In boxes: the tree moves its entries about as the oldest are forgotten.
+    over: BTreeMap<TxnId, Box<Over>>,
     /// What was told of keys in transactions that are not settled, by this participant or another.
     heard: BTreeMap<TxnId, Heard>,
     /// Per coordinator, its newest life and the number below which everything is settled.
@@ -78,13 +79,8 @@ impl Memory {
     }
 
     fn forget(&mut self, first: TxnId, end: TxnId, forgotten: impl Fn(&Over) -> bool) {
-        let mut next = first;
-        while let Some((&txn, over)) = self.over.range(next..end).next() {
-            if forgotten(over) {
-                self.over.remove(&txn);
-                self.heard.remove(&txn);
-            }
-            next = TxnId { sequence: txn.sequence + 1, ..txn };
+        for (txn, _) in self.over.extract_if(first..end, |_, over| forgotten(over)) {
+            self.heard.remove(&txn);
         }
     }
 
@@ -101,13 +97,13 @@ impl Memory {
 
     /// How `txn` ended, if it is over and remembered.
     pub fn get(&self, txn: TxnId) -> Option<&Over> {
-        self.over.get(&txn)
+        self.over.get(&txn).map(|over| &**over)
     }
 
     /// `txn` is over.
     pub fn remember(&mut self, txn: TxnId, over: Over) {
         if self.age(txn) != Age::Settled {
-            self.over.insert(txn, over);
+            self.over.insert(txn, Box::new(over));
         }
     }
 
@@ -172,7 +168,7 @@ impl Memory {
             .map(|(txn, ballot, end)| (txn, Over { ballot, end, noted: Noted::default() }));
         for (txn, over) in over {
             self.note_vote(txn);
-            self.over.insert(txn, over);
+            self.over.insert(txn, Box::new(over));
         }
         self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
     }

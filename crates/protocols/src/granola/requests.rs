@@ -255,7 +255,9 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         let (was, from) = (active.lane, active.bound);
-        self.clock.place(place);
+        if self.rules.raises_last && (active.request.is_update() || self.rules.reads_raise) {
+            self.clock.place(place);
+        }
         (active.place, active.lane) = (Some(place), Lane::Placed);
         let is_prepared = active.prepared.is_some();
         // In locking mode nothing that is queued touches what this one has claimed.

@@ -21,6 +21,9 @@ pub struct Stage {
     pub participant: Participant,
     pub log: Vec<Record>,
     pub now: Nanos,
+    /// Timers without delay, which ring after each step; unless they are held back.
+    left_over: Vec<u32>,
+    holds_back: bool,
 }
 
 impl Stage {
@@ -30,11 +33,28 @@ impl Stage {
         let catalog = catalog.with_space(SPACE, SpaceOptions::default()).unwrap();
         let settings = Settings { logging: true, procedures: all(), ..Settings::default() };
         let participant = Participant::new(RepositoryId(0), &settings, &rules);
-        Stage { catalog, settings, rules, participant, log: Vec::new(), now: Nanos(0) }
+        let (log, now, left_over, holds_back) = (Vec::new(), Nanos(0), Vec::new(), false);
+        Stage { catalog, settings, rules, participant, log, now, left_over, holds_back }
     }
 
-    /// Does something with the participant, and gives what it said.
+    /// Does something with the participant, and what it has left over then; gives what it said.
     pub fn step(
+        &mut self,
+        run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
+    ) -> Vec<Message> {
+        let mut said = self.step_alone(run);
+        while !self.holds_back && !self.left_over.is_empty() {
+            said.extend(self.go_on());
+        }
+        said
+    }
+
+    fn go_on(&mut self) -> Vec<Message> {
+        let timer = self.left_over.remove(0);
+        self.step_alone(|participant, cx| participant.timer(timer, cx))
+    }
+
+    fn step_alone(
         &mut self,
         run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
     ) -> Vec<Message> {
@@ -47,6 +67,7 @@ impl Stage {
             match effect {
                 Effect::Send { envelope, .. } => said.push(envelope.message),
                 Effect::Log { record, .. } => self.log.push(record),
+                Effect::SetTimer { timer, after: Nanos(0), .. } => self.left_over.push(timer),
                 Effect::SetTimer { .. } | Effect::Complete { .. } => {}
             }
         }
@@ -62,6 +83,7 @@ impl Stage {
     fn crash(&mut self, records: usize) {
         self.participant = Participant::new(RepositoryId(0), &self.settings, &self.rules);
         self.log.truncate(records);
+        self.left_over.clear();
         for record in self.log.clone() {
             self.step(|participant, cx| participant.replay(record, cx));
         }
@@ -153,6 +175,29 @@ fn a_new_life_lies_above_all_that_was_done_before() {
     // A repository that resumes with its votes alone goes before what its clients were told of.
     let (told, after) = before_and_after_a_crash(Rules { ceiling: false, ..Rules::default() });
     assert!(after < told, "{after} is above {told}");
+}
+
+#[test]
+fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
+    let mut stage = Stage::new(Rules { implicit_votes: false, ..Rules::default() });
+    stage.holds_back = true;
+    let place = Timestamp::new(1_000, RepositoryId(1));
+    let votes = |said: &[Message]| match said {
+        [Message::Vote { ballot: Ballot::Commit(at), .. }] => *at,
+        other => panic!("a vote and nothing else, not {other:?}"),
+    };
+    let both = |stage: &Stage, number| {
+        Message::Request(Arc::new(stage.request(number, Agreement::Independent, &[0, 1])))
+    };
+    // All that the first one waits for is there before it: yet its vote is all that is said at once.
+    stage.receive(vote(1, Ballot::Commit(place)));
+    let first = stage.receive(both(&stage, 1));
+    assert!(votes(&first) < place);
+    let second = stage.receive(both(&stage, 2));
+    assert!(votes(&second) > place, "the first one need not wait for the second one's votes");
+    assert_eq!(stage.left_over.len(), 1);
+    assert_eq!(done_at(&stage.go_on()), Some(place));
+    assert!(stage.left_over.is_empty());
 }
 
 #[test]
