@@ -23,8 +23,8 @@
 //! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`telling`] (what
 //! participants are told of each other's data), [`turns`] and [`tasks`] (what is done when its turn
 //! has come), [`passing`] (before its turn has come), [`locking`], [`blocked`] (a participant stays
-//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`] and
-//! [`checkpoint`].
+//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`]
+//! and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
