@@ -46,8 +46,8 @@ struct SimOptions {
     #[arg(long, value_name = "G", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
     group: u16,
-    /// Nodes keep copies of repositories that live elsewhere, and answer from them readers that take
-    /// the nearest copy (as with --param nearby=100 of append-procedures)
+    /// Nodes keep copies of repositories that live elsewhere, and answer from them readers that
+    /// take the nearest copy (as with --param nearby=100 of append-procedures)
     #[arg(long)]
     caches: bool,
     /// Clients

@@ -140,7 +140,7 @@ impl<P: Protocol> Machine<P> {
                 }
             }
             Effect::SetTimer { role, timer, after } => {
-                self.alarms.set(self.effects.now + after, Alarm::Timer(role, timer));
+                self.alarms.set_timer(self.effects.now, role, timer, after);
             }
         }
     }
@@ -178,6 +178,15 @@ impl<P: Protocol> Machine<P> {
             }
         }
         any
+    }
+
+    /// Does the next of what is left over; false: nothing is.
+    pub fn go_on(&mut self) -> bool {
+        let left_over = self.alarms.left_over();
+        if let Some((role, timer)) = left_over {
+            self.timer(role, timer);
+        }
+        left_over.is_some()
     }
 
     fn timer(&mut self, role: Role, timer: u32) {

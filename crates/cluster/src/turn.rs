@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
 use muesli_core::client::{self, Engine};
+use muesli_core::operations::SLICE;
 use muesli_core::{Nanos, Protocol, Recorder, RepositoryId};
 
 use crate::connection::{Arrived, Connection, Stage};
@@ -190,8 +191,20 @@ impl<P: Protocol> Loop<P> {
         self.keep_placement();
         if self.failed.is_none() {
             self.flush(now);
+            self.go_on()?;
         }
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Does what is left over, now that what was said has left.
+    fn go_on(&mut self) -> Result<(), LogFailure> {
+        let machine = &mut *self.station.machine.borrow_mut();
+        if !machine.go_on() {
+            return Ok(());
+        }
+        let until = self.station.clock.now() + SLICE;
+        while self.station.clock.now() < until && machine.go_on() {}
+        machine.settle_log()
     }
 
     /// Waits for something to do.

@@ -118,7 +118,8 @@ pub enum Effect<M, R> {
         role: Role,
         /// Which of its timers.
         timer: u32,
-        /// How long from now.
+        /// How long from now. Nothing: once what was said before has left (see
+        /// [`Context::go_on_later`]).
         after: Nanos,
     },
 }
@@ -292,6 +293,13 @@ impl<P: Protocol> Context<'_, P> {
         };
         self.effects.logged.0 += 1;
         self.effects.list.push(Effect::Log { repository, record: record() });
+    }
+
+    /// Asks for a call of this role's `timer` as soon as what was said so far has left: for work
+    /// that nobody should wait for who does not need it. A driver that has much else to do calls it
+    /// in turn with that.
+    pub fn go_on_later(&mut self, timer: u32) {
+        self.set_timer(timer, Nanos(0));
     }
 
     /// Asks for a call of this role's `timer` in a while.

@@ -2,7 +2,7 @@
 //! that wait for their time. Drivers on the machine's own clock share them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::task::{Poll, Waker};
 
 use foldhash::fast::FixedState;
@@ -70,6 +70,9 @@ impl Operations {
     }
 }
 
+/// A driver does what is left over for so long before it looks for what has come.
+pub const SLICE: Nanos = Nanos::from_micros(20);
+
 /// What an alarm is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
@@ -84,6 +87,8 @@ pub enum Alarm {
 pub struct Alarms {
     set: BinaryHeap<Reverse<(Nanos, u64, Alarm)>>,
     count: u64,
+    /// Timers without delay, for when what was said has left.
+    left_over: VecDeque<(Role, u32)>,
 }
 
 impl Alarms {
@@ -91,6 +96,21 @@ impl Alarms {
     pub fn set(&mut self, at: Nanos, alarm: Alarm) {
         self.count += 1;
         self.set.push(Reverse((at, self.count, alarm)));
+    }
+
+    /// Sets a role's timer, as it asked for.
+    pub fn set_timer(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
+        if after == Nanos(0) {
+            self.left_over.push_back((role, timer));
+        } else {
+            self.set(now + after, Alarm::Timer(role, timer));
+        }
+    }
+
+    /// Takes the next timer without delay. A driver asks for these after what was said has left,
+    /// and for no longer than [`SLICE`] at a time.
+    pub fn left_over(&mut self) -> Option<(Role, u32)> {
+        self.left_over.pop_front()
     }
 
     /// Sets an alarm that answers an operation.
@@ -102,12 +122,16 @@ impl Alarms {
 
     /// When the next one rings.
     pub fn next(&self) -> Option<Nanos> {
+        if !self.left_over.is_empty() {
+            return Some(Nanos(0));
+        }
         self.set.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// Takes the next one that is due.
     pub fn due(&mut self, now: Nanos) -> Option<Alarm> {
-        if self.next()? > now {
+        let Reverse((at, ..)) = self.set.peek()?;
+        if *at > now {
             return None;
         }
         self.set.pop().map(|Reverse((_, _, alarm))| alarm)
@@ -135,6 +159,16 @@ mod tests {
             (alarms.next(), alarms.due(Nanos(40))),
             (Some(Nanos(40)), Some(Alarm::Sleep(op)))
         );
+    }
+
+    #[test]
+    fn a_timer_without_delay_is_left_over_for_later() {
+        let (mut alarms, role) = (Alarms::default(), Role::Coordinator);
+        alarms.set_timer(Nanos(7), role, 1, Nanos(3));
+        alarms.set_timer(Nanos(7), role, 2, Nanos(0));
+        assert_eq!((alarms.next(), alarms.due(Nanos(7))), (Some(Nanos(0)), None));
+        assert_eq!((alarms.left_over(), alarms.left_over()), (Some((role, 2)), None));
+        assert_eq!(alarms.due(Nanos(10)), Some(Alarm::Timer(role, 1)));
     }
 
     #[test]

@@ -164,10 +164,10 @@ impl Db {
         Db { options: TxnOptions { strict: true, ..self.options }, ..self.clone() }
     }
 
-    /// The same session, whose readers take the nearest copy: where a repository is kept by a group,
-    /// a member that follows may answer what only reads there, and where this process keeps a
-    /// [copy](crate::Connect::caches) of it, that does. They see the database as it once
-    /// was, never older than what the session has seen; what others were told a moment ago may be
+    /// The same session, whose readers take the nearest copy: where a repository is kept by a
+    /// group, a member that follows may answer what only reads there, and where this process keeps
+    /// a [copy](crate::Connect::caches) of it, that does. They see the database as it once was,
+    /// never older than what the session has seen; what others were told a moment ago may be
     /// missing. Protocols that have no such readers do as always.
     pub fn nearby(&self) -> Db {
         Db { options: TxnOptions { nearby: true, ..self.options }, ..self.clone() }

@@ -206,7 +206,8 @@ fn transfer(client: &mut Client, from: i64, to: i64) -> anyhow::Result<()> {
     say(client, &out)
 }
 
-fn command(words: &[&str], out: &mut Vec<u8>) {
+/// Appends a command.
+pub fn command(words: &[&str], out: &mut Vec<u8>) {
     out.extend(format!("*{}\r\n", words.len()).bytes());
     for word in words {
         out.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());
@@ -243,7 +244,7 @@ fn sum(address: SocketAddr, keys: u32) -> anyhow::Result<i64> {
 }
 
 /// Says everything, and answers so many replies.
-fn converse(address: SocketAddr, bytes: &[u8], many: usize) -> anyhow::Result<Vec<Reply>> {
+pub fn converse(address: SocketAddr, bytes: &[u8], many: usize) -> anyhow::Result<Vec<Reply>> {
     let mut stream = std::net::TcpStream::connect(address)?;
     let mut writing = stream.try_clone()?;
     std::thread::scope(|scope| {

@@ -4,9 +4,17 @@
 //! accounts: by WATCH, MULTI and EXEC as a client library would, and by one Lua call. As in
 //! `muesli bench bank`, each client has one transaction in flight; all are driven by one thread
 //! that waits for none of them, so that the client costs as little as it can.
+//!
+//! `counters` adds to counters, one call each: by a procedure of a Muesli server, and by EVALSHA of a
+//! script that does the same, over as many connections and with as many calls in flight, from the
+//! same thread. They take turns, so that what the machine does meanwhile meets both.
 
 mod client;
+mod counters;
+mod load;
+mod native;
 mod reply;
+mod scripts;
 mod server;
 
 use std::io::Write;
@@ -41,10 +49,18 @@ enum Peer {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Counters on a Muesli and on a Redis that are started for it
+    Counters(counters::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
-    let Peer::Redis { clients, keys, seconds, seed } = Arguments::parse().peer;
+    match Arguments::parse().peer {
+        Peer::Redis { clients, keys, seconds, seed } => transfers(clients, keys, seconds, seed),
+        Peer::Counters(arguments) => counters::run(&arguments),
+    }
+}
+
+fn transfers(clients: u32, keys: u32, seconds: f64, seed: u64) -> anyhow::Result<()> {
     let server = server::Redis::start()?;
     let length = Duration::try_from_secs_f64(seconds)?;
     for (name, mode) in [("WATCH/MULTI/EXEC", Mode::Watch), ("Lua", Mode::Lua)] {

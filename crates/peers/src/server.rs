@@ -1,7 +1,9 @@
-//! A Redis process of our own.
+//! Server processes of our own: a Redis, and a Muesli.
 
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -48,6 +50,50 @@ impl Redis {
 }
 
 impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill(); // It may have ended by itself.
+        let _ = self.process.wait();
+    }
+}
+
+/// A running server of one repository, in memory, which ends when this is dropped.
+pub struct Muesli {
+    process: Child,
+    address: SocketAddr,
+    /// What it says; closed, it would be told so.
+    _said: BufReader<ChildStdout>,
+}
+
+impl Muesli {
+    /// Starts the program on the loopback interface, under the protocol `granola`.
+    ///
+    /// # Errors
+    /// It is not there, or does not come up.
+    pub fn start(program: &Path) -> anyhow::Result<Muesli> {
+        let mut command = Command::new(program);
+        command.args(["start", "--listen", "127.0.0.1:0", "--protocol", "granola"]);
+        command.stdout(Stdio::piped());
+        let started = command.spawn();
+        let mut process = started.with_context(|| format!("cannot start {}", program.display()))?;
+        let mut said = BufReader::new(process.stdout.take().context("it is piped")?);
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        let address = line.split(" listens on ").nth(1).and_then(|rest| rest.split(';').next());
+        let address = address.and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            let _ = process.kill(); // It may have ended by itself.
+            bail!("muesli does not come up; it said: {line}");
+        };
+        Ok(Muesli { process, address, _said: said })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Muesli {
     fn drop(&mut self) {
         let _ = self.process.kill(); // It may have ended by itself.
         let _ = self.process.wait();

@@ -65,8 +65,7 @@ impl<P: Protocol> Machine<P> {
                 }
                 Effect::Complete { op, result, .. } => self.operations.answer(op, result),
                 Effect::SetTimer { role, timer, after } => {
-                    let at = self.effects.now + after;
-                    self.alarms.set(at, Alarm::Timer(role, timer));
+                    self.alarms.set_timer(self.effects.now, role, timer, after);
                 }
                 Effect::Log { .. } => unreachable!("an embedded database logs nothing"),
             }
@@ -88,6 +87,16 @@ impl<P: Protocol> Machine<P> {
             }
         }
         any
+    }
+}
+
+impl<P: Protocol> Machine<P> {
+    /// Does the next of what is left over; false: nothing is.
+    pub fn go_on(&mut self) -> bool {
+        let Some((role, timer)) = self.alarms.left_over() else { return false };
+        self.node.timer(role, timer, &mut self.effects);
+        self.perform();
+        true
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use muesli_core::client::{self, Engine};
+use muesli_core::operations::SLICE;
 use muesli_core::{Catalog, Effects, Nanos, Node, NodeId, Protocol, Recorder, Settings};
 
 use super::Door;
@@ -126,7 +127,26 @@ impl<P: Protocol> Loop<P> {
             }
         }
         let state = self.state.clone();
-        busy | self.publish(&mut state.machine.borrow_mut())
+        busy |= self.publish(&mut state.machine.borrow_mut());
+        busy | self.go_on(now)
+    }
+
+    /// Does what is left over, until somebody has said something or it has taken long.
+    fn go_on(&mut self, began: Nanos) -> bool {
+        let state = self.state.clone();
+        let machine = &mut *state.machine.borrow_mut();
+        let mut any = false;
+        while machine.go_on() {
+            any = true;
+            if machine.has_outgoing {
+                self.publish(machine);
+            }
+            let said = self.links.from.iter().flatten().any(|link| !link.is_empty());
+            if said || self.state.read_clock() - began > SLICE {
+                break;
+            }
+        }
+        any
     }
 
     fn take_messages(&mut self, now: Nanos) -> bool {

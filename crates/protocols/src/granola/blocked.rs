@@ -33,6 +33,7 @@ impl Participant {
         if self.locking || !waits || self.queue.is_passed() {
             return;
         }
+        self.perform_ready(cx);
         if !self.enter_locking(cx) {
             self.force_locking(cx);
         }

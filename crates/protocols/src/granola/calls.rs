@@ -1,12 +1,13 @@
 //! One-round transactions as clients ask for them: who takes part, how they agree, what came of it.
 
-use muesli_core::procedure::{Call, Class, Invoked, Place, Refuses};
+use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Catalog, Failure, Nanos, NodeId, OpId, OpResult, RepositoryId, Settings, SmallBytes,
-    Step, Timestamp, TxnOptions,
+    Abort, Catalog, Failure, Here, Nanos, NodeId, OpId, OpResult, RepositoryId, Settings,
+    SmallBytes, Step, Timestamp, TxnOptions,
 };
 
+use super::Granola;
 use super::coordinator::{Context, Coordinator};
 use super::message::{Agreement, Answer, Few, Part, Refusal, Repositories, Request, Task};
 use super::pending::{Purpose, Verdict};
@@ -62,12 +63,16 @@ impl Coordinator {
         &mut self,
         options: TxnOptions,
         call: Call,
+        mut here: Here<'_, Granola>,
         cx: &mut Context<'_>,
     ) -> Step<Invoked> {
-        let request = match self.divide_call(options, &call, cx) {
+        let request = match self.divide_call(options, call, cx) {
             Ok(request) => request,
             Err(failure) => return Step::Done(Err(failure)),
         };
+        if let Some(done) = self.invoke_here(&request, options, &mut here, cx) {
+            return done;
+        }
         let op = self.next_op();
         let invocation = Invocation { op, session: options.session, begun: cx.now() };
         self.ask(request, Purpose::Invoke(invocation), cx);
@@ -78,20 +83,19 @@ impl Coordinator {
     fn divide_call(
         &mut self,
         options: TxnOptions,
-        call: &Call,
+        call: Call,
         cx: &Context<'_>,
     ) -> Result<Request, Failure> {
+        let (class, declared) = (call.class, declared(&call, cx.settings));
         let mut parts: Few<Part> = Few::new();
-        for fragment in &call.fragments {
-            let partition = partition_of(&fragment.place, cx.catalog)?;
-            let (procedure, arguments) = (fragment.procedure.clone(), fragment.arguments.clone());
+        for Fragment { procedure, place, arguments } in call.fragments {
+            let partition = partition_of(&place, cx.catalog)?;
             let tells = cx.settings.procedures.get(&procedure).is_some_and(|it| it.tells.is_some());
             parts.push(Part { partition, task: Task::Call { procedure, arguments, tells } });
         }
         if parts.is_empty() {
             return Err(Failure::Procedure("a call has at least one fragment".to_owned()));
         }
-        let declared = declared(call, cx.settings);
         if options.read_only && !declared.read_only {
             return Err(Failure::ReadOnly);
         }
@@ -100,7 +104,7 @@ impl Coordinator {
             participants_of(&parts, Holders::of(read_only, self.reader()), cx.catalog);
         let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
         let alike = declared.refuses != Refuses::Alone || one_partition || read_only;
-        let agreement = match (call.class, participants.len()) {
+        let agreement = match (class, participants.len()) {
             (_, 1) => Agreement::Alone,
             (Class::Single, _) if !one_partition => {
                 let text = "class `Single` is for one repository, and fragments name several";
@@ -154,7 +158,8 @@ impl Coordinator {
     }
 }
 
-fn given(answer: Answer) -> SmallBytes {
+/// What a procedure gave.
+pub(super) fn given(answer: Answer) -> SmallBytes {
     match answer {
         Answer::Given(result) => result,
         // Nobody who runs procedures answers a call with such.

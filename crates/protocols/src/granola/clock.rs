@@ -21,6 +21,8 @@ pub(super) struct Clock {
     pub done: Timestamp,
     /// The highest proposed here.
     pub proposed: Timestamp,
+    /// The highest place that is known of what is to be done here.
+    pub placed: Timestamp,
     /// Nothing is done or proposed above it.
     pub ceiling: Timestamp,
     /// An earlier life may have done anything up to this.
@@ -30,12 +32,13 @@ pub(super) struct Clock {
 impl Clock {
     pub fn new(repository: RepositoryId) -> Clock {
         let zero = Timestamp::ZERO;
-        Clock { repository, done: zero, proposed: zero, ceiling: zero, earlier: zero }
+        let (done, proposed, placed) = (zero, zero, zero);
+        Clock { repository, done, proposed, placed, ceiling: zero, earlier: zero }
     }
 
-    /// A proposal above `floor` and all that was done and proposed here.
+    /// A proposal above `floor` and all that was done, proposed and placed here.
     pub fn propose(&mut self, floor: Timestamp, now: Nanos) -> Timestamp {
-        let above = floor.max(self.done).max(self.proposed);
+        let above = floor.max(self.done).max(self.proposed).max(self.placed);
         let counter = (now.0 >> STEP_BITS).max(above.counter() + 1);
         self.proposed = Timestamp::new(counter, self.repository);
         self.proposed
@@ -44,6 +47,12 @@ impl Clock {
     /// Something was done at `at`.
     pub fn raise(&mut self, at: Timestamp) {
         self.done = self.done.max(at);
+    }
+
+    /// Something will be done at `at`: whoever comes now goes behind it, and it need not wait for
+    /// their votes.
+    pub fn place(&mut self, at: Timestamp) {
+        self.placed = self.placed.max(at);
     }
 
     /// The next ceiling, if one is needed before anything is done or proposed at `at`.

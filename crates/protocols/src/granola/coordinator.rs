@@ -272,10 +272,10 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         &mut self,
         options: TxnOptions,
         call: Call,
-        _here: Here<'_, Granola>,
+        here: Here<'_, Granola>,
         cx: &mut Context<'_>,
     ) -> Step<Invoked> {
-        self.on_invoke(options, call, cx)
+        self.on_invoke(options, call, here, cx)
     }
 
     fn scan(

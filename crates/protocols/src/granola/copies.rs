@@ -2,17 +2,17 @@
 //!
 //! # The idea
 //! Where a process is [told to](muesli_core::Settings::caches), the first reader of a repository
-//! that any copy may answer has its coordinator [follow](super::feed) the repository. As soon as the
-//! copy is whole, such readers are answered from it in the same call: they are procedures, or reads
-//! of interactive transactions, and run on the copy as they would on the repository. A copy that
-//! nobody asks for a while is dropped.
+//! that any copy may answer has its coordinator [follow](super::feed) the repository. As soon as
+//! the copy is whole, such readers are answered from it in the same call: they are procedures, or
+//! reads of interactive transactions, and run on the copy as they would on the repository. A copy
+//! that nobody asks for a while is dropped.
 //!
 //! # Why that is right
 //! A copy is what the repository was at one timestamp, `done`: everything at or below, and nothing
 //! above. A session that has seen something later is sent to the repository, or, in a group, to any
-//! member; else its reader lies at `done`, and that is what the session is told. The text has caches
-//! tell the timestamp with which the session came; then it does not know what it has seen, and
-//! another repository may show it what is older. Departure: caches are not nodes that serve
+//! member; else its reader lies at `done`, and that is what the session is told. The text has
+//! caches tell the timestamp with which the session came; then it does not know what it has seen,
+//! and another repository may show it what is older. Departure: caches are not nodes that serve
 //! others, but live in the processes that read.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl Coordinator {
     ) -> Option<(RepositoryId, End, Noted)> {
         let &[repository] = &request.participants[..] else { return None };
         let elsewhere = cx.catalog.home(repository) != cx.me.node;
-        if !(cx.settings.caches && request.nearby && elsewhere) {
+        if !(cx.settings.caches && elsewhere) {
             return None;
         }
         let now = cx.now();

@@ -1,11 +1,11 @@
 //! What a repository tells those who keep a copy of it (section 7.3).
 //!
 //! # The idea
-//! A coordinator that wants a copy *follows* the repository: it asks for all keys, piece by piece,
-//! and from then on for what has changed. A repository answers pieces at once, and changes from time
-//! to time ([`gossip_every`](muesli_core::Settings::gossip_every)), all together, with the timestamp
-//! up to which they are whole. Nothing about it is logged: a repository that starts again knows of
-//! no followers, and they begin anew.
+//! A coordinator that wants a copy *follows* the repository: it asks for all keys, piece by
+//! piece, and from then on for what has changed. A repository answers pieces at once, and changes
+//! from time to time ([`gossip_every`](muesli_core::Settings::gossip_every)), all together, with
+//! the timestamp up to which they are whole. Nothing about it is logged: a repository that starts
+//! again knows of no followers, and they begin anew.
 //!
 //! # Up to where changes are whole
 //! Up to `done`, unless something that was voted on and is not over may come to lie there; then up

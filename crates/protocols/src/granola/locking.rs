@@ -68,6 +68,10 @@ impl Participant {
 
     /// In locking mode: does a transaction of this repository alone at once, or not at all.
     pub(super) fn perform_alone(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if self.claims.is_empty() {
+            let at = self.propose(request, cx);
+            return self.perform(request, at, cx); // Nobody can be in its way.
+        }
         let (mut prepared, claim) = self.try_run(request, cx);
         if self.claims.conflict(&claim) {
             return self.refuse(request, Ballot::Conflict, cx);
@@ -122,6 +126,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         cx.effects.modes.transitions += u64::from(!self.locking);
+        self.perform_ready(cx);
         if self.locking || self.enter_locking(cx) {
             self.prepare(request, early, cx);
             return self.go_on(cx);
@@ -191,7 +196,11 @@ impl Participant {
         if self.locking {
             self.leave_locking();
         }
-        self.perform_ready(cx);
+        if self.locking || !self.deferred.is_empty() {
+            self.perform_ready(cx);
+        } else if self.next_ready().is_some() || self.queue.has_hope() {
+            self.set_ready_timer(cx);
+        }
         // Each may be over at once, and whoever calls this then has gone on with the others.
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
             let Deferred { request, since } = self.deferred.remove(0);

@@ -37,6 +37,7 @@ pub mod commit;
 pub mod coordinator;
 pub mod copies;
 pub mod feed;
+mod here;
 pub mod interactive;
 pub mod locking;
 pub mod master;

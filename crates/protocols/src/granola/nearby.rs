@@ -21,8 +21,8 @@
 //! it is logged as it is done.
 //!
 //! Where some [pass](super::passing) others none of that is known here: a transaction of one
-//! repository is logged as it is done, and may lie below one that has passed it. There only copies at
-//! coordinators answer, which are told up to where all is done.
+//! repository is logged as it is done, and may lie below one that has passed it. There only copies
+//! at coordinators answer, which are told up to where all is done.
 //!
 //! # Copies of what is quiet
 //! A session that has seen something later elsewhere would find a copy of a repository behind for

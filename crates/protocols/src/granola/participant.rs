@@ -27,6 +27,8 @@ pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 const SWEEP_TIMER: u32 = 1;
 /// Looks after coordinated transactions that wait for locking mode.
 const LOCK_TIMER: u32 = 2;
+/// Does what is ready.
+const READY_TIMER: u32 = 4;
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
@@ -87,6 +89,7 @@ pub struct Participant {
     pub(super) reached: Option<Nanos>,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
+    ready_timer_set: bool,
 }
 
 impl Participant {
@@ -152,6 +155,20 @@ impl Participant {
         }
     }
 
+    /// Something is ready: it is done once what was said has left.
+    pub(super) fn set_ready_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.ready_timer_set {
+            self.ready_timer_set = true;
+            cx.go_on_later(READY_TIMER);
+        }
+    }
+
+    fn on_ready(&mut self, cx: &mut Context<'_>) {
+        self.ready_timer_set = false;
+        self.perform_next(cx);
+        self.go_on(cx);
+    }
+
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
         for (node, txns) in std::mem::take(&mut self.acknowledgements) {
@@ -190,6 +207,7 @@ impl muesli_core::Participant<Granola> for Participant {
             reached: None,
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
+            ready_timer_set: false,
         }
     }
 
@@ -240,6 +258,7 @@ impl muesli_core::Participant<Granola> for Participant {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             LOCK_TIMER => self.on_lock_timeout(cx),
             FEED_TIMER => self.on_feed_timeout(cx),
+            READY_TIMER => self.on_ready(cx),
             other => unreachable!("no timer {other}"),
         }
     }

@@ -73,6 +73,11 @@ impl Passing {
         self.hopeful.insert(to);
     }
 
+    /// Somebody is to be looked at.
+    pub fn has_hope(&self) -> bool {
+        !self.hopeful.is_empty()
+    }
+
     /// It is to be looked at again whether somebody may pass.
     pub fn look_again(&mut self, stand: Stand) {
         self.hopeful.insert(stand);

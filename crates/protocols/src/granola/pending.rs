@@ -180,17 +180,21 @@ impl Coordinator {
         self.send(pending, cx);
     }
 
-    fn send(&mut self, pending: Pending, cx: &mut Context<'_>) {
-        let request = pending.request.clone();
-        let answer = self.answer_from_copy(&request, cx);
-        self.pending.insert(request.txn.sequence, pending);
-        if let Some((repository, end, noted)) = answer {
-            self.note_told(request.txn, &end, &noted, cx);
-            return self.on_reply(request.txn, repository, end, cx);
+    fn send(&mut self, mut pending: Pending, cx: &mut Context<'_>) {
+        let txn = pending.request.txn;
+        if pending.request.nearby {
+            if let Some((repository, end, noted)) = self.answer_from_copy(&pending.request, cx) {
+                self.pending.insert(txn.sequence, pending);
+                self.note_told(txn, &end, &noted, cx);
+                return self.on_reply(txn, repository, end, cx);
+            }
+            // Members that follow would only pass it on.
+            Arc::make_mut(&mut pending.request).nearby = !self.rules.passes;
         }
-        for &participant in &request.participants {
-            cx.send_to_repository(participant, Message::Request(request.clone()));
+        for &participant in &pending.request.participants {
+            cx.send_to_repository(participant, Message::Request(pending.request.clone()));
         }
+        self.pending.insert(txn.sequence, pending);
         self.set_sweep_timer(cx);
     }
 

@@ -115,6 +115,11 @@ impl Queue {
         self.passing.as_mut()
     }
 
+    /// Somebody is to be looked at who may pass.
+    pub fn has_hope(&self) -> bool {
+        self.passing.as_ref().is_some_and(Passing::has_hope)
+    }
+
     /// It is to be looked at again whether somebody may pass.
     pub fn look_again(&mut self, stand: Stand) {
         if let Some(passing) = &mut self.passing {

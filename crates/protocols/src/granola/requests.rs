@@ -255,6 +255,7 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         let (was, from) = (active.lane, active.bound);
+        self.clock.place(place);
         (active.place, active.lane) = (Some(place), Lane::Placed);
         let is_prepared = active.prepared.is_some();
         // In locking mode nothing that is queued touches what this one has claimed.

@@ -1,4 +1,10 @@
 //! Transactions whose turn has come are done: run, installed, logged, answered.
+//!
+//! In timestamp mode not in the step in which the last vote comes, but one after the other in steps
+//! of their own, which the driver takes once what was said before has left. Else a repository that
+//! has much to do at once keeps its votes for newcomers until all of it is done, the others wait for
+//! them, and then do the same to this one: repositories take turns. Nobody comes before who is
+//! ready in the meantime, for proposals lie above all known places.
 
 use std::sync::Arc;
 
@@ -17,20 +23,23 @@ use super::tasks::Notes;
 impl Participant {
     /// Does what is first in the queue for as long as its place is known, and who may pass it.
     pub(super) fn perform_ready(&mut self, cx: &mut Context<'_>) {
-        while let Some((place, txn)) = self.next_to_do(cx) {
-            let left = !self.locking && !self.claims.is_empty();
-            if left && self.undo_who_is_in_the_way(txn, cx) {
-                self.queue.look_again((place, txn));
-                continue;
-            }
-            if !self.has_heard((place, txn), cx) {
-                continue;
-            }
+        while self.perform_next(cx) {}
+    }
+
+    /// Does what is first in the queue or may pass, or makes room for it, or tells for it; false:
+    /// there is nothing like that.
+    pub(super) fn perform_next(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some((place, txn)) = self.next_to_do(cx) else { return false };
+        let left = !self.locking && !self.claims.is_empty();
+        if left && self.undo_who_is_in_the_way(txn, cx) {
+            self.queue.look_again((place, txn));
+        } else if self.has_heard((place, txn), cx) {
             self.queue.remove(Lane::Placed, &(place, txn));
             let active = self.active.remove(&txn).expect("what is queued is active");
             self.claims.release(txn);
             self.perform(&active.request, place, cx);
         }
+        true
     }
 
     /// Prepared transactions that have kept their claims in timestamp mode lose them to one whose
@@ -56,14 +65,27 @@ impl Participant {
         }
     }
 
-    /// Does a transaction, at its place. What it refuses or cannot do has no effect here.
+    /// Does a transaction, at its place, and tells of it. What it refuses or cannot do has no effect
+    /// here.
     pub(super) fn perform(&mut self, request: &Request, at: Timestamp, cx: &mut Context<'_>) {
+        let (end, noted) = self.run_at(request, at, cx);
+        self.close(request, at, end, noted, cx);
+    }
+
+    /// Runs a transaction at its place.
+    pub(super) fn run_at(
+        &mut self,
+        request: &Request,
+        at: Timestamp,
+        cx: &mut Context<'_>,
+    ) -> (End, Noted) {
         let mut sets = std::mem::take(&mut self.sets);
         let mut notes = Notes::new();
         let ran = self.run_parts(request, &mut sets, &mut notes, cx);
-        self.finish(request, at, ran, &mut sets, &notes, cx);
+        let end = self.conclude(request, at, ran, &mut sets, &notes, cx);
         sets.clear();
         self.sets = sets;
+        end
     }
 
     /// Installs what was run, and tells of it.
@@ -76,6 +98,38 @@ impl Participant {
         notes: &Notes,
         cx: &mut Context<'_>,
     ) {
+        let (end, noted) = self.conclude(request, at, ran, sets, notes, cx);
+        self.close(request, at, end, noted, cx);
+    }
+
+    /// Tells of a transaction that was done, and remembers it for those who ask again.
+    fn close(
+        &mut self,
+        request: &Request,
+        at: Timestamp,
+        end: End,
+        noted: Noted,
+        cx: &mut Context<'_>,
+    ) {
+        let alone = request.agreement == Agreement::Alone;
+        if request.is_update() || !alone {
+            let ballot = (!alone).then_some(Ballot::Commit(at));
+            let over = Over { ballot, end: end.clone(), noted: noted.clone() };
+            self.memory.remember(request.txn, over);
+        }
+        self.tell_end(request, end, noted, cx);
+    }
+
+    /// Installs what was run, and logs it.
+    fn conclude(
+        &mut self,
+        request: &Request,
+        at: Timestamp,
+        ran: Result<Few<(u16, Answer)>, Refusal>,
+        sets: &mut TransactionSets,
+        notes: &Notes,
+        cx: &mut Context<'_>,
+    ) -> (End, Noted) {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
@@ -100,14 +154,10 @@ impl Participant {
             let record = || Record::Done { txn, at, writes, end: end.clone() };
             if alone { cx.log(record) } else { cx.log_lazily(record) }
         }
-        if request.is_update() || !alone {
-            let ballot = (!alone).then_some(Ballot::Commit(at));
-            self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
-        }
         if request.nearby {
             self.note_reached(at, cx);
         }
-        self.tell_end(request, end, noted, cx);
+        (end, noted)
     }
 
     /// Makes the writes of the sets the newest versions, and hands them out to be logged

@@ -4,13 +4,15 @@
 //! is kept here: an effect that depends on log position N waits in `gated` until the disk says
 //! that N is stable, and what is gated when the host crashes was never said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
     Recorder, RepositoryId, Role, Work,
 };
+
+use muesli_core::operations::SLICE;
 
 use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
@@ -20,7 +22,7 @@ use crate::costs::Costs;
 use crate::disk::Disk;
 use crate::processor::{Load, Processor};
 use crate::random::Random;
-use crate::time::VirtualTime;
+use crate::time::{Span, VirtualTime};
 
 /// What a node's processor takes in.
 #[derive(Debug)]
@@ -57,6 +59,10 @@ pub(super) struct Host<P: Protocol> {
     pub(super) checkpoint: Option<UnderWay>,
     /// The log position of this life up to which the node knows its log to be stable.
     pub(super) stable: LogPosition,
+    /// Timers without delay: work for turns of its own, after what was said has left.
+    left_over: VecDeque<(Role, u32)>,
+    /// Whether the last turn was such a one.
+    went_on: bool,
     pub(super) processor: Processor<Input<P::Message>>,
     pub(super) disk: Disk<(RepositoryId, P::Record)>,
     /// How many records the disk held when this life began; log positions count from here.
@@ -142,6 +148,8 @@ impl<P: Protocol> Host<P> {
             gated: BTreeMap::new(),
             checkpoint: None,
             stable: LogPosition(0),
+            left_over: VecDeque::new(),
+            went_on: false,
             processor: Processor::new(),
             disk,
             log_base: 0,
@@ -190,6 +198,7 @@ impl<P: Protocol> Host<P> {
         self.load = Load::default();
         self.sources.clear();
         self.destinations.clear();
+        (self.left_over, self.went_on) = (VecDeque::new(), false);
         self.processor.crash();
         self.disk.crash();
     }
@@ -211,15 +220,37 @@ impl<P: Protocol> Host<P> {
         Some(*recorder)
     }
 
-    /// Begins a turn: tells the node the time and takes what has arrived to it.
+    /// Begins a turn: tells the node the time and takes what has arrived to it; or, in turn with
+    /// that, does what is left over.
     pub(super) fn take_inputs(&mut self, now: VirtualTime) {
         self.set_time(now);
+        let is_next = !self.went_on || self.processor.waiting() == 0;
+        self.went_on = is_next && !self.left_over.is_empty();
+        if self.went_on {
+            return self.go_on();
+        }
         for _ in 0..self.processor.waiting() {
             let Some(input) = self.processor.take() else { break };
             self.take_input(input);
             self.sort_effects();
         }
         self.sort_effects();
+    }
+
+    /// Does what is left over, for as long as drivers do so at a time.
+    fn go_on(&mut self) {
+        let slice = Span::from_nanos(SLICE.0);
+        while self.processor.cost(&self.load_so_far(), &self.costs) < slice
+            && let Some((role, timer)) = self.left_over.pop_front()
+        {
+            self.take_input(Input::Timer(role, timer));
+            self.sort_effects();
+        }
+    }
+
+    /// Whether something is left over for another turn.
+    pub(super) fn has_left_over(&self) -> bool {
+        !self.left_over.is_empty()
     }
 
     /// Now, or the end of the turn under way: the node has told times up to there, and what
@@ -325,6 +356,9 @@ impl<P: Protocol> Host<P> {
             Effect::Log { repository, record } => {
                 self.load.logged += 1;
                 self.outgoing.records.push((repository, record));
+            }
+            Effect::SetTimer { role, timer, after: Nanos(0) } => {
+                self.left_over.push_back((role, timer));
             }
             Effect::SetTimer { role, timer, after } => {
                 self.outgoing.timers.push((role, timer, after));

@@ -58,7 +58,7 @@ impl<P: Protocol> World<P> {
         let leave = host.end_turn();
         self.flush(place, &mut host, leave);
         let waiting = self.tasks[place].has_ready() || host.processor.waiting() > 0;
-        let more = waiting || pieces_left;
+        let more = waiting || pieces_left || host.has_left_over();
         drop(host);
         if more {
             self.wake(place);

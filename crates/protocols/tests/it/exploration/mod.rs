@@ -109,6 +109,8 @@ enum Choice {
     Client(usize),
     /// The message at a place of a link.
     Deliver(u32, u32, usize),
+    /// A node does what it has left over for when it has said what it had to say.
+    GoesOn(u32, Role, u32),
     WaitEnds(u32, Role, u32),
     /// The node loses its memory, and perhaps the end of its log.
     Crash(u32, Lost),
@@ -131,6 +133,8 @@ struct World<P: Subject> {
     clients: Vec<Client>,
     /// Timers that were set; without crashes, only those that end waits for locks.
     timers: BTreeSet<(u32, Role, u32)>,
+    /// Timers without delay.
+    left_over: BTreeSet<(u32, Role, u32)>,
     /// The fault of the scope, and whether it is still to come.
     fault: Option<Fault>,
     fault_ahead: bool,
@@ -199,6 +203,7 @@ impl<P: Subject> World<P> {
             links: BTreeMap::new(),
             clients: Vec::new(),
             timers: BTreeSet::new(),
+            left_over: BTreeSet::new(),
             fault: scope.fault,
             fault_ahead: false,
             passed: 0,
@@ -232,6 +237,7 @@ impl<P: Subject> World<P> {
             let places = if reordered { link.len() } else { link.len().min(1) };
             choices.extend((0..places).map(|place| Choice::Deliver(from, to, place)));
         }
+        choices.extend(self.left_over.iter().map(|it| Choice::GoesOn(it.0, it.1, it.2)));
         let done = self.clients.iter().all(Client::is_done);
         let finished = done && self.hosts.iter().all(Host::has_no_doubts);
         if choices.is_empty() && !finished {
@@ -284,6 +290,7 @@ impl<P: Subject> World<P> {
                 host.node.deliver(envelope, &mut effects);
                 self.perform(to, effects);
             }
+            Choice::GoesOn(node, role, timer) => self.fire(node, role, timer),
             Choice::WaitEnds(node, role, timer) => {
                 self.now = self.now + Settings::default().lock_wait;
                 self.fire(node, role, timer);
@@ -323,6 +330,7 @@ impl<P: Subject> World<P> {
 
     fn fire(&mut self, node: u32, role: Role, timer: u32) {
         self.timers.remove(&(node, role, timer));
+        self.left_over.remove(&(node, role, timer));
         let host = &mut self.hosts[node as usize];
         let mut effects = host.turn(self.now);
         host.node.timer(role, timer, &mut effects);
@@ -333,6 +341,7 @@ impl<P: Subject> World<P> {
     fn crash(&mut self, node: u32, lost: Lost) {
         self.fault_ahead = false;
         self.timers.retain(|(at, ..)| *at != node);
+        self.left_over.retain(|(at, ..)| *at != node);
         for client in self.clients.iter_mut().filter(|client| client.node == node) {
             client.lose();
         }
@@ -359,6 +368,9 @@ impl<P: Subject> World<P> {
                     if let Some(client) = self.clients.iter_mut().find(waits) {
                         client.hear(&result);
                     }
+                }
+                Effect::SetTimer { role, timer, after: Nanos(0) } => {
+                    self.left_over.insert((at, role, timer));
                 }
                 Effect::SetTimer { role, timer, .. } => {
                     let counts = match P::timer(role, timer) {
@@ -390,6 +402,7 @@ impl<P: Subject> World<P> {
     fn fingerprint(&self) -> u64 {
         let mut text = Fingerprint(DefaultHasher::new());
         let all = (&self.hosts, &self.links, &self.clients, &self.timers, self.fault_ahead);
+        write!(text, "{:?}", self.left_over).expect("hashing cannot fail");
         write!(text, "{all:?}{:?}{:?}", self.evidence, self.now).expect("hashing cannot fail");
         text.0.finish()
     }

@@ -25,6 +25,8 @@ struct Host<P: Subject> {
     held: Vec<Effect<P::Message, P::Record>>,
     stable: LogPosition,
     timers: BTreeMap<(Nanos, u64), (Role, u32)>,
+    /// Timers without delay, which ring as soon as all has been said that can be.
+    left_over: VecDeque<(Role, u32)>,
     /// Operations not yet answered, with what the script calls them.
     waiting: BTreeMap<OpId, String>,
     /// How far its clock is ahead.
@@ -126,6 +128,7 @@ impl<P: Subject> Stage<P> {
             held: Vec::new(),
             stable: LogPosition(0),
             timers: BTreeMap::new(),
+            left_over: VecDeque::new(),
             waiting: BTreeMap::new(),
             skew: Nanos(0),
         };
@@ -165,9 +168,14 @@ impl<P: Subject> Stage<P> {
                 Effect::Send { after, .. } | Effect::Complete { after, .. } => *after <= stable,
                 Effect::Log { .. } | Effect::SetTimer { .. } => true,
             });
-            let Some(place) = ready else { break };
-            let effect = host.held.remove(place);
-            self.perform_one(id, effect);
+            if let Some(place) = ready {
+                let effect = host.held.remove(place);
+                self.perform_one(id, effect);
+            } else if let Some((role, timer)) = host.left_over.pop_front() {
+                host.node.timer(role, timer, &mut host.effects);
+            } else {
+                break;
+            }
         }
         let host = self.hosts.get_mut(&id).expect("a live node");
         let recorder = host.effects.recorder.replace(Box::new(Recorder::new()));
@@ -199,6 +207,9 @@ impl<P: Subject> Stage<P> {
                     disk.stable.push((repository, record));
                     host.stable.0 += 1;
                 }
+            }
+            Effect::SetTimer { role, timer, after: Nanos(0) } => {
+                host.left_over.push_back((role, timer));
             }
             Effect::SetTimer { role, timer, after } => {
                 self.timers_set += 1;

@@ -1,0 +1,221 @@
+//! Counters of a Muesli server, added to by a procedure over the native protocol.
+//!
+//! Each connection is a client node of its own that says no more than such a node must: who it is,
+//! and then calls, each a one-round transaction of the one repository, with what its session has
+//! seen and what it has settled.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use muesli_cluster::control::Control;
+use muesli_cluster::frame::{self, Frame, Kind};
+use muesli_cluster::hello::{ClusterId, Hello, Life, Station, Welcome};
+use muesli_cluster::map::SpaceParts;
+use muesli_core::wire::{Reader, Wire};
+use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
+use muesli_protocols::granola::message::{
+    Agreement, Answer, End, Few, Message, Part, Repositories, Request, Task,
+};
+
+use crate::load::Dialect;
+
+/// The longest frame that is taken.
+const FRAME_BYTES_MAX: usize = 16 << 20;
+/// Clients have the numbers from here on.
+const FIRST_CLIENT: u32 = 1 << 31;
+/// The space of counters, the first that is made.
+const SPACE: u16 = 0;
+const PARTITION: u16 = 0;
+
+/// A connection's calls.
+pub struct Calls {
+    request: Arc<Request>,
+    /// Where the frame begins that is being written.
+    open: Option<usize>,
+    /// Calls that were answered, in their order.
+    answered: u64,
+    arguments: Vec<u8>,
+}
+
+/// Connects as the client of this number.
+///
+/// # Errors
+/// The server does not take it in.
+pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, Calls)> {
+    let mut stream = crate::load::connect(address)?;
+    let node = NodeId(FIRST_CLIENT + number);
+    let hello = Hello {
+        cluster: ClusterId(0),
+        protocol: "granola".to_owned(),
+        station: Station::Client,
+        node,
+        life: Life(u64::from(number) + 1),
+        lives: Vec::new(),
+    };
+    say(&mut stream, Kind::Hello, &hello)?;
+    let mut input = Vec::new();
+    let welcome: Welcome = hear(&mut stream, &mut input, Kind::Welcome)?;
+    if welcome.map.spaces.is_empty() {
+        let space = SpaceParts { name: "counters".to_owned(), ..SpaceParts::default() };
+        say(&mut stream, Kind::Control, &Control::CreateSpace { request: 1, space })?;
+        while !matches!(
+            hear(&mut stream, &mut input, Kind::Control)?,
+            Control::SpaceCreated { refused: None, .. }
+        ) {}
+    }
+    ensure!(input.is_empty(), "the server says more than it was asked");
+    Ok((stream, Calls::of(node)))
+}
+
+impl Calls {
+    fn of(node: NodeId) -> Calls {
+        let procedure = ProcedureId { name: "counter-add".into(), version: 1 };
+        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY };
+        let request = Request {
+            txn: TxnId { node, incarnation: 1, sequence: 0 },
+            settled_below: 1,
+            floor: Timestamp::ZERO,
+            agreement: Agreement::Alone,
+            read_only: false,
+            participants: Repositories::from_iter([RepositoryId(0)]),
+            parts: Few::from_iter([Part { partition: PARTITION, task }]),
+        };
+        Calls { request: Arc::new(request), open: None, answered: 0, arguments: Vec::new() }
+    }
+
+    fn take(&mut self, message: Message, shown: &mut Vec<u64>) -> anyhow::Result<()> {
+        let Message::Reply { txn, end, .. } = message else {
+            bail!("an unexpected message: {message:?}")
+        };
+        ensure!(txn.sequence == self.answered + 1, "answers come in another order");
+        let End::Done { at, answers } = end else { bail!("a call was not done: {end:?}") };
+        let [(_, Answer::Given(given))] = &answers[..] else { bail!("not one answer") };
+        shown.push(varint(given.as_slice()).context("this is no number")?);
+        self.answered = txn.sequence;
+        let request = Arc::get_mut(&mut self.request).expect("nobody else has it");
+        (request.floor, request.settled_below) = (request.floor.max(at), self.answered + 1);
+        Ok(())
+    }
+}
+
+impl Dialect for Calls {
+    fn ask(&mut self, counter: u32, amount: u64, out: &mut Vec<u8>) {
+        let start = *self.open.get_or_insert_with(|| frame::begin(Kind::Messages, out));
+        debug_assert!(start < out.len());
+        self.arguments.clear();
+        // As the procedure has them: space, counter, amount, the most, rounds of work.
+        for number in [u64::from(SPACE), u64::from(counter), amount, 0, 0] {
+            write_varint(number, &mut self.arguments);
+        }
+        let request = Arc::get_mut(&mut self.request).expect("nobody else has it");
+        request.txn.sequence += 1;
+        let Task::Call { arguments, .. } = &mut request.parts[0].task else { unreachable!() };
+        *arguments = SmallBytes::new(&self.arguments);
+        Role::Repository(RepositoryId(0)).encode(out);
+        Role::Coordinator.encode(out);
+        Message::Request(self.request.clone()).encode(out);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if let Some(start) = self.open.take() {
+            frame::end(start, out);
+        }
+    }
+
+    fn hear(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize> {
+        let mut taken = 0;
+        while let Some(found) = frame::next(&input[taken..], FRAME_BYTES_MAX)? {
+            taken += found.bytes();
+            let Frame { kind: Kind::Messages, body } = found else {
+                ensure!(found.kind == Kind::Alive, "an unexpected frame {:?}", found.kind);
+                continue;
+            };
+            let mut body = Reader::new(body);
+            while body.left() > 0 {
+                let (_to, _from) = (Role::decode(&mut body)?, Role::decode(&mut body)?);
+                self.take(Message::decode(&mut body)?, shown)?;
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// Numbers in the postcard format: seven bits a byte, the lowest first.
+fn write_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn varint(bytes: &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for (place, byte) in bytes.iter().enumerate() {
+        number |= u64::from(byte & 0x7f).checked_shl(7 * place as u32)?;
+    }
+    bytes.last().is_some_and(|last| *last < 0x80).then_some(number)
+}
+
+fn say(stream: &mut TcpStream, kind: Kind, body: &impl Wire) -> anyhow::Result<()> {
+    let mut bytes = Vec::new();
+    let start = frame::begin(kind, &mut bytes);
+    body.encode(&mut bytes);
+    frame::end(start, &mut bytes);
+    Ok(stream.write_all(&bytes)?)
+}
+
+/// The next frame of a kind; what comes before it is passed over.
+fn hear<T: Wire>(stream: &mut TcpStream, input: &mut Vec<u8>, wanted: Kind) -> anyhow::Result<T> {
+    loop {
+        if let Some(found) = frame::next(input, FRAME_BYTES_MAX)? {
+            let (kind, bytes) = (found.kind, found.bytes());
+            ensure!(kind != Kind::Refusal, "the server refuses");
+            let body = (kind == wanted).then(|| T::decode_all(found.body)).transpose()?;
+            input.drain(..bytes);
+            if let Some(body) = body {
+                return Ok(body);
+            }
+            continue;
+        }
+        let mut more = [0; 4096];
+        let count = stream.read(&mut more)?;
+        ensure!(count > 0, "the server has closed a connection");
+        input.extend_from_slice(&more[..count]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for number in [0, 1, 0x7f, 0x80, 300, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            write_varint(number, &mut out);
+            assert_eq!(varint(&out), Some(number));
+        }
+        assert_eq!((varint(&[]), varint(&[0x80])), (None, None));
+    }
+
+    #[test]
+    fn calls_are_frames_of_requests() {
+        let (mut calls, mut out) = (Calls::of(NodeId(9)), Vec::new());
+        calls.ask(3, 5, &mut out);
+        calls.ask(4, 6, &mut out);
+        calls.end(&mut out);
+        let found = frame::next(&out, FRAME_BYTES_MAX).unwrap().unwrap();
+        assert_eq!((found.kind, found.bytes()), (Kind::Messages, out.len()));
+        let mut body = Reader::new(found.body);
+        for sequence in [1, 2] {
+            let (to, from) = (Role::decode(&mut body).unwrap(), Role::decode(&mut body).unwrap());
+            assert_eq!((to, from), (Role::Repository(RepositoryId(0)), Role::Coordinator));
+            let Message::Request(request) = Message::decode(&mut body).unwrap() else { panic!() };
+            assert_eq!(request.txn.sequence, sequence);
+        }
+        assert_eq!(body.left(), 0);
+    }
+}
