@@ -189,13 +189,6 @@ fn who_tells_what_it_has() {
     hold("granola_telling", &scopes);
 }
 
-#[test]
-fn with_data_that_are_told_too_early_the_checker_notices() {
-    let rules = Rules { tells: true, ..Rules::default() };
-    let pair = after_one(of(rules, &[SHARE_AB_AT_2, BUMP_AB_AT_0]));
-    breaks(|rules| rules.tells_in_turn = false, &pair);
-}
-
 /// r1's proposals are ahead of r0's.
 fn ahead(scope: OneRound) -> OneRound {
     Scope { before: vec![BUMP_AB_AT_0, BUMP_B_AT_1, BUMP_B_AT_1, BUMP_B_AT_1], ..scope }

@@ -28,6 +28,7 @@ fn seeds_with_every_kind_of_fault() {
     try_seeds(&Shape { replicas: 2, faults: "all", ..passing(ALL) }, 0..15);
     let faults = "pause,link,crash";
     try_seeds(&Shape { faults, clients: 9, ..passing(TIMESTAMPS) }, 0..15);
+    try_seeds(&Shape { caches: true, faults: "all", ..passing(SOME_KEYS) }, 0..10);
 }
 
 #[test]

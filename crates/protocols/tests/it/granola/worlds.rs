@@ -84,7 +84,7 @@ impl Shape {
         let mut topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
         for near in (0..NODES - 1).filter(|_| self.far > Span::ZERO) {
             let lane = LaneClass { latency: Latency::Constant(self.far), bandwidth: 0 };
-            topology.set_lane(NodeId(near), NodeId(NODES - 1), lane.clone());
+            topology.set_lane(NodeId(near), NodeId(NODES - 1), lane);
             topology.set_lane(NodeId(NODES - 1), NodeId(near), lane);
         }
         let catalog = Arc::new(self.catalog());
