@@ -1,9 +1,9 @@
 //! Many connections that each keep so many calls in flight, all driven by one thread.
 //!
-//! The call is the smallest there is: an amount is added to one of some counters, on the other side, and
-//! what the counter shows then comes back. How that is said, a [`Dialect`] knows. The thread waits
-//! for no connection in particular and writes once for all that it asks of one, so that the load
-//! costs as little as it can, and the same for every system.
+//! The call is the smallest there is: an amount is added to one of some counters, on the other
+//! side, and what the counter shows then comes back. How that is said, a [`Dialect`] knows. The
+//! thread waits for no connection in particular and writes once for all that it asks of one, so
+//! that the load costs as little as it can, and the same for every system.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -22,8 +22,8 @@ pub trait Dialect {
     fn ask(&mut self, counter: u32, amount: u64, out: &mut Vec<u8>);
     /// Ends what was asked since the last time: it is about to be written.
     fn end(&mut self, out: &mut Vec<u8>);
-    /// Takes whole answers from the front of `input`: appends what the counters show, in the order of
-    /// the calls, and says how many bytes that were.
+    /// Takes whole answers from the front of `input`: appends what the counters show, in the order
+    /// of the calls, and says how many bytes that were.
     fn hear(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize>;
 }
 

@@ -5,8 +5,8 @@
 //! `muesli bench bank`, each client has one transaction in flight; all are driven by one thread
 //! that waits for none of them, so that the client costs as little as it can.
 //!
-//! `counters` adds to counters, one call each: by a procedure of a Muesli server, and by EVALSHA of a
-//! script that does the same, over as many connections and with as many calls in flight, from the
+//! `counters` adds to counters, one call each: by a procedure of a Muesli server, and by EVALSHA of
+//! a script that does the same, over as many connections and with as many calls in flight, from the
 //! same thread. They take turns, so that what the machine does meanwhile meets both.
 
 mod client;

@@ -10,7 +10,8 @@ use crate::load::Dialect;
 use crate::reply::{self, Reply};
 
 /// What the counter's procedure does: reads, adds, writes, answers.
-pub const READ_AND_WRITE: &str = "local sum = (tonumber(redis.call('GET', KEYS[1])) or 0) + ARGV[1] \
+pub const READ_AND_WRITE: &str = "\
+    local sum = (tonumber(redis.call('GET', KEYS[1])) or 0) + ARGV[1] \
     redis.call('SET', KEYS[1], sum) return sum";
 /// The same by the one command that there is for it.
 pub const INCREMENT: &str = "return redis.call('INCRBY', KEYS[1], ARGV[1])";

@@ -1,9 +1,9 @@
-//! Transactions of one repository whose client is on the repository's own node: done in the call that
-//! asks for them.
+//! Transactions of one repository whose client is on the repository's own node: done in the call
+//! that asks for them.
 //!
 //! They need no message, no entry among what is pending and no memory of their end: nobody else can
-//! ask for them a second time. Where somebody is before them in the queue, or in the way, they go by
-//! messages within the node like all others.
+//! ask for them a second time. Where somebody is before them in the queue, or in the way, they go
+//! by messages within the node like all others.
 
 use muesli_core::procedure::Invoked;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
@@ -65,7 +65,7 @@ impl Coordinator {
 }
 
 impl Participant {
-    /// Does a transaction of this repository alone; `None`: it must wait, or somebody is in the way.
+    /// Does a transaction of this repository alone; `None`: somebody is before it or in its way.
     fn perform_here(
         &mut self,
         request: &Request,

@@ -2,8 +2,8 @@
 //!
 //! In timestamp mode not in the step in which the last vote comes, but one after the other in steps
 //! of their own, which the driver takes once what was said before has left. Else a repository that
-//! has much to do at once keeps its votes for newcomers until all of it is done, the others wait for
-//! them, and then do the same to this one: repositories take turns. Nobody comes before who is
+//! has much to do at once keeps its votes for newcomers until all of it is done, the others wait
+//! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
 use std::sync::Arc;
@@ -65,8 +65,8 @@ impl Participant {
         }
     }
 
-    /// Does a transaction, at its place, and tells of it. What it refuses or cannot do has no effect
-    /// here.
+    /// Does a transaction, at its place, and tells of it. What it refuses or cannot do has no
+    /// effect here.
     pub(super) fn perform(&mut self, request: &Request, at: Timestamp, cx: &mut Context<'_>) {
         let (end, noted) = self.run_at(request, at, cx);
         self.close(request, at, end, noted, cx);

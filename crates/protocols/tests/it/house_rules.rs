@@ -31,11 +31,16 @@ const HIDDEN_INPUTS: [&str; 14] = [
 ];
 
 /// Exceptions, each with its reason.
-const ALLOWED: [(&str, &str, &str); 2] = [
+const ALLOWED: [(&str, &str, &str); 3] = [
     (
         "core/src/client.rs",
         "thread_local!",
         "the driver's port: client code finds the engine that polls it; no protocol looks there",
+    ),
+    (
+        "core/src/procedure.rs",
+        "HashMap",
+        "procedures by name and version, looked up at every call and never walked through",
     ),
     (
         "core/src/operations.rs",

@@ -189,7 +189,7 @@ fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
     let both = |stage: &Stage, number| {
         Message::Request(Arc::new(stage.request(number, Agreement::Independent, &[0, 1])))
     };
-    // All that the first one waits for is there before it: yet its vote is all that is said at once.
+    // All that the first one waits for is there before it: yet at once it only votes.
     stage.receive(vote(1, Ballot::Commit(place)));
     let first = stage.receive(both(&stage, 1));
     assert!(votes(&first) < place);
