@@ -72,13 +72,14 @@ pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, C
 impl Calls {
     fn of(node: NodeId) -> Calls {
         let procedure = ProcedureId { name: "counter-add".into(), version: 1 };
-        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY };
+        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY, tells: false };
         let request = Request {
             txn: TxnId { node, incarnation: 1, sequence: 0 },
             settled_below: 1,
             floor: Timestamp::ZERO,
             agreement: Agreement::Alone,
             read_only: false,
+            nearby: false,
             participants: Repositories::from_iter([RepositoryId(0)]),
             parts: Few::from_iter([Part { partition: PARTITION, task }]),
         };
