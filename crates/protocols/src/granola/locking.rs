@@ -72,13 +72,12 @@ impl Participant {
             let at = self.propose(request, cx);
             return self.perform(request, at, cx); // Nobody can be in its way.
         }
-        let (mut prepared, claim) = self.try_run(request, cx);
+        let (prepared, claim) = self.try_run(request, cx);
         if self.claims.conflict(&claim) {
             return self.refuse(request, Ballot::Conflict, cx);
         }
         let at = self.propose(request, cx);
-        let ran = prepared.ran.take().expect("it was run");
-        self.finish(request, at, ran, &mut prepared.sets, &prepared.notes, cx);
+        self.finish(request, at, prepared, cx);
     }
 
     /// In locking mode: runs a transaction, claims what it touched, and votes.
@@ -186,9 +185,8 @@ impl Participant {
         if active.request.agreement == Agreement::Alone {
             place = self.propose(&active.request, cx);
         }
-        let mut prepared = active.prepared.expect("only what is prepared is done so");
-        let ran = prepared.ran.take().expect("it was run");
-        self.finish(&active.request, place, ran, &mut prepared.sets, &prepared.notes, cx);
+        let prepared = active.prepared.expect("only what is prepared is done so");
+        self.finish(&active.request, place, prepared, cx);
     }
 
     /// Something is over: the mode may change, and others may go on.

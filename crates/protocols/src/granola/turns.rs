@@ -12,6 +12,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{SmallBytes, Timestamp, TxnId};
 
+use super::locking::Prepared;
 use super::memory::Over;
 use super::message::{
     Agreement, Answer, Ballot, End, Few, Noted, Record, Refusal, Request, Task, Write,
@@ -88,17 +89,17 @@ impl Participant {
         end
     }
 
-    /// Installs what was run, and tells of it.
+    /// Installs what was run before, and tells of it.
     pub(super) fn finish(
         &mut self,
         request: &Request,
         at: Timestamp,
-        ran: Result<Few<(u16, Answer)>, Refusal>,
-        sets: &mut TransactionSets,
-        notes: &Notes,
+        prepared: Box<Prepared>,
         cx: &mut Context<'_>,
     ) {
-        let (end, noted) = self.conclude(request, at, ran, sets, notes, cx);
+        let Prepared { mut sets, notes, ran } = *prepared;
+        let ran = ran.expect("what is prepared was run");
+        let (end, noted) = self.conclude(request, at, ran, &mut sets, &notes, cx);
         self.close(request, at, end, noted, cx);
     }
 
