@@ -1,10 +1,13 @@
 //! The disk of a node: an append-only log with group commit.
 //!
-//! Records are appended at once and become *stable* by a sync. One sync is under way at a time; it
-//! covers everything appended before it began, and the next covers all that came meanwhile, so
-//! that batches grow with load. A crash keeps every stable record, and of the others a prefix that
+//! Records are appended at once and become *stable* by a sync. One sync of a disk is under way at a
+//! time; it covers everything appended before it began, and the next covers all that came meanwhile,
+//! so that batches grow with load. Where the "disk" stands for replicas elsewhere, many batches are
+//! on their way at once ([`DiskSpeed::at_once`]). A crash keeps every stable record, and of the others a prefix that
 //! the seed chooses: the operating system may have written some of them on its own account, but
 //! the log is read up to the first gap, so there is never one.
+
+use std::collections::VecDeque;
 
 use crate::costs::Costs;
 use crate::latency::Latency;
@@ -18,6 +21,8 @@ pub struct DiskSpeed {
     pub sync: Latency,
     /// Bytes a second of what a sync writes; zero means without limit.
     pub bandwidth: u64,
+    /// So many syncs may be under way at a time; they end in the order in which they began.
+    pub at_once: usize,
 }
 
 impl Default for DiskSpeed {
@@ -25,7 +30,7 @@ impl Default for DiskSpeed {
     /// 1 GB a second.
     fn default() -> Self {
         let sync = Latency::LogNormal { median: Costs::measured().sync, spread: 1.3 };
-        DiskSpeed { sync, bandwidth: 1_000_000_000 }
+        DiskSpeed { sync, bandwidth: 1_000_000_000, at_once: 1 }
     }
 }
 
@@ -50,8 +55,9 @@ pub struct Disk<R> {
     keeps: bool,
     /// How many records are stable.
     stable: usize,
-    /// How many records the sync under way will have made stable.
-    syncing: Option<usize>,
+    /// How many records each sync under way will have made stable, and when the last of them ends.
+    syncing: VecDeque<usize>,
+    ends_at: VirtualTime,
     /// Bytes appended since the last sync began, and when the last of them was.
     unsynced_bytes: u64,
     appended_at: VirtualTime,
@@ -69,7 +75,8 @@ impl<R> Disk<R> {
             appended: 0,
             keeps: true,
             stable: 0,
-            syncing: None,
+            syncing: VecDeque::new(),
+            ends_at: VirtualTime::ZERO,
             unsynced_bytes: 0,
             appended_at: VirtualTime::ZERO,
             speed,
@@ -95,22 +102,24 @@ impl<R> Disk<R> {
         self.appended_at = self.appended_at.max(now);
     }
 
-    /// Begins a sync if none is under way and something is not stable. Returns when it ends, which
-    /// is when to call [`finish_sync`](Self::finish_sync).
+    /// Begins a sync if one more may be under way and something was appended since the last began.
+    /// Returns when it ends, which is when to call [`finish_sync`](Self::finish_sync).
     pub fn start_sync(&mut self, now: VirtualTime) -> Option<VirtualTime> {
-        if self.syncing.is_some() || self.stable == self.appended {
+        let begun = self.syncing.back().copied().unwrap_or(self.stable);
+        if self.syncing.len() >= self.speed.at_once.max(1) || begun == self.appended {
             return None;
         }
-        self.syncing = Some(self.appended);
+        self.syncing.push_back(self.appended);
         let bytes = std::mem::take(&mut self.unsynced_bytes).saturating_mul(1_000_000_000);
         let writing = Span::from_nanos(bytes.checked_div(self.speed.bandwidth).unwrap_or(0));
         let length = (self.speed.sync.draw(&mut self.random) + writing).times(self.slowdown);
-        Some(now.max(self.appended_at) + length)
+        self.ends_at = self.ends_at.max(now.max(self.appended_at) + length);
+        Some(self.ends_at)
     }
 
-    /// Ends the sync under way. Returns how many records are stable now.
+    /// Ends the sync that began first. Returns how many records are stable now.
     pub fn finish_sync(&mut self) -> usize {
-        self.stable = self.syncing.take().unwrap_or(self.stable);
+        self.stable = self.syncing.pop_front().unwrap_or(self.stable);
         self.stable
     }
 
@@ -141,7 +150,8 @@ impl<R> Disk<R> {
         let dropped = self.dropped();
         self.records.truncate(self.stable - dropped);
         self.appended = self.stable;
-        (self.syncing, self.unsynced_bytes) = (None, 0);
+        self.syncing.clear();
+        (self.ends_at, self.unsynced_bytes) = (VirtualTime::ZERO, 0);
     }
 
     /// The disk is replaced by an empty one. Its node must have [crashed](Self::crash).
@@ -191,10 +201,14 @@ mod tests {
     use crate::random::Seed;
     use proptest::prelude::*;
 
-    fn disk(seed: u64) -> Disk<u32> {
-        let speed =
-            DiskSpeed { sync: Latency::Constant(Span::from_nanos(100)), bandwidth: 1_000_000_000 };
+    fn disk_of(seed: u64, at_once: usize) -> Disk<u32> {
+        let sync = Latency::Constant(Span::from_nanos(100));
+        let speed = DiskSpeed { sync, bandwidth: 1_000_000_000, at_once };
         Disk::new(speed, Seed::new(seed).stream())
+    }
+
+    fn disk(seed: u64) -> Disk<u32> {
+        disk_of(seed, 1)
     }
 
     fn at(nanos: u64) -> VirtualTime {
@@ -214,6 +228,22 @@ mod tests {
         assert_eq!(disk.finish_sync(), 3);
         assert!(disk.is_settled());
         assert_eq!(disk.start_sync(at(240)), None);
+    }
+
+    #[test]
+    fn replicas_take_batches_while_others_are_under_way() {
+        let mut disk = disk_of(1, 2);
+        disk.append(at(0), 1, 50);
+        assert_eq!(disk.start_sync(at(0)), Some(at(150)));
+        assert_eq!(disk.start_sync(at(5)), None, "nothing has come since");
+        disk.append(at(10), 2, 0);
+        assert_eq!(disk.start_sync(at(10)), Some(at(150)), "in their order");
+        disk.append(at(20), 3, 0);
+        assert_eq!(disk.start_sync(at(20)), None, "two at a time");
+        assert_eq!((disk.finish_sync(), disk.finish_sync()), (1, 2));
+        assert_eq!(disk.start_sync(at(150)), Some(at(250)));
+        assert_eq!(disk.finish_sync(), 3);
+        assert!(disk.is_settled());
     }
 
     #[test]
@@ -241,9 +271,10 @@ mod tests {
         #[test]
         fn stable_records_survive_without_gaps(
             seed: u64,
+            at_once in 1..4_usize,
             steps in prop::collection::vec(0..8_u8, 1..200),
         ) {
-            let (mut disk, mut model, mut promised) = (disk(seed), Vec::new(), 0);
+            let (mut disk, mut model, mut promised) = (disk_of(seed, at_once), Vec::new(), 0);
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
                     0 => {

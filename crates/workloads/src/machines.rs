@@ -16,7 +16,8 @@
 //!   costs 11 µs, both ends together. This one is fitted, to the 60 000 transactions a second of
 //!   one repository (figure 6.2); running a procedure costs 1.5 µs a key read or written, and a
 //!   lock and its undo record as much as either, as the thesis says of its TPC-C (section 6.7.1).
-//!   Its log is a group of replicas: a sync takes as long as a round trip to them.
+//!   Its log is a group of replicas: a sync takes as long as a round trip to them, and the next
+//!   batch does not wait for it.
 //! * A node is one server. Where it has several cores its work goes as many times as fast as
 //!   client threads and the stack can use at once; that makes single steps faster than they were.
 //!
@@ -99,7 +100,7 @@ impl Machine {
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
     /// machines with clients, gigabit Ethernet, and replication as far away as `replication`.
     pub fn granola_cluster(replication: Span) -> Machine {
-        let micros = Span::from_micros;
+        let (micros, sync) = (Span::from_micros, Latency::Constant(replication));
         Machine {
             about: "1 core at 3.2 GHz (2005), gigabit Ethernet, ten machines with clients",
             costs: Costs {
@@ -119,7 +120,7 @@ impl Machine {
             network: lane(70, 20, 125_000_000),
             patience: 10,
             client_nodes: 10,
-            log: Some(DiskSpeed { sync: Latency::Constant(replication), bandwidth: 0 }),
+            log: Some(DiskSpeed { sync, bandwidth: 0, at_once: IN_FLIGHT }),
         }
     }
 
@@ -137,6 +138,8 @@ impl Machine {
     }
 }
 
+/// So many batches are on their way to the replicas of a repository at a time.
+const IN_FLIGHT: usize = 1_000;
 /// How much longer the times of nodes are on the papers' machines.
 const SLOW: u64 = 50;
 

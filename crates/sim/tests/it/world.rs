@@ -43,7 +43,8 @@ fn setup(seed: u64, plan: Plan) -> Setup<Registers> {
     let topology = Topology::uniform(NODES as usize, lane);
     let mut setup = Setup::new(Seed::new(seed), catalog, topology, plan);
     setup.costs = Costs::FREE;
-    setup.disk = DiskSpeed { sync: Latency::Constant(Span::from_micros(270)), bandwidth: 0 };
+    let sync = Latency::Constant(Span::from_micros(270));
+    setup.disk = DiskSpeed { sync, bandwidth: 0, at_once: 1 };
     setup
 }
 

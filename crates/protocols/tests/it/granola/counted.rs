@@ -42,7 +42,7 @@ fn setup(rules: Rules) -> Setup<Granola> {
     let mut setup = Setup::new(Seed::new(1), Arc::new(catalog), topology, plan);
     setup.rules = rules;
     setup.costs = Costs::FREE;
-    setup.disk = DiskSpeed { sync: Latency::Constant(SYNC), bandwidth: 0 };
+    setup.disk = DiskSpeed { sync: Latency::Constant(SYNC), bandwidth: 0, at_once: 1 };
     setup.settings.procedures = all();
     setup
 }
