@@ -209,8 +209,16 @@ impl Hash for SmallBytes {
 }
 
 impl Ord for SmallBytes {
+    /// Inline strings are compared as three words: past their ends they are zero, and of two that
+    /// are the same so far the last byte, which grows with the length, decides.
+    #[inline]
     fn cmp(&self, other: &SmallBytes) -> Ordering {
-        self.as_slice().cmp(other.as_slice())
+        if self.is_shared() || other.is_shared() {
+            return self.as_slice().cmp(other.as_slice());
+        }
+        let ([a, b, c], [x, y, z]) = (self.words(), other.words());
+        let first = a.to_be().cmp(&x.to_be());
+        first.then_with(|| b.to_be().cmp(&y.to_be())).then_with(|| c.to_be().cmp(&z.to_be()))
     }
 }
 

@@ -72,6 +72,7 @@ impl Muesli {
     pub fn start(program: &Path) -> anyhow::Result<Muesli> {
         let mut command = Command::new(program);
         command.args(["start", "--listen", "127.0.0.1:0", "--protocol", "granola"]);
+        command.args(["--durability", "memory"]);
         command.stdout(Stdio::piped());
         let started = command.spawn();
         let mut process = started.with_context(|| format!("cannot start {}", program.display()))?;

@@ -4,6 +4,10 @@
 //! they are not; the vectors are reused from one transaction to the next.
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
 use super::locks::KeyRange;
 use super::versions::Handle;
@@ -45,6 +49,11 @@ pub struct WriteEntry {
 /// Sets longer than this are searched through an index.
 const SEARCHED_LINEARLY: usize = 16;
 
+/// Never seen outside, and nobody goes through the index in its order.
+fn hash(space: SpaceId, key: &SmallBytes) -> u64 {
+    FixedState::with_seed(0).hash_one((space, key))
+}
+
 /// Read set, write set and scans of a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct TransactionSets {
@@ -56,7 +65,8 @@ pub struct TransactionSets {
     pub scans: Vec<KeyRange>,
     /// For the history, if one is recorded.
     pub operations: Operations,
-    write_index: BTreeMap<(SpaceId, SmallBytes), usize>,
+    /// Where the writes are, by the hashes of their keys, once they are many.
+    write_index: HashTable<u32>,
     written_bytes: usize,
 }
 
@@ -91,10 +101,12 @@ impl TransactionSets {
 
     #[inline]
     fn own_place(&self, space: SpaceId, key: &SmallBytes) -> Option<usize> {
+        let is_it = |write: &WriteEntry| write.key == *key && write.space == space;
         if self.writes.len() > SEARCHED_LINEARLY {
-            return self.write_index.get(&(space, key.clone())).copied();
+            let is_there = |place: &u32| is_it(&self.writes[*place as usize]);
+            return self.write_index.find(hash(space, key), is_there).map(|place| *place as usize);
         }
-        self.writes.iter().rposition(|write| write.key == *key && write.space == space)
+        self.writes.iter().rposition(is_it)
     }
 
     /// Buffers a write.
@@ -139,19 +151,20 @@ impl TransactionSets {
         let recent = &self.reads[self.reads.len().saturating_sub(SEARCHED_LINEARLY)..];
         let read = recent.iter().find(|read| read.key == key && read.space == space);
         let handle = read.map_or(Handle::NONE, |read| read.handle);
-        if self.writes.len() >= SEARCHED_LINEARLY {
-            self.index_write(space, key.clone());
-        }
         self.writes.push(WriteEntry { space, handle, key, value });
+        if self.writes.len() > SEARCHED_LINEARLY {
+            self.index_writes();
+        }
     }
 
+    /// Brings the index up to the last write.
     #[cold]
-    fn index_write(&mut self, space: SpaceId, key: SmallBytes) {
-        if self.write_index.is_empty() {
-            let places = self.writes.iter().enumerate();
-            self.write_index = places.map(|(i, w)| ((w.space, w.key.clone()), i)).collect();
+    fn index_writes(&mut self) {
+        let hash_of = |write: &WriteEntry| hash(write.space, &write.key);
+        for place in self.write_index.len()..self.writes.len() {
+            let rehash = |place: &u32| hash_of(&self.writes[*place as usize]);
+            self.write_index.insert_unique(hash_of(&self.writes[place]), place as u32, rehash);
         }
-        self.write_index.insert((space, key), self.writes.len());
     }
 
     /// How many deletes of the write set lie in a range.
@@ -171,6 +184,15 @@ impl TransactionSets {
         limit: usize,
         complete: bool,
     ) -> Vec<Row> {
+        let inside = |write: &WriteEntry| range.contains(write.space, &write.key);
+        if !self.writes.iter().any(inside) {
+            let mut rows = rows;
+            if reverse {
+                rows.reverse();
+            }
+            rows.truncate(limit);
+            return rows;
+        }
         let edge = (!complete)
             .then(|| if reverse { rows.first() } else { rows.last() }.map(|row| row.0.clone()))
             .flatten();
@@ -181,7 +203,7 @@ impl TransactionSets {
         };
         let mut merged: BTreeMap<SmallBytes, SmallBytes> = rows.into_iter().collect();
         for write in &self.writes {
-            if !range.contains(write.space, &write.key) || !seen(&write.key) {
+            if !inside(write) || !seen(&write.key) {
                 continue;
             }
             match &write.value {

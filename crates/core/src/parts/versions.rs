@@ -104,7 +104,11 @@ impl Versions {
     /// The entry of `key`.
     #[inline]
     pub fn find(&self, key: &SmallBytes) -> Option<Handle> {
-        let hash = self.hasher.hash_one(key);
+        self.find_hashed(self.hasher.hash_one(key), key)
+    }
+
+    #[inline]
+    fn find_hashed(&self, hash: u64, key: &SmallBytes) -> Option<Handle> {
         let slot = *self.index.find(hash, |&slot| self.entries[slot as usize].key == *key)?;
         Some(Handle { slot, generation: self.entries[slot as usize].generation })
     }
@@ -112,23 +116,30 @@ impl Versions {
     /// The entry of `key`, by an earlier handle if that is still good.
     #[inline]
     pub fn find_again(&self, handle: Handle, key: &SmallBytes) -> Option<Handle> {
-        match self.entries.get(handle.slot as usize) {
-            Some(entry) if entry.generation == handle.generation => Some(handle),
-            _ => self.find(key),
-        }
+        if self.is_good(handle) { Some(handle) } else { self.find(key) }
+    }
+
+    #[inline]
+    fn is_good(&self, handle: Handle) -> bool {
+        let entry = self.entries.get(handle.slot as usize);
+        entry.is_some_and(|entry| entry.generation == handle.generation)
     }
 
     /// The entry of `key`, made if there is none: a key that was never written, ready to be
     /// locked.
     pub fn find_or_create(&mut self, handle: Handle, key: &SmallBytes) -> Handle {
-        if let Some(handle) = self.find_again(handle, key) {
+        if self.is_good(handle) {
+            return handle;
+        }
+        let hash = self.hasher.hash_one(key);
+        if let Some(handle) = self.find_hashed(hash, key) {
             return handle;
         }
         let slot = self.new_entry(key);
         let entries = &self.entries;
         let hasher = &self.hasher;
         let rehash = |&slot: &u32| hasher.hash_one(&entries[slot as usize].key);
-        self.index.insert_unique(hasher.hash_one(key), slot, rehash);
+        self.index.insert_unique(hash, slot, rehash);
         if let Some(order) = &mut self.order {
             order.insert(slot, |slot| &entries[slot as usize].key);
         }

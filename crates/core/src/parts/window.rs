@@ -146,6 +146,13 @@ impl<T> Window<T> {
         self.stragglers.iter().map(|(number, value)| (*number, value)).chain(recent)
     }
 
+    /// All of it, by ascending number.
+    pub fn into_entries(self) -> impl Iterator<Item = (u64, T)> {
+        let ring = (self.base..).zip(self.ring);
+        let recent = ring.filter_map(|(number, value)| Some((number, value?)));
+        self.stragglers.into_iter().chain(recent)
+    }
+
     /// All values, by ascending number, to change them.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.stragglers.values_mut().chain(self.ring.iter_mut().flatten())
@@ -213,7 +220,9 @@ mod tests {
                 prop_assert_eq!(window.len(), model.len());
                 prop_assert_eq!(window.first(), model.keys().next().copied());
                 let pairs: Vec<_> = model.iter().map(|(number, value)| (*number, value)).collect();
-                prop_assert_eq!(window.iter().collect::<Vec<_>>(), pairs);
+                prop_assert_eq!(&window.iter().collect::<Vec<_>>(), &pairs);
+                let entries = window.clone().into_entries();
+                prop_assert!(entries.eq(model.clone()));
                 for number in next - 50..next + 2 {
                     prop_assert_eq!(window.get(number), model.get(&number));
                     prop_assert_eq!(window.get_mut(number), model.get_mut(&number));

@@ -7,8 +7,10 @@
 //! participants. Nothing of that is remembered but the number. A circular buffer of replies, as in
 //! section 5.4, would not do.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use muesli_core::parts::window::Window;
 use muesli_core::{NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::message::{Ballot, End, Found, Noted, Told};
@@ -38,72 +40,110 @@ pub(super) enum Age {
 /// What participants tell of keys, by the numbers of the parts that these belong to.
 pub(super) type Heard = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
 
-/// Transactions that are over, by id, and what is settled.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What is known of a coordinator's transactions.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Its newest life.
+    life: u32,
+    /// The number below which all of that life is settled.
+    settled_below: u64,
+    /// The newest transaction that was voted on here: its life and number.
+    voted: Option<(u32, u64)>,
+    /// What is over of the newest life, by number.
+    over: Window<Over>,
+    /// What is over of earlier lives.
+    earlier: BTreeMap<(u32, u64), Over>,
+}
+
+impl Known {
+    /// Its newest life is this one, or a later one. Whoever asks for a transaction of an earlier
+    /// life that is not known is told no, so those that were refused need not be known.
+    fn live(&mut self, life: u32) {
+        if life <= self.life {
+            return;
+        }
+        let (before, over) = (self.life, std::mem::take(&mut self.over));
+        self.earlier.retain(|_, over| !over.is_refused());
+        for (number, over) in over.into_entries().filter(|(_, over)| !over.is_refused()) {
+            self.earlier.insert((before, number), over);
+        }
+        (self.life, self.settled_below) = (life, 0);
+    }
+
+    fn age(&self, txn: TxnId) -> Age {
+        match txn.incarnation.cmp(&self.life) {
+            Ordering::Less => Age::EarlierLife,
+            Ordering::Equal if txn.sequence < self.settled_below => Age::Settled,
+            _ => Age::Current,
+        }
+    }
+}
+
+impl Over {
+    /// Whether it was refused without ever having been voted for.
+    fn is_refused(&self) -> bool {
+        self.ballot == Some(Ballot::Conflict)
+    }
+}
+
+/// Transactions that are over, by coordinator, and what is settled.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
-    /// In boxes: the tree moves its entries about as the oldest are forgotten.
-    over: BTreeMap<TxnId, Box<Over>>,
+    coordinators: BTreeMap<NodeId, Known>,
     /// What was told of keys in transactions that are not settled, by this participant or another.
     heard: BTreeMap<TxnId, Heard>,
-    /// Per coordinator, its newest life and the number below which everything is settled.
-    settled: BTreeMap<NodeId, (u32, u64)>,
-    /// Per coordinator, the newest transaction that was voted on here: its life and number.
-    voted: BTreeMap<NodeId, (u32, u64)>,
 }
 
 /// A memory as checkpoints carry it.
 pub(super) type Carried = (Vec<(TxnId, Option<Ballot>, End)>, Vec<(NodeId, u32, u64)>);
 
 impl Memory {
+    /// What is known of the coordinator of `txn`, which has lived at least that long.
+    fn known(&mut self, txn: TxnId) -> &mut Known {
+        let known = self.coordinators.entry(txn.node).or_default();
+        known.live(txn.incarnation);
+        known
+    }
+
     /// Takes note of a coordinator's life and of what it has settled.
     pub fn hear(&mut self, txn: TxnId, settled_below: u64) {
-        let known = self.settled.entry(txn.node).or_insert((txn.incarnation, 0));
-        if txn.incarnation > known.0 {
-            *known = (txn.incarnation, 0);
-            self.forget_refused_before(txn.node, txn.incarnation);
+        let known = self.known(txn);
+        if txn.incarnation < known.life || settled_below <= known.settled_below {
+            return;
         }
-        let known = self.settled.get_mut(&txn.node).expect("just entered");
-        if txn.incarnation == known.0 && settled_below > known.1 {
-            known.1 = settled_below;
-            let first = TxnId { sequence: 0, ..txn };
-            self.forget(first, TxnId { sequence: settled_below, ..txn }, |_| true);
+        known.settled_below = settled_below;
+        while let Some(sequence) = known.over.first().filter(|first| *first < settled_below) {
+            known.over.remove(sequence);
         }
-    }
-
-    /// Whoever asks for a transaction of an earlier life that is not known is told no, so those
-    /// that were refused need not be known.
-    fn forget_refused_before(&mut self, node: NodeId, incarnation: u32) {
-        let first = TxnId { node, incarnation: 0, sequence: 0 };
-        let end = TxnId { node, incarnation, sequence: 0 };
-        self.forget(first, end, |over| over.ballot == Some(Ballot::Conflict));
-    }
-
-    fn forget(&mut self, first: TxnId, end: TxnId, forgotten: impl Fn(&Over) -> bool) {
-        for (txn, _) in self.over.extract_if(first..end, |_, over| forgotten(over)) {
-            self.heard.remove(&txn);
+        if !self.heard.is_empty() {
+            let below = TxnId { sequence: 0, ..txn }..TxnId { sequence: settled_below, ..txn };
+            self.heard.extract_if(below, |_, _| true).for_each(drop);
         }
     }
 
     /// Whether `txn` can be new.
     pub fn age(&self, txn: TxnId) -> Age {
-        match self.settled.get(&txn.node) {
-            Some((life, _)) if txn.incarnation < *life => Age::EarlierLife,
-            Some((life, below)) if txn.incarnation == *life && txn.sequence < *below => {
-                Age::Settled
-            }
-            _ => Age::Current,
-        }
+        self.coordinators.get(&txn.node).map_or(Age::Current, |known| known.age(txn))
     }
 
     /// How `txn` ended, if it is over and remembered.
     pub fn get(&self, txn: TxnId) -> Option<&Over> {
-        self.over.get(&txn).map(|over| &**over)
+        let known = self.coordinators.get(&txn.node)?;
+        match txn.incarnation == known.life {
+            true => known.over.get(txn.sequence),
+            false => known.earlier.get(&(txn.incarnation, txn.sequence)),
+        }
     }
 
     /// `txn` is over.
     pub fn remember(&mut self, txn: TxnId, over: Over) {
-        if self.age(txn) != Age::Settled {
-            self.over.insert(txn, Box::new(over));
+        let known = self.known(txn);
+        match known.age(txn) {
+            Age::Settled => {}
+            Age::Current => _ = known.over.insert(txn.sequence, over),
+            Age::EarlierLife => {
+                known.earlier.insert((txn.incarnation, txn.sequence), over);
+            }
         }
     }
 
@@ -131,46 +171,49 @@ impl Memory {
 
     /// `txn` is voted on.
     pub fn note_vote(&mut self, txn: TxnId) {
-        let newest = self.voted.entry(txn.node).or_default();
-        *newest = (*newest).max((txn.incarnation, txn.sequence));
+        let known = self.known(txn);
+        known.voted = known.voted.max(Some((txn.incarnation, txn.sequence)));
     }
 
     /// Of each coordinator, the newest transaction that may have been voted on here and is not
     /// settled.
     pub fn voted(&self) -> Vec<TxnId> {
-        let newest = self.voted.iter();
-        newest
-            .map(|(node, (incarnation, sequence))| TxnId {
-                node: *node,
-                incarnation: *incarnation,
-                sequence: *sequence,
-            })
-            .collect()
+        let newest = self.coordinators.iter().filter_map(|(node, known)| {
+            let (incarnation, sequence) = known.voted?;
+            Some(TxnId { node: *node, incarnation, sequence })
+        });
+        newest.collect()
     }
 
     /// How many are remembered.
     pub fn len(&self) -> usize {
-        self.over.len()
+        self.coordinators.values().map(|known| known.over.len() + known.earlier.len()).sum()
     }
 
     /// All of it, for a checkpoint.
     pub fn carried(&self) -> Carried {
-        let over = self.over.iter();
-        let over = over.map(|(txn, over)| (*txn, over.ballot.clone(), over.end.clone()));
-        let settled = self.settled.iter().map(|(node, (life, below))| (*node, *life, *below));
-        (over.collect(), settled.collect())
+        let (mut all, mut settled) = (Vec::new(), Vec::new());
+        for (node, known) in &self.coordinators {
+            let earlier = known.earlier.iter().map(|(txn, over)| (*txn, over));
+            let over = known.over.iter().map(|(sequence, over)| ((known.life, sequence), over));
+            for ((incarnation, sequence), over) in earlier.chain(over) {
+                let txn = TxnId { node: *node, incarnation, sequence };
+                all.push((txn, over.ballot.clone(), over.end.clone()));
+            }
+            settled.push((*node, known.life, known.settled_below));
+        }
+        (all, settled)
     }
 
     /// Takes over what another one [carried](Self::carried).
     pub fn recall(&mut self, (over, settled): Carried) {
-        let over = over
-            .into_iter()
-            .map(|(txn, ballot, end)| (txn, Over { ballot, end, noted: Noted::default() }));
-        for (txn, over) in over {
-            self.note_vote(txn);
-            self.over.insert(txn, Box::new(over));
+        for (node, incarnation, below) in settled {
+            self.hear(TxnId { node, incarnation, sequence: 0 }, below);
         }
-        self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
+        for (txn, ballot, end) in over {
+            self.note_vote(txn);
+            self.remember(txn, Over { ballot, end, noted: Noted::default() });
+        }
     }
 }
 

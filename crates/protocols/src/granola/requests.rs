@@ -42,7 +42,9 @@ impl Participant {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
-        if let Some(refusal) = self.lacks(&request, cx) {
+        // Who is alone finds out as it runs.
+        let several = request.agreement != Agreement::Alone;
+        if let Some(refusal) = several.then(|| self.lacks(&request, cx)).flatten() {
             let at = self.clock.done;
             return self.refuse(&request, Ballot::Abort(at, refusal), cx);
         }
