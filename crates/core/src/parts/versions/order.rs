@@ -1,9 +1,10 @@
 //! The entries of a store in the order of their keys.
 //!
 //! An ordered map would keep each key a second time, which for short keys is half of what an entry
-//! costs. So only the entries' slots are kept, in chunks of a few hundred, and keys are looked at
-//! in the entries themselves; a chunk knows a key that all of its keys are at or above, so that
-//! finding the chunk stays within one list.
+//! costs. So only the entries' slots are kept, in chunks of a few hundred. A chunk knows a key that
+//! all of its keys are at or above, so that finding the chunk stays within one list; and of each key
+//! the eight bytes after those that all keys of the chunk begin with, so that keys themselves, each
+//! of which is a walk to memory, are looked at only where these are the same.
 
 use crate::bytes::SmallBytes;
 
@@ -22,29 +23,90 @@ pub(super) struct Order {
 struct Chunk {
     /// No key here is below it, and all keys of earlier chunks are.
     least: SmallBytes,
+    /// All keys here begin with it.
+    prefix: SmallBytes,
     slots: Vec<u32>,
+    /// Of each key what follows the prefix, as a number.
+    hints: Vec<u64>,
 }
 
 /// Somewhere between two slots: a chunk, and a place in it.
 type Place = (usize, usize);
+
+/// The first eight bytes as a number that is ordered as they are; what is missing is zero.
+fn hint(rest: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = rest.len().min(8);
+    bytes[..count].copy_from_slice(&rest[..count]);
+    u64::from_be_bytes(bytes)
+}
+
+impl Chunk {
+    /// A chunk of slots in their order; at least one.
+    fn of<'a>(slots: Vec<u32>, key_of: &impl Fn(u32) -> &'a SmallBytes) -> Chunk {
+        let least = key_of(slots[0]).clone();
+        let (prefix, hints) = (SmallBytes::EMPTY, Vec::new());
+        let mut chunk = Chunk { least, prefix, slots, hints };
+        let last = key_of(chunk.slots[chunk.slots.len() - 1]);
+        chunk.begin_with(&chunk.least.clone(), last, key_of);
+        chunk
+    }
+
+    /// All keys begin as these two do.
+    fn begin_with<'a>(
+        &mut self,
+        one: &SmallBytes,
+        other: &SmallBytes,
+        key_of: &impl Fn(u32) -> &'a SmallBytes,
+    ) {
+        let pairs = one.as_slice().iter().zip(other.as_slice());
+        let skipped = pairs.take_while(|(x, y)| x == y).count();
+        self.prefix = SmallBytes::new(&one.as_slice()[..skipped]);
+        let hint_of = |slot: &u32| hint(&key_of(*slot).as_slice()[skipped..]);
+        self.hints = self.slots.iter().map(hint_of).collect();
+    }
+
+    /// Where `key` is, or would be.
+    fn place<'a>(&self, key: &SmallBytes, key_of: &impl Fn(u32) -> &'a SmallBytes) -> usize {
+        let Some(rest) = key.as_slice().strip_prefix(self.prefix.as_slice()) else {
+            return if *key < self.prefix { 0 } else { self.slots.len() };
+        };
+        let wanted = hint(rest);
+        let from = self.hints.partition_point(|hint| *hint < wanted);
+        let alike = self.hints[from..].partition_point(|hint| *hint == wanted);
+        let alike = &self.slots[from..from + alike];
+        from + alike.partition_point(|&slot| key_of(slot) < key)
+    }
+
+    /// Adds a slot at its place.
+    fn insert<'a>(&mut self, place: usize, slot: u32, key_of: &impl Fn(u32) -> &'a SmallBytes) {
+        let key = key_of(slot);
+        if !key.as_slice().starts_with(self.prefix.as_slice()) {
+            self.begin_with(&self.prefix.clone(), key, key_of);
+        }
+        if *key < self.least {
+            self.least = key.clone();
+        }
+        self.slots.insert(place, slot);
+        self.hints.insert(place, hint(&key.as_slice()[self.prefix.len()..]));
+    }
+}
 
 impl Order {
     /// Where `key` is, or would be.
     fn place<'a>(&self, key: &SmallBytes, key_of: &impl Fn(u32) -> &'a SmallBytes) -> Place {
         let after = self.chunks.partition_point(|chunk| chunk.least <= *key);
         let at = after.saturating_sub(1);
-        let slots = self.chunks.get(at).map_or(&[][..], |chunk| &chunk.slots);
-        (at, slots.partition_point(|&slot| key_of(slot) < key))
+        (at, self.chunks.get(at).map_or(0, |chunk| chunk.place(key, key_of)))
     }
 
     /// Adds a slot whose key is not there yet.
     pub fn insert<'a>(&mut self, slot: u32, key_of: impl Fn(u32) -> &'a SmallBytes) {
-        let key = key_of(slot);
-        let (mut at, mut place) = self.place(key, &key_of);
+        let (mut at, mut place) = self.place(key_of(slot), &key_of);
         let is_end = at + 1 >= self.chunks.len() && (self.chunks.is_empty() || place == CHUNK_MAX);
         if is_end {
             // Keys that come in order fill their chunks.
-            self.chunks.push(Chunk { least: key.clone(), slots: vec![slot] });
+            self.chunks.push(Chunk::of(vec![slot], &key_of));
             return;
         }
         if self.chunks[at].slots.len() == CHUNK_MAX {
@@ -53,31 +115,33 @@ impl Order {
                 (at, place) = (at + 1, place - CHUNK_MAX / 2);
             }
         }
-        let chunk = &mut self.chunks[at];
-        if *key < chunk.least {
-            chunk.least = key.clone();
-        }
-        chunk.slots.insert(place, slot);
+        self.chunks[at].insert(place, slot, &key_of);
     }
 
     fn split<'a>(&mut self, at: usize, key_of: &impl Fn(u32) -> &'a SmallBytes) {
-        let slots = self.chunks[at].slots.split_off(CHUNK_MAX / 2);
-        self.chunks[at].slots.shrink_to_fit();
-        let least = key_of(slots[0]).clone();
-        self.chunks.insert(at + 1, Chunk { least, slots });
+        let chunk = &mut self.chunks[at];
+        let right = Chunk::of(chunk.slots.split_off(CHUNK_MAX / 2), key_of);
+        chunk.slots.shrink_to_fit();
+        let (first, last) = (key_of(chunk.slots[0]), key_of(chunk.slots[CHUNK_MAX / 2 - 1]));
+        chunk.begin_with(first, last, key_of);
+        self.chunks.insert(at + 1, right);
     }
 
     /// Removes the slot of `key`, which must be there.
     pub fn remove<'a>(&mut self, key: &SmallBytes, key_of: impl Fn(u32) -> &'a SmallBytes) {
         let (at, place) = self.place(key, &key_of);
-        self.chunks[at].slots.remove(place);
-        if self.chunks[at].slots.is_empty() {
+        let chunk = &mut self.chunks[at];
+        chunk.slots.remove(place);
+        chunk.hints.remove(place);
+        if chunk.slots.is_empty() {
             self.chunks.remove(at);
         } else if let Some(next) = self.chunks.get(at + 1)
             && self.chunks[at].slots.len() + next.slots.len() <= MERGED_MAX
         {
             let next = self.chunks.remove(at + 1);
-            self.chunks[at].slots.extend(next.slots);
+            let chunk = &mut self.chunks[at];
+            chunk.slots.extend(next.slots);
+            chunk.begin_with(&chunk.prefix.clone(), &next.prefix, &key_of);
         }
     }
 
@@ -106,8 +170,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// Keys of several lengths, with beginnings in common; every second is the beginning of another.
     fn key(number: u16) -> SmallBytes {
-        SmallBytes::new(&number.to_be_bytes())
+        let half = number / 2;
+        let mut key = vec![u8::MAX; usize::from(half >> 12) * 2];
+        key.extend(half.to_be_bytes());
+        key.extend((number % 2 == 1).then_some(0));
+        SmallBytes::from(key)
     }
 
     proptest! {
