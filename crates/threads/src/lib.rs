@@ -1,12 +1,14 @@
 //! Work of one state machine on several cores: [`Workers`] that are threads.
 //!
-//! The thread that hands over a batch takes part in it; the others sleep between batches, and
-//! waking one costs some ten microseconds. So they are woken only for jobs that take longer than
-//! that, by what jobs took before: a batch of short ones is done by the thread that has it, and
-//! costs no more than without helpers. What comes of a batch never depends on it.
+//! The thread that hands over a batch takes part in it. The others sleep between batches; waking
+//! one costs some microseconds, and until it has a processor as long as that takes. So they are
+//! woken only where a batch is worth it, by what jobs took of late: short ones are done by the
+//! thread that has them, and cost no more than without helpers. And nobody waits for a helper that
+//! has begun nothing: that is why the thread belongs to the pool, and takes back what nobody took.
+//! What comes of a batch never depends on any of this.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec;
 
@@ -17,8 +19,12 @@ use thiserror::Error;
 /// Most threads that one state machine can have.
 pub const THREADS_MAX: usize = 256;
 
-/// Jobs that take less are not worth waking anybody for.
-const SHORT: Duration = Duration::from_micros(15);
+/// What is left of a batch is shared if it would take one thread at least as long.
+const WORTH_SHARING: Duration = Duration::from_micros(50);
+
+/// What a job took counts so little beside what those before it took: a thread that loses its
+/// processor for a moment is no sign of long jobs.
+const REMEMBERED: u64 = 16;
 
 /// So many jobs for each thread make a batch: enough that none runs out of work long before the
 /// others, and few enough that what comes meanwhile does not wait for long.
@@ -27,29 +33,19 @@ const JOBS_PER_THREAD: usize = 4;
 /// Procedures may call as deeply as on the main thread of a process.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Threads that cannot be had.
+/// A number of threads that there cannot be.
 #[derive(Debug, Error)]
-pub enum ThreadsError {
-    /// None, or more than there may be.
-    #[error("{0} threads for procedures: allowed are 1 to {THREADS_MAX}")]
-    NotSoMany(usize),
-    /// The system gives no more.
-    #[error("cannot start {threads} threads for procedures: {error}")]
-    Refused {
-        /// How many were asked for.
-        threads: usize,
-        /// What the system says.
-        error: rayon::ThreadPoolBuildError,
-    },
-}
+#[error("{0} threads for procedures: allowed are 1 to {THREADS_MAX}")]
+pub struct ThreadsError(usize);
 
 /// What a state machine on this machine hands over, where `threads` run it, its own included: with
-/// 1 nothing, and no thread is started.
+/// 1 nothing. Threads are started when there is something for them, and where the system gives
+/// none, all is done without.
 ///
 /// # Errors
 /// There cannot be so many threads.
 pub fn together(threads: usize) -> Result<Together, ThreadsError> {
-    handed_to(threads, SHORT)
+    handed_to(threads, WORTH_SHARING)
 }
 
 /// The same, where every batch is shared by all threads, however short its jobs are: to see that it
@@ -61,79 +57,90 @@ pub fn eager(threads: usize) -> Result<Together, ThreadsError> {
     handed_to(threads, Duration::ZERO)
 }
 
-fn handed_to(threads: usize, short: Duration) -> Result<Together, ThreadsError> {
+fn handed_to(threads: usize, worth: Duration) -> Result<Together, ThreadsError> {
     match threads {
         1 => Ok(Together::default()),
         2..=THREADS_MAX => {
-            let workers = Threads::new(threads, short)?;
+            let (pool, lately, worth) =
+                (OnceLock::new(), AtomicU64::new(0), worth.as_nanos() as u64);
+            let workers = Threads { threads, pool, lately, worth };
             Ok(Together::new(threads * JOBS_PER_THREAD, Arc::new(workers)))
         }
-        _ => Err(ThreadsError::NotSoMany(threads)),
+        _ => Err(ThreadsError(threads)),
     }
 }
 
 /// Workers that are threads.
 #[derive(Debug)]
 struct Threads {
-    /// Those beside the one that hands over jobs.
-    helpers: ThreadPool,
-    /// What a job took of late, in nanoseconds.
+    /// How many, the one that hands over jobs included.
+    threads: usize,
+    /// Made by the first thread that shares a batch; `None`: the system gives none.
+    pool: OnceLock<Option<ThreadPool>>,
+    /// What a job took of late, in nanoseconds; of longer ones so much as is worth sharing.
     lately: AtomicU64,
-    /// Jobs that take less than this many nanoseconds are not worth waking anybody for.
-    short: u64,
+    /// What is left of a batch is shared if it takes so many nanoseconds.
+    worth: u64,
 }
 
 /// Jobs of a batch that nobody has begun.
 type Left<'a> = Mutex<vec::IntoIter<Job<'a>>>;
 
-impl Threads {
-    fn new(threads: usize, short: Duration) -> Result<Threads, ThreadsError> {
-        let helpers = ThreadPoolBuilder::new()
-            .num_threads(threads - 1)
-            .thread_name(|number| format!("muesli-procedures-{number}"))
-            .stack_size(STACK_BYTES)
-            .build()
-            .map_err(|error| ThreadsError::Refused { threads, error })?;
-        Ok(Threads { helpers, lately: AtomicU64::new(0), short: short.as_nanos() as u64 })
-    }
-
-    /// Does what is left until nothing is, or it took `at_most`, in nanoseconds.
-    fn work(&self, left: &Left<'_>, at_most: u64) {
-        let begun = Instant::now();
-        let mut before = 0;
-        while before < at_most
-            && let Some(job) = next(left)
-        {
-            job();
-            let now = begun.elapsed().as_nanos() as u64;
-            let lately = self.lately.load(Ordering::Relaxed);
-            self.lately.store((lately * 3 + (now - before)) / 4, Ordering::Relaxed);
-            before = now;
-        }
-    }
+fn lock<'l, 'a>(left: &'l Left<'a>) -> MutexGuard<'l, vec::IntoIter<Job<'a>>> {
+    left.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn next<'a>(left: &Left<'a>) -> Option<Job<'a>> {
-    left.lock().unwrap_or_else(PoisonError::into_inner).next()
+impl Threads {
+    /// The pool, of which this thread becomes one if it can: it is not in one already.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let builder = || {
+            ThreadPoolBuilder::new()
+                .thread_name(|number| format!("muesli-procedures-{number}"))
+                .stack_size(STACK_BYTES)
+        };
+        let make = || {
+            let with_this_one = builder().num_threads(self.threads).use_current_thread().build();
+            with_this_one.or_else(|_| builder().num_threads(self.threads - 1).build()).ok()
+        };
+        self.pool.get_or_init(make).as_ref()
+    }
+
+    /// Does a job, if one is left.
+    fn one(&self, left: &Left<'_>) -> bool {
+        let Some(job) = lock(left).next() else { return false };
+        let begun = Instant::now();
+        job();
+        let took = (begun.elapsed().as_nanos() as u64).min(self.worth);
+        let lately = self.lately.load(Ordering::Relaxed);
+        let lately = (lately * (REMEMBERED - 1) + took) / REMEMBERED;
+        self.lately.store(lately, Ordering::Relaxed);
+        true
+    }
+
+    fn share(&self, left: &Left<'_>, helpers: usize) {
+        let Some(pool) = self.pool() else { return while self.one(left) {} };
+        pool.in_place_scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|_| while self.one(left) {});
+            }
+            while self.one(left) {}
+        });
+    }
 }
 
 impl Workers for Threads {
     fn run(&self, jobs: Vec<Job<'_>>) {
         let left: Left<'_> = Mutex::new(jobs.into_iter());
-        if self.lately.load(Ordering::Relaxed) < self.short {
-            self.work(&left, self.short);
-        }
-        let jobs = left.lock().unwrap_or_else(PoisonError::into_inner).len();
-        let helpers = self.helpers.current_num_threads().min(jobs.saturating_sub(1));
-        if helpers == 0 {
-            return self.work(&left, u64::MAX);
-        }
-        self.helpers.in_place_scope(|scope| {
-            for _ in 0..helpers {
-                scope.spawn(|_| self.work(&left, u64::MAX));
+        loop {
+            let jobs = lock(&left).len() as u64;
+            let takes = jobs * self.lately.load(Ordering::Relaxed);
+            if jobs > 1 && takes >= self.worth {
+                return self.share(&left, (self.threads - 1).min(jobs as usize - 1));
             }
-            self.work(&left, u64::MAX);
-        });
+            if !self.one(&left) {
+                return;
+            }
+        }
     }
 }
 
@@ -167,7 +174,7 @@ mod tests {
             thread::current().name().map(str::to_owned)
         };
         let names = together.map(vec![(), ()], name);
-        assert!(names.contains(&Some("muesli-procedures-0".to_owned())), "{names:?}");
+        assert!(names.contains(&Some("muesli-procedures-1".to_owned())), "{names:?}");
         assert!(names.contains(&thread::current().name().map(str::to_owned)), "{names:?}");
     }
 
@@ -177,11 +184,26 @@ mod tests {
         let mine = thread::current().id();
         let is_mine = sparing.map((0..8).collect(), |_: u8| thread::current().id() == mine);
         assert_eq!(is_mine, [true; 8]);
-        // Once a job has been found long, the next ones are shared: these wait for each other.
+        // Once some have been found long, the next ones are shared: these wait for each other.
         let together = together(2).expect("threads");
-        together.map(vec![()], |()| thread::sleep(SHORT * 8));
+        for _ in 0..REMEMBERED {
+            together.map(vec![()], |()| thread::sleep(WORTH_SHARING));
+        }
         let meeting = Barrier::new(2);
         together.map(vec![(), ()], |()| meeting.wait());
+    }
+
+    /// A thread that is in a pool already, and one that did not begin with the pool.
+    #[test]
+    fn whichever_thread_hands_over_jobs_they_are_done() {
+        let [first, second] = [eager(2), eager(3)].map(|it| it.expect("threads"));
+        for together in [&first, &second, &first] {
+            let meeting = Barrier::new(2);
+            together.map(vec![(), ()], |()| meeting.wait());
+            let other = || together.map(vec![1, 2, 3], |it: u8| it + 1);
+            let sums = thread::scope(|scope| scope.spawn(other).join().expect("no panic"));
+            assert_eq!(sums, [2, 3, 4]);
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::claims::Claim;
+use muesli_core::parts::claims::Claims;
 
 use super::locking::Prepared;
 use super::memory::Heard;
@@ -78,21 +78,20 @@ impl Participant {
         let first = batch[0];
         let ready = self.queue.ready(|voter| self.streams.bound(voter));
         let most = cx.settings.together.at_most();
-        let ready: Vec<_> = ready.skip_while(|it| *it != first).skip(1).take(most - 1).collect();
-        let mut claims: Vec<Claim> = Vec::new();
+        let ready: Vec<_> = ready.skip_while(|it| *it != first).take(most).collect();
+        if ready.len() < 2 {
+            return; // Nobody need know what it may touch.
+        }
+        let mut claims = Claims::default();
         for stand in ready {
-            if claims.is_empty() {
-                claims.push(self.all_it_may_touch(&self.active[&first.1].request.clone(), cx));
-            }
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts = claims.iter().any(|other| other.conflicts(&claim));
-            let is_untold = request.is_telling() && !self.is_complete(&request);
-            if is_untold || conflicts && self.rules.together_apart {
+            let conflicts = self.rules.together_apart && claims.conflict(&claim);
+            if conflicts || request.is_telling() && !self.is_complete(&request) {
                 return;
             }
-            claims.push(claim);
-            batch.push(stand);
+            claims.hold(stand, claim);
+            batch.extend((stand != first).then_some(stand));
         }
     }
 
