@@ -32,6 +32,7 @@
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
+use smallvec::SmallVec;
 
 use super::locking::Prepared;
 use super::memory::Heard;
@@ -39,6 +40,9 @@ use super::message::{Request, Task};
 use super::participant::{Context, Participant};
 use super::queue::{Lane, Stand};
 use super::tasks::{Sight, count_reads};
+
+/// Those that are run together, in the order of their places; mostly one.
+pub(super) type Batch = SmallVec<[Stand; 1]>;
 
 impl Participant {
     /// Whether a transaction of this repository alone is to wait for others to be run with.
@@ -59,10 +63,9 @@ impl Participant {
         !self.locking && self.claims.is_empty() && self.rules.in_order
     }
 
-    /// Those that can be run together with one that is to be done now, and that one, in the order
-    /// of their places.
-    pub(super) fn batch(&mut self, first: Stand, cx: &mut Context<'_>) -> Vec<Stand> {
-        let mut batch = vec![first];
+    /// Those that can be run together with one that is to be done now, and that one.
+    pub(super) fn batch(&mut self, first: Stand, cx: &mut Context<'_>) -> Batch {
+        let mut batch = Batch::from_buf([first]);
         if cx.settings.together.is_on() && self.batches() {
             match self.queue.is_passed() {
                 true => self.batch_of_who_pass(&mut batch, cx),
@@ -74,7 +77,7 @@ impl Participant {
     }
 
     /// Without passing: those who are ready, up to one that conflicts with another.
-    fn batch_in_turn(&mut self, batch: &mut Vec<Stand>, cx: &mut Context<'_>) {
+    fn batch_in_turn(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         let first = batch[0];
         let ready = self.queue.ready(|voter| self.streams.bound(voter));
         let most = cx.settings.together.at_most();
@@ -96,7 +99,7 @@ impl Participant {
     }
 
     /// With passing: whoever conflicts with nobody before it.
-    fn batch_of_who_pass(&mut self, batch: &mut Vec<Stand>, cx: &mut Context<'_>) {
+    fn batch_of_who_pass(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         while batch.len() < cx.settings.together.at_most() {
             let Some(stand) = self.next_passing(batch, cx) else { return };
             if self.has_heard(stand, cx) {

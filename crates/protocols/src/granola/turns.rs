@@ -36,9 +36,9 @@ impl Participant {
         if left && self.undo_who_is_in_the_way(txn, cx) {
             self.queue.look_again((place, txn));
         } else if self.has_heard((place, txn), cx) {
-            match *self.batch((place, txn), cx) {
+            match &*self.batch((place, txn), cx) {
                 [_] => self.perform_queued((place, txn), cx),
-                ref several => self.perform_together(several, cx),
+                several => self.perform_together(several, cx),
             }
         }
         true
