@@ -35,6 +35,11 @@ struct BenchOptions {
     /// How many repositories hold each key
     #[arg(long, value_name = "R", default_value_t = 1)]
     replicas: usize,
+    /// How many threads of each node run procedures that touch nothing in common, under granola
+    /// and granola-passing; not in the simulator
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=256))]
+    procedure_threads: u16,
     /// How many nodes keep each repository; on a cluster
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
@@ -109,6 +114,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     {
         bail!("--durability log is for clusters that are started: the driver cluster");
     }
+    if options.procedure_threads > 1 && (options.driver == Driver::Sim || options.connect.is_some())
+    {
+        bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
+    }
     let warm_up = warm_up(&options)?;
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
@@ -167,6 +176,7 @@ fn benchmark(
         nodes,
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
+        procedure_threads: usize::from(options.procedure_threads),
         group: options.group,
         clients: options.clients,
         warm_up,

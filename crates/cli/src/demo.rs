@@ -73,6 +73,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             nodes,
             repositories: REPOSITORIES,
             replicas: REPLICAS,
+            procedure_threads: 1,
             group: 1,
             clients: CLIENTS,
             warm_up: Duration::ZERO,

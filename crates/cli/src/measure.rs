@@ -52,6 +52,8 @@ pub struct Benchmark {
     pub nodes: usize,
     pub repositories: usize,
     pub replicas: usize,
+    /// How many threads of each node run procedures.
+    pub procedure_threads: usize,
     /// How many nodes of a cluster keep each repository.
     pub group: u16,
     pub clients: u32,
@@ -95,7 +97,10 @@ impl Benchmark {
             group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
-            extra: vec![format!("keep_tombstones = {}", self.history)],
+            extra: vec![
+                format!("keep_tombstones = {}", self.history),
+                format!("procedure_threads = {}", self.procedure_threads),
+            ],
             reached: None,
             troubled: false,
         };
@@ -136,6 +141,7 @@ impl Benchmark {
             replicas: self.replicas,
             loops: self.nodes,
             protocol: self.protocol.clone(),
+            procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),
             ..Options::default()
         };

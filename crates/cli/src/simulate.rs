@@ -50,6 +50,11 @@ struct SimOptions {
     /// take the nearest copy (as with --param nearby=100 of append-procedures)
     #[arg(long)]
     caches: bool,
+    /// How many procedures that touch nothing in common a repository runs together at most, in an
+    /// order that the seed draws (under granola and granola-passing)
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    together: u16,
     /// Clients
     #[arg(long, value_name = "C", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -153,6 +158,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         replicas: options.replicas,
         group: options.group,
         caches: options.caches,
+        together: usize::from(options.together),
         clients: options.clients,
         transactions_least: options.transactions,
         faults: options.faults.clone(),
@@ -290,6 +296,12 @@ fn command_again(
     if options.group > 1 {
         command += &format!(" --group {}", options.group);
     }
+    if options.caches {
+        command += " --caches";
+    }
+    if options.together > 1 {
+        command += &format!(" --together {}", options.together);
+    }
     if let Some(replicas) = options.replicas {
         command += &format!(" --replicas {replicas}");
     }
@@ -332,8 +344,8 @@ mod tests {
         for line in [
             "muesli sim bank --seeds 5",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --group 3 \
-             --clients 3 --transactions 50 --param workload=t --param keys=40 \
-             --plan 'horizon 1s; 12ms+300ms crash n3'",
+             --caches --together 4 --clients 3 --transactions 50 --param workload=t \
+             --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);
             let workload = line.split(' ').nth(2).expect("a workload");

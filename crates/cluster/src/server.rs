@@ -10,6 +10,7 @@ use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Settings};
 use muesli_group::{Grouped, Rules};
 use muesli_log::{Cut, Opened};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
+use muesli_threads::ThreadsError;
 use thiserror::Error;
 
 use crate::door::Door;
@@ -52,6 +53,9 @@ pub struct ServerOptions {
     pub group_tick: Duration,
     /// How many loops each process of the cluster runs.
     pub loops: usize,
+    /// How many threads of each loop run procedures that have nothing to do with each other, its
+    /// own included, under protocols that can; with 1 they are run one after the other.
+    pub procedure_threads: usize,
     /// Whether it comes into a cluster of groups that runs already: it holds no members at first.
     pub joins: bool,
     /// Whether members that lost their memory go on with what the others know where a majority of
@@ -59,7 +63,8 @@ pub struct ServerOptions {
     pub accepts_loss: bool,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
-    /// Size limits and times of the protocol; its seed and whether it logs are set at the start.
+    /// Size limits and times of the protocol; its seed, whether it logs and who runs its
+    /// procedures are set at the start.
     pub settings: Settings,
     /// What survives the process.
     pub durability: Durability,
@@ -101,6 +106,7 @@ impl Default for ServerOptions {
             group: 1,
             group_tick: Duration::from_millis(20),
             loops: 1,
+            procedure_threads: 1,
             joins: false,
             accepts_loss: false,
             protocol: "score".to_owned(),
@@ -165,6 +171,9 @@ pub enum StartError {
         /// As many are to run now.
         loops: usize,
     },
+    /// Threads that there cannot be.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
     /// The system has no poller.
     #[error("the system refused to wait for connections: {0}")]
     Poll(std::io::Error),
@@ -307,7 +316,7 @@ fn prepare<P: Protocol>(
     let most = options.network.frame_bytes_max;
     let mut effects = Effects::default();
     let Durability::Log(path) = &options.durability else {
-        let node = node::<P>(options, rules, &map, fastrand::u32(1..));
+        let node = node::<P>(options, rules, &map, fastrand::u32(1..))?;
         let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
         return Ok(Prepared { machine, map, life, folder: None, fresh: true });
@@ -324,7 +333,7 @@ fn prepare<P: Protocol>(
         return Err(StartError::Left(left(options.node)));
     }
     folder.keep_map(&map)?;
-    let mut node = node::<P>(options, rules, &map, me.starts);
+    let mut node = node::<P>(options, rules, &map, me.starts)?;
     let wake = move || door.signal.raise();
     let files = LogFiles {
         options: muesli_log::Options {
@@ -377,12 +386,13 @@ fn node<P: Protocol>(
     rules: &P::Rules,
     map: &Map,
     incarnation: u32,
-) -> Node<P> {
+) -> Result<Node<P>, ThreadsError> {
     let settings = Settings {
         hash_seed: fastrand::u64(..),
         // A group agrees on its log also where no disk keeps it.
         logging: options.durability != Durability::Memory || options.group > 1,
+        together: muesli_threads::together(options.procedure_threads)?,
         ..options.settings.clone()
     };
-    Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules)
+    Ok(Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules))
 }

@@ -22,6 +22,7 @@ pub mod parts;
 pub mod post;
 pub mod procedure;
 pub mod recorder;
+pub mod together;
 pub mod traffic;
 pub mod wire;
 
@@ -44,5 +45,6 @@ pub use procedure::{
     Stop, Store, Touched,
 };
 pub use recorder::Recorder;
+pub use together::Together;
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

@@ -3,6 +3,7 @@
 use crate::actions::Actions;
 use crate::ids::Timestamp;
 use crate::procedure::Procedures;
+use crate::together::Together;
 
 /// Virtual or real time, in nanoseconds from a start of the driver's choosing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +91,9 @@ pub struct Settings {
     pub actions: Actions,
     /// The procedures that the node knows; the same on every node.
     pub procedures: Procedures,
+    /// Who runs procedures that have nothing to do with each other at the same time, and how many
+    /// of them; a protocol that has no use for it runs them one after the other.
+    pub together: Together,
     /// Seed of the index hashes: random in production, fixed in the simulator.
     pub hash_seed: u64,
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
@@ -122,6 +126,7 @@ impl Default for Settings {
             limits: Limits::default(),
             actions: Actions::default(),
             procedures: Procedures::default(),
+            together: Together::default(),
             hash_seed: 0,
             logging: false,
             caches: false,

@@ -28,6 +28,10 @@ pub struct Options {
     /// What [`Db::call`](crate::Db::call) can run; add your own with
     /// [`procedure`](Self::procedure).
     pub procedures: Procedures,
+    /// How many threads of each loop run procedures that have nothing to do with each other, its
+    /// own included, under protocols that can: `granola` and `granola-passing`. With 1, which is
+    /// the default, they are run one after the other; more pay where procedures take long.
+    pub procedure_threads: usize,
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
     pub history: bool,
@@ -48,6 +52,7 @@ impl Default for Options {
             retry: Retry::default(),
             actions: Actions::default(),
             procedures: builtin::all(),
+            procedure_threads: 1,
             history: false,
             spin: Duration::from_micros(20),
         }

@@ -15,7 +15,8 @@ use muesli::{Db, Error, Retry};
 use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
-use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol};
+use muesli_core::together::Shuffled;
+use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
 use muesli_protocols::{Choice, UnknownProtocol, choose};
@@ -108,6 +109,9 @@ pub struct Upkeep {
     /// Whether nodes keep copies of repositories that live elsewhere, for readers that take the
     /// nearest one.
     pub caches: bool,
+    /// How many procedures that have nothing to do with each other are run together at most, in an
+    /// order that the seed draws; 1: they are run one after the other.
+    pub together: usize,
     /// How often each node begins a checkpoint, on average; `None`: never.
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
@@ -117,7 +121,8 @@ pub struct Upkeep {
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
-        Upkeep { group: 1, caches: false, checkpoint_every: None, skips_a_record_at_replay: false }
+        let (group, caches, together, checkpoint_every) = (1, false, 1, None);
+        Upkeep { group, caches, together, checkpoint_every, skips_a_record_at_replay: false }
     }
 }
 
@@ -296,6 +301,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;
         setup.settings.caches = plan.upkeep.caches;
+        let order = Shuffled { seed: plan.seed };
+        setup.settings.together = Together::new(plan.upkeep.together, Arc::new(order));
         setup.history = plan.history;
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;

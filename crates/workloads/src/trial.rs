@@ -50,6 +50,8 @@ pub struct Trial {
     pub group: u16,
     /// Whether nodes keep copies of repositories that live elsewhere.
     pub caches: bool,
+    /// How many procedures that have nothing to do with each other are run together at most.
+    pub together: usize,
     /// What may go wrong.
     pub faults: FaultKinds,
     /// What goes wrong instead of what the seed draws.
@@ -206,6 +208,7 @@ impl Trial {
             upkeep: Upkeep {
                 group: self.group,
                 caches: self.caches,
+                together: self.together,
                 checkpoint_every,
                 ..Upkeep::default()
             },

@@ -63,6 +63,17 @@ pub const KEYS: &[Key] = &[
         set: |config, text| put(&mut config.loops, number(text, 1, 64)? as usize),
     },
     Key {
+        name: "procedure_threads",
+        value: "N",
+        default: "1",
+        help: "How many threads of each loop run procedures that touch nothing in common, the \
+               loop's own included, under granola and granola-passing; more than 1 pays where \
+               procedures take long",
+        set: |config, text| {
+            put(&mut config.server.procedure_threads, number(text, 1, 256)? as usize)
+        },
+    },
+    Key {
         name: "repositories",
         value: "N",
         default: "1",

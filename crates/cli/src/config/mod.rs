@@ -146,6 +146,7 @@ mod tests {
             (meant.listen, meant.node, meant.cluster)
         );
         assert_eq!((said.repositories, said.replicas), (meant.repositories, meant.replicas));
+        assert_eq!(said.procedure_threads, meant.procedure_threads);
         assert_eq!((said.settings, said.network), (meant.settings, meant.network));
         assert_eq!(said.checkpoint_bytes, meant.checkpoint_bytes);
         assert_eq!((said.dial, said.trouble), (meant.dial, meant.trouble));
@@ -189,6 +190,7 @@ mod tests {
         let unknown = error("alive_evry_ms = 5");
         assert!(unknown.contains("`alive_evry_ms`") && unknown.contains("`alive_every_ms`"));
         assert!(error("replicas = 0").contains("1 to 4096"));
+        assert!(error("procedure_threads = 257").contains("1 to 256"));
         assert!(error("keep_tombstones = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));
         assert!(error("listen = ").contains("is no TOML"));

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
-use muesli_core::{Catalog, NodeId, Protocol, Settings};
+use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
 use muesli_protocols::{Choice, choose};
 
 pub use report::Report;
@@ -69,14 +69,18 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
-    let start = Start { options: &options, loops, catalog: Arc::new(catalog) };
+    let together = (0..loops).map(|_| muesli_threads::together(options.procedure_threads));
+    let together = together.collect::<Result<_, _>>();
+    let together = together.map_err(|error| Error::Options(error.to_string()))?;
+    let start = Start { options: &options, together, catalog: Arc::new(catalog) };
     choose(&options.protocol, start).map_err(|unknown| Error::Options(unknown.to_string()))
 }
 
 /// What the loops are started with, under the protocol that the options name.
 struct Start<'a> {
     options: &'a Options,
-    loops: usize,
+    /// Who runs what of each loop can be run at the same time.
+    together: Vec<Together>,
     catalog: Arc<Catalog>,
 }
 
@@ -84,13 +88,13 @@ impl Choice for Start<'_> {
     type Output = Db;
 
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Db {
-        start::<P>(self.options, self.loops, self.catalog, &rules)
+        start::<P>(self.options, self.together, self.catalog, &rules)
     }
 }
 
 fn start<P: Protocol>(
     options: &Options,
-    loops: usize,
+    together: Vec<Together>,
     catalog: Arc<Catalog>,
     rules: &P::Rules,
 ) -> Db {
@@ -103,6 +107,7 @@ fn start<P: Protocol>(
         keep_tombstones: options.history,
         ..Settings::default()
     };
+    let loops = together.len();
     let doors: Arc<[Door]> = (0..loops)
         .map(|_| Door {
             jobs: ArrayQueue::new(JOBS_MAX),
@@ -116,12 +121,12 @@ fn start<P: Protocol>(
     let clock = quanta::Clock::new();
     let origin = clock.raw();
     let mut threads = Vec::new();
-    for (at, links) in links.into_iter().enumerate() {
+    for (at, (links, together)) in links.into_iter().zip(together).enumerate() {
         let plan = Plan {
             database,
             at,
             catalog: catalog.clone(),
-            settings: Arc::new(settings.clone()),
+            settings: Arc::new(Settings { together, ..settings.clone() }),
             rules: rules.clone(),
             links,
             doors: doors.clone(),

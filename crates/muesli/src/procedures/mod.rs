@@ -44,8 +44,10 @@
 //! # What it must be
 //! - *Deterministic*: a function of its arguments and of what it reads. No clock, no chance, no
 //!   state of its own: every member of a group runs it, and again after a crash.
-//! - *Short*: the repository does nothing else meanwhile. One that does too much is stopped, and
-//!   its transaction aborted; so is one that panics.
+//! - *Short*: the repository does nothing else meanwhile, but for procedures that by their
+//!   declarations touch nothing in common with it, where there are threads for them
+//!   ([`Options::procedure_threads`](crate::Options::procedure_threads)). One that does too much is
+//!   stopped, and its transaction aborted; so is one that panics.
 //! - *At home*: it sees the keys of its repository, and no others.
 //!
 //! A change of what it does is a new version: calls of both can then be under way.

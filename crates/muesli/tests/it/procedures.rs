@@ -234,8 +234,8 @@ fn serve(lacking: Option<NodeId>) -> super::cluster::Servers {
             false => with::<Misbehaves>(builtin::all()),
         };
         let settings = Settings { procedures, ..Settings::default() };
-        let protocol = "granola".to_owned();
-        ServerOptions { repositories: 2, protocol, settings, ..ServerOptions::default() }
+        let options = ServerOptions { repositories: 2, settings, ..ServerOptions::default() };
+        ServerOptions { protocol: "granola".to_owned(), procedure_threads: 2, ..options }
     })
 }
 

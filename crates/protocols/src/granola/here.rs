@@ -65,12 +65,16 @@ impl Coordinator {
 }
 
 impl Participant {
-    /// Does a transaction of this repository alone; `None`: somebody is before it or in its way.
+    /// Does a transaction of this repository alone; `None`: somebody is before it or in its way, or
+    /// it is to be done with others.
     fn perform_here(
         &mut self,
         request: &Request,
         cx: &mut super::participant::Context<'_>,
     ) -> Option<End> {
+        if self.waits_for_company(request, cx) {
+            return None;
+        }
         let is_free = self.queue.is_empty() && self.claims.is_empty();
         let at = if is_free {
             self.propose(request, cx)

@@ -22,9 +22,9 @@
 //! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
 //! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`telling`] (what
 //! participants are told of each other's data), [`turns`] and [`tasks`] (what is done when its turn
-//! has come), [`passing`] (before its turn has come), [`locking`], [`blocked`] (a participant stays
-//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`]
-//! and [`checkpoint`].
+//! has come), [`passing`] (before its turn has come), [`together`] (at the same time as others),
+//! [`locking`], [`blocked`] (a participant stays away), [`nearby`] (readers at copies), [`feed`]
+//! and [`copies`] (caches), `memory`, [`replay`] and [`checkpoint`].
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -54,6 +54,7 @@ mod rules;
 mod streams;
 pub mod tasks;
 pub mod telling;
+pub mod together;
 pub mod turns;
 mod wire;
 

@@ -96,16 +96,19 @@ impl Participant {
         if first.is_some() || self.locking || !self.queue.is_passed() {
             return first;
         }
-        self.next_passing(cx)
+        self.next_passing(&[], cx)
     }
 
-    fn next_passing(&mut self, cx: &mut Context<'_>) -> Option<Stand> {
+    /// Who may pass whoever stands before it, those of `batch` included, who are to be done first.
+    pub(super) fn next_passing(&mut self, batch: &[Stand], cx: &mut Context<'_>) -> Option<Stand> {
         while let Some(stand) = self.queue.passing()?.hopeful.pop_first() {
-            if !self.queue.is_placed(&stand) {
+            if !self.queue.is_placed(&stand) || batch.contains(&stand) {
                 continue; // It was first, and is done.
             }
             self.get_to_know(cx);
-            let Some(other) = self.in_the_way_of(stand) else { return Some(stand) };
+            let in_the_way = self.in_the_way_of(stand);
+            let counts = |other: &Stand| self.rules.together_apart || !batch.contains(other);
+            let Some(other) = in_the_way.filter(counts) else { return Some(stand) };
             self.queue.passing()?.waiting.entry(other).or_default().push(stand);
         }
         None

@@ -102,7 +102,7 @@ impl Queue {
 
     /// Whether nobody is in.
     pub fn is_empty(&self) -> bool {
-        self.placed.is_empty() && self.waiting.iter().all(|(_, all)| all.is_empty())
+        self.placed.is_empty() && self.is_all_placed()
     }
 
     /// Whether who is not first may pass who is.
@@ -138,16 +138,28 @@ impl Queue {
         lowest.chain(self.placed.first()).min().copied()
     }
 
-    /// The first whose place is known, if nobody can come to stand before it: whoever waits stands
-    /// above it, or will, as all later votes of a voter that it misses lie above `bound`.
+    /// The first whose place is known, if nobody can come to stand before it.
     pub fn first_ready(&self, bound: impl Fn(RepositoryId) -> Timestamp) -> Option<Stand> {
-        let first = *self.placed.first()?;
-        let is_behind = |(voter, all): &(Option<RepositoryId>, BTreeSet<Stand>)| {
-            all.first().is_none_or(|lowest| {
-                *lowest > first || voter.is_some_and(|voter| bound(voter) > first.0)
+        self.ready(bound).next()
+    }
+
+    /// All whose places are known and before whom nobody stands, or can come to, who is not among
+    /// them, in ascending order: whoever waits stands above them, or will, as all later votes of a
+    /// voter that it misses lie above `bound`.
+    pub fn ready(&self, bound: impl Fn(RepositoryId) -> Timestamp) -> impl Iterator<Item = Stand> {
+        let nobody_before = move |placed: &Stand| {
+            self.waiting.iter().all(|(voter, all)| {
+                all.first().is_none_or(|lowest| {
+                    lowest > placed || voter.is_some_and(|voter| bound(voter) > placed.0)
+                })
             })
         };
-        self.waiting.iter().all(is_behind).then_some(first)
+        self.placed.iter().copied().take_while(nobody_before)
+    }
+
+    /// Whether the places of all are known.
+    pub fn is_all_placed(&self) -> bool {
+        self.waiting.iter().all(|(_, all)| all.is_empty())
     }
 
     /// The last whose place is known: the wrong one.

@@ -100,11 +100,13 @@ impl Participant {
 
     /// The only participant: its timestamp is final as soon as it is chosen.
     fn take_up_alone(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
-        if request.read_only && !self.queue.is_empty() && self.reads_at_once(&request, cx) {
+        let waits = self.waits_for_company(&request, cx) && self.queue.is_all_placed();
+        let looks = request.read_only && !self.queue.is_empty() && !waits;
+        if looks && self.reads_at_once(&request, cx) {
             return self.perform(&request, self.clock.done, cx);
         }
         let at = self.propose(&request, cx);
-        if self.queue.is_empty() && self.claims.is_empty() {
+        if self.queue.is_empty() && self.claims.is_empty() && !waits {
             return self.perform(&request, at, cx);
         }
         let votes = Votes::from_voters([]);

@@ -45,6 +45,8 @@ pub struct Rules {
     pub readers_check: bool,
     /// Who does not wait for its turn conflicts with nobody before it.
     pub passes_apart: bool,
+    /// Those who are run at the same time conflict with nobody among them.
+    pub together_apart: bool,
     /// A reader that does not wait for its turn looks who stands below what is done.
     pub readers_look: bool,
     /// Data are told when they can change no more.
@@ -86,6 +88,7 @@ impl Default for Rules {
             reads_raise: true,
             readers_check: true,
             passes_apart: true,
+            together_apart: true,
             readers_look: true,
             tells_in_turn: true,
             copies_check: true,

@@ -7,7 +7,9 @@ use muesli_core::parts::execution::{Execution, ToldFn};
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{Abort, Failure, RepositoryId, SmallBytes, SpaceId, Stop, Timestamp};
+use muesli_core::{
+    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
+};
 use smallvec::SmallVec;
 
 use super::memory::Heard;
@@ -18,6 +20,23 @@ use super::telling::told_of;
 /// Which operations in the sets are those of which part; where something is told, what that was,
 /// and after as many numbers as there are parts, what the parts did.
 pub(super) type Notes = SmallVec<[(u16, Range<usize>); 2]>;
+
+/// What a run sees of the world; on whatever thread it is, as nothing of it changes meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct Sight<'a> {
+    pub catalog: &'a Catalog,
+    pub settings: &'a Settings,
+    /// Whether what is done is noted for a history.
+    pub recording: bool,
+}
+
+impl<'a> Sight<'a> {
+    /// What the participant sees that this is the context of.
+    pub fn of(cx: &Context<'a>) -> Sight<'a> {
+        let recording = cx.effects.recorder.is_some();
+        Sight { catalog: cx.catalog, settings: cx.settings, recording }
+    }
+}
 
 impl Participant {
     /// Runs the parts of a transaction that are about partitions held here, in their order. What
@@ -30,17 +49,29 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> Result<Few<(u16, Answer)>, Refusal> {
         let told = self.told_in(request, cx);
-        let after =
-            told.as_ref().map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
+        let ran = self.run_told(request, told.as_ref(), sets, notes, Sight::of(cx));
+        count_reads(&ran, sets, cx);
+        ran
+    }
+
+    /// As [`run_parts`](Self::run_parts), with what the transaction is told.
+    pub(super) fn run_told(
+        &self,
+        request: &Request,
+        told: Option<&Heard>,
+        sets: &mut TransactionSets,
+        notes: &mut Notes,
+        cx: Sight<'_>,
+    ) -> Result<Few<(u16, Answer)>, Refusal> {
+        let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let mut answers = Few::new();
         for (number, part) in request.parts.iter().enumerate() {
             if cx.catalog.holds(self.id, part.partition) {
                 let (number, start) = (number as u16, sets.operations.mark());
-                answers.push((number, self.run_part(part, told.as_ref(), sets, cx)?));
+                answers.push((number, self.run_part(part, told, sets, cx)?));
                 notes.push((number.saturating_add(after), start..sets.operations.mark()));
             }
         }
-        cx.effects.work.reads += sets.reads.len() as u64;
         Ok(answers)
     }
 
@@ -49,12 +80,11 @@ impl Participant {
         part: &Part,
         heard: Option<&Heard>,
         sets: &mut TransactionSets,
-        cx: &Context<'_>,
+        cx: Sight<'_>,
     ) -> Result<Answer, Refusal> {
         match &part.task {
             Task::Call { procedure, arguments, .. } => {
-                let recording = cx.effects.recorder.is_some();
-                let (catalog, settings) = (cx.catalog, cx.settings);
+                let Sight { catalog, settings, recording } = cx;
                 let execution = Execution::new(catalog, settings, &self.spaces, sets, recording);
                 let lookup = |space: SpaceId, key: &SmallBytes| told_of(heard?, space, key);
                 let mut execution = execution.telling(heard.map(|_| &lookup as ToldFn<'_>));
@@ -98,7 +128,7 @@ impl Participant {
         range: &KeyRange,
         reverse: bool,
         limit: usize,
-        cx: &Context<'_>,
+        cx: Sight<'_>,
     ) -> (Vec<(SmallBytes, Found)>, bool) {
         let Some(store) = self.spaces.get(range.space) else { return (Vec::new(), true) };
         let all = store.range(&range.lo, range.hi.as_ref());
@@ -128,7 +158,7 @@ impl Participant {
         partition: u16,
         install: &Install,
         sets: &mut TransactionSets,
-        cx: &Context<'_>,
+        cx: Sight<'_>,
     ) -> Result<Answer, Refusal> {
         // All that the answer can depend on is noted first: nobody may be in the way of who is
         // refused either, or the refusal goes by what somebody undecided is about to change.
@@ -155,7 +185,7 @@ impl Participant {
 
     /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was
     /// there then; and as many keys are, so that none was deleted and its tombstone removed since.
-    fn is_unchanged(&self, partition: u16, seen: &Seen, cx: &Context<'_>) -> bool {
+    fn is_unchanged(&self, partition: u16, seen: &Seen, cx: Sight<'_>) -> bool {
         let Some(store) = self.spaces.get(seen.range.space) else { return seen.live == 0 };
         let all = store.range(&seen.range.lo, seen.range.hi.as_ref());
         let mut live = 0;
@@ -170,6 +200,17 @@ impl Participant {
             live += u64::from(version.value.is_some());
         }
         live == seen.live
+    }
+}
+
+/// For cost models: what a run that came to its end has read.
+pub(super) fn count_reads<A>(
+    ran: &Result<A, Refusal>,
+    sets: &TransactionSets,
+    cx: &mut Context<'_>,
+) {
+    if ran.is_ok() {
+        cx.effects.work.reads += sets.reads.len() as u64;
     }
 }
 

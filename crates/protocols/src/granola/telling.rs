@@ -42,7 +42,7 @@ use super::message::{
 };
 use super::participant::{Active, Context, Participant};
 use super::queue::{Lane, Stand};
-use super::tasks::{Notes, note_read};
+use super::tasks::{Notes, Sight, note_read};
 
 impl Part {
     /// Whether all participants are told something of it.
@@ -165,7 +165,8 @@ impl Participant {
         }
     }
 
-    fn is_complete(&self, request: &Request) -> bool {
+    /// Whether all is there that a transaction is told.
+    pub(super) fn is_complete(&self, request: &Request) -> bool {
         let heard = self.memory.heard(request.txn);
         let has = |number: u16| heard.is_some_and(|all| all.contains_key(&number));
         request.telling_parts().all(|(number, _)| has(number))
@@ -206,11 +207,11 @@ impl Participant {
         heard: &Heard,
         sets: &mut TransactionSets,
         notes: &mut Notes,
-        cx: &Context<'_>,
+        cx: Sight<'_>,
     ) -> u16 {
         let start = sets.operations.mark();
         for (space, key, found) in heard.values().flatten() {
-            if cx.effects.recorder.is_some() {
+            if cx.recording {
                 sets.operations.read(*space, key, found.version, found.value.as_ref());
             }
             if request.agreement == Agreement::Alone {

@@ -18,7 +18,7 @@ use super::message::{
     Agreement, Answer, Ballot, End, Few, Noted, Record, Refusal, Request, Task, Write,
 };
 use super::participant::{Context, Participant};
-use super::queue::Lane;
+use super::queue::{Lane, Stand};
 use super::tasks::Notes;
 
 impl Participant {
@@ -27,7 +27,8 @@ impl Participant {
         while self.perform_next(cx) {}
     }
 
-    /// Does what is first in the queue or may pass, or makes room for it, or tells for it; false:
+    /// Does what is first in the queue or may pass, with all that can be done at the same time, or
+    /// makes room for it, or tells for it; false:
     /// there is nothing like that.
     pub(super) fn perform_next(&mut self, cx: &mut Context<'_>) -> bool {
         let Some((place, txn)) = self.next_to_do(cx) else { return false };
@@ -35,12 +36,19 @@ impl Participant {
         if left && self.undo_who_is_in_the_way(txn, cx) {
             self.queue.look_again((place, txn));
         } else if self.has_heard((place, txn), cx) {
-            self.queue.remove(Lane::Placed, &(place, txn));
-            let active = self.active.remove(&txn).expect("what is queued is active");
-            self.claims.release(txn);
-            self.perform(&active.request, place, cx);
+            match &*self.batch((place, txn), cx) {
+                [_] => self.perform_queued((place, txn), cx),
+                several => self.perform_together(several, cx),
+            }
         }
         true
+    }
+
+    fn perform_queued(&mut self, (place, txn): Stand, cx: &mut Context<'_>) {
+        self.queue.remove(Lane::Placed, &(place, txn));
+        let active = self.active.remove(&txn).expect("what is queued is active");
+        self.claims.release(txn);
+        self.perform(&active.request, place, cx);
     }
 
     /// Prepared transactions that have kept their claims in timestamp mode lose them to one whose

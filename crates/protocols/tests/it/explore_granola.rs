@@ -166,6 +166,32 @@ fn who_passes_the_head_of_the_queue() {
     hold("granola_passing", &scopes);
 }
 
+/// Those of r0 alone come at one time or another, on the same key or on different ones.
+fn who_is_run_together(rules: Rules) -> Vec<OneRound> {
+    let three = [BUMP_A_AT_1, BUMP_A1_AT_1, LOOK_A_AT_2];
+    let mut scopes = vec![of(rules, &three), of(rules, &[BUMP_A_AT_1, BUMP_A_AT_2])];
+    scopes.push(ahead(of(rules, &[BUMP_AB_AT_0, BUMP_A1_AT_1])));
+    for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
+        let pair = of(rules, &[BUMP_A1_AT_1, BUMP_A_AT_2]);
+        scopes.push(Scope { fault: Some(fault), ..pair });
+    }
+    scopes.into_iter().map(|scope| Scope { together: 3, ..scope }).collect()
+}
+
+#[test]
+fn who_is_run_at_the_same_time() {
+    hold("granola_together", &who_is_run_together(Rules::default()));
+    hold("granola_together_passing", &who_is_run_together(Rules::passing()));
+}
+
+#[test]
+fn with_those_run_together_that_conflict_the_checker_notices() {
+    for rules in [Rules::default(), Rules::passing()] {
+        let pair = Scope { together: 2, ..of(rules, &[BUMP_A_AT_1, BUMP_A_AT_2]) };
+        breaks(|rules| rules.together_apart = false, &pair);
+    }
+}
+
 const SHARE_AB_AT_0: Program = (0, &[Call("share", &["a", "b"])]);
 const SHARE_AB_AT_2: Program = (2, &[Call("share", &["a", "b"])]);
 const SHARE_BA_AT_1: Program = (1, &[Call("share", &["b", "a"])]);

@@ -50,16 +50,17 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 ];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("peers", &["core", "protocols", "cluster"]),
     ("core", &[]),
+    ("threads", &["core"]),
     ("log", &[]),
     ("group", &["core"]),
     ("protocols", &["core"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
-    ("cluster", &["core", "log", "protocols", "group"]),
-    ("muesli", &["core", "log", "protocols", "group", "sim", "check", "cluster"]),
+    ("cluster", &["core", "threads", "log", "protocols", "group"]),
+    ("muesli", &["core", "threads", "log", "protocols", "group", "sim", "check", "cluster"]),
     ("workloads", &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli"]),
     (
         "cli",

@@ -5,9 +5,10 @@
 //! append by a procedure that refuses where the list has an even number of elements already, which
 //! nobody else knows: those must be voted on, and leave nothing behind where one of them refuses.
 
-use muesli::procedures::{Keys, StoredProcedure, answer, fragment, with};
+use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn, answer, fragment, with};
 use muesli::{
-    Call, Class, Db, Error, Fragment, Invoked, Procedures, Refuses, Space, SpaceOptions, Stop,
+    Call, Class, Db, Error, Footprint, Fragment, Invoked, Procedures, Refuses, Space, SpaceOptions,
+    Stop, Touched,
 };
 
 use super::checks::{self, Reads};
@@ -53,6 +54,9 @@ impl StoredProcedure for ReadList {
     const NAME: &'static str = "list-read";
     const READ_ONLY: bool = true;
     const REFUSES: Refuses = Refuses::Never;
+    const TOUCHES: Option<TouchesFn<(Space, u64)>> = Some(|_: &Spaces<'_>, (space, key)| {
+        Ok(Footprint { reads: vec![list(*space, *key)], writes: Vec::new() })
+    });
     type Arguments = (Space, u64);
     type Answer = Vec<u64>;
 
@@ -67,6 +71,7 @@ struct AppendOne;
 impl StoredProcedure for AppendOne {
     const NAME: &'static str = "list-append";
     const REFUSES: Refuses = Refuses::Never;
+    const TOUCHES: Option<TouchesFn<(Space, u64, u64)>> = Some(appended);
     type Arguments = (Space, u64, u64);
     type Answer = ();
 
@@ -83,6 +88,7 @@ struct AppendIfOdd;
 impl StoredProcedure for AppendIfOdd {
     const NAME: &'static str = "list-append-if-odd";
     const REFUSES: Refuses = Refuses::Alone;
+    const TOUCHES: Option<TouchesFn<(Space, u64, u64)>> = Some(appended);
     type Arguments = (Space, u64, u64);
     type Answer = ();
 
@@ -94,6 +100,14 @@ impl StoredProcedure for AppendIfOdd {
         list.push(element);
         keys.put(space, key_of(key), encode(&list))
     }
+}
+
+fn list(space: Space, key: u64) -> Touched {
+    Touched::Key(space.id(), key_of(key))
+}
+
+fn appended(_: &Spaces<'_>, (space, key, _): &(Space, u64, u64)) -> Result<Footprint, Stop> {
+    Ok(Footprint { reads: Vec::new(), writes: vec![list(*space, *key)] })
 }
 
 fn read(keys: &mut Keys<'_>, space: Space, key: u64) -> Result<Vec<u64>, Stop> {

@@ -15,6 +15,7 @@ fn trial(faults: &str) -> Trial {
         transactions_least: 100,
         group: 3,
         caches: false,
+        together: 1,
         faults: faults.parse::<FaultKinds>().unwrap(),
         plan: None,
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::Options;
+use muesli_sim::time::Span;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history;
-use muesli_workloads::simulated::{Simulated, SimulatedOutcome, run};
+use muesli_workloads::simulated::{Simulated, SimulatedOutcome, Upkeep, run};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
 
@@ -52,7 +53,11 @@ fn every_workload_is_right_in_a_process() {
 }
 
 fn simulated(case: &(&str, &str), protocol: &str, seed: u64, kinds: &str) -> SimulatedOutcome {
-    let plan = Simulated { protocol: protocol.to_owned(), replicas: 1, ..drawn(seed, kinds) };
+    judged(case, Simulated { protocol: protocol.to_owned(), replicas: 1, ..drawn(seed, kinds) })
+}
+
+fn judged(case: &(&str, &str), plan: Simulated) -> SimulatedOutcome {
+    let (protocol, seed) = (&plan.protocol, plan.seed);
     let (workload, told) =
         (workload(case), format!("{protocol}, {case:?}, seed {seed}, {}", plan.plan));
     let tallies = Arc::new(Tallies::new(CLIENTS));
@@ -64,6 +69,22 @@ fn simulated(case: &(&str, &str), protocol: &str, seed: u64, kinds: &str) -> Sim
         assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
     }
     outcome
+}
+
+#[test]
+fn lists_are_right_where_procedures_are_run_together() {
+    for protocol in ["granola", "granola-passing"] {
+        let together = (0..6).map(|seed| {
+            let calm = drawn(seed, if seed < 3 { "none" } else { "all" });
+            let upkeep = Upkeep { together: 4, ..calm.upkeep };
+            let (protocol, pause_most) = (protocol.to_owned(), Span::ZERO);
+            let plan = Simulated { protocol, upkeep, pause_most, replicas: 1, ..calm };
+            judged(&("append-procedures", "keys=30 length=20"), plan).run.modes.together
+        });
+        let together: u64 = together.sum();
+        println!("{protocol}: {together} were run together");
+        assert!(together > 100, "{protocol}: only {together} were run together");
+    }
 }
 
 #[test]

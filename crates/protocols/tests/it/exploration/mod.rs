@@ -18,9 +18,10 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use muesli_check::Level;
+use muesli_core::together::Backwards;
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, Nanos, NodeId, Recorder, Role, Rule, Settings,
-    SpaceOptions, TxnId,
+    SpaceOptions, Together, TxnId,
 };
 use muesli_protocols::score::Score;
 
@@ -47,6 +48,8 @@ pub struct Scope<P: Subject = Score> {
     /// What may go wrong, once.
     pub fault: Option<Fault>,
     pub level: Level,
+    /// How many procedures a repository runs together at most, the last one first.
+    pub together: usize,
 }
 
 impl<P: Subject> Scope<P> {
@@ -59,6 +62,7 @@ impl<P: Subject> Scope<P> {
             reordered: false,
             fault: None,
             level: Level::Serializable,
+            together: 1,
         }
     }
 }
@@ -71,6 +75,9 @@ impl<P: Subject> Scope<P> {
         let mut title = shown.collect::<Vec<_>>().join("; ");
         if self.replicas > 1 {
             title += &format!("; {} replicas", self.replicas);
+        }
+        if self.together > 1 {
+            title += &format!("; {} together", self.together);
         }
         if self.reordered {
             title += "; reordered";
@@ -194,9 +201,13 @@ impl<P: Subject> World<P> {
             Arc::new(catalog.with_space(procedures::SPACE, options).expect("ascending splits"));
         let logging = matches!(scope.fault, Some(Fault::Crash(_)));
         let procedures = procedures::all();
-        let settings =
-            Settings { keep_tombstones: true, logging, procedures, ..Settings::default() };
-        let settings = Arc::new(settings);
+        let settings = Arc::new(Settings {
+            keep_tombstones: true,
+            logging,
+            procedures,
+            together: Together::new(scope.together, Arc::new(Backwards)),
+            ..Settings::default()
+        });
         let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
         let mut world = World {
             hosts: homes.into_iter().map(host).collect(),

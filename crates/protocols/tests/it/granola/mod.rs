@@ -11,4 +11,5 @@ mod seeds;
 mod sinfonia;
 mod steps;
 mod telling;
+mod together;
 mod worlds;

@@ -106,7 +106,7 @@ fn told_keys(
     Ok(own_and_all(arguments).0.iter().map(|at| (space, key(*at))).collect())
 }
 
-fn the_keys(
+pub fn the_keys(
     space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     keys: &SmallBytes,
 ) -> Result<Footprint, Stop> {

@@ -23,7 +23,7 @@ pub struct Stage {
     pub now: Nanos,
     /// Timers without delay, which ring after each step; unless they are held back.
     left_over: Vec<u32>,
-    holds_back: bool,
+    pub holds_back: bool,
 }
 
 impl Stage {
@@ -49,7 +49,13 @@ impl Stage {
         said
     }
 
-    fn go_on(&mut self) -> Vec<Message> {
+    /// Something was left over, and held back.
+    pub fn has_left_over(&self) -> bool {
+        !self.left_over.is_empty()
+    }
+
+    /// Does what was left over first.
+    pub fn go_on(&mut self) -> Vec<Message> {
         let timer = self.left_over.remove(0);
         self.step_alone(|participant, cx| participant.timer(timer, cx))
     }

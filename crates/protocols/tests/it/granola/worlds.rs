@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli_check::{Level, Options, check};
+use muesli_core::together::{Shuffled, Together};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions};
 use muesli_protocols::granola::{Granola, Rules};
 use muesli_sim::clock::Drift;
@@ -38,6 +39,8 @@ pub struct Shape {
     pub far: Span,
     /// Clients take the nearest copy, and their nodes keep some.
     pub caches: bool,
+    /// How many procedures are run together at most, in an order that the seed draws.
+    pub together: usize,
 }
 
 /// What came of it.
@@ -47,13 +50,16 @@ pub struct Outcome {
     pub problem: Option<String>,
     /// What happened, line by line, if it was asked for.
     pub trace: Option<String>,
+    /// How many were run together with others, at all nodes in their last lives.
+    pub together: u64,
 }
 
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
         let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
-        Shape { rules, mix, faults: "none", replicas, length, clients, ahead, far, caches }
+        let (faults, together) = ("none", 1);
+        Shape { rules, mix, faults, replicas, length, clients, ahead, far, caches, together }
     }
 
     fn catalog(&self) -> Catalog {
@@ -97,6 +103,7 @@ impl Shape {
             setup.settings.gossip_every = Nanos::from_millis(1);
         }
         setup.settings.procedures = all();
+        setup.settings.together = Together::new(self.together, Arc::new(Shuffled { seed }));
         setup.settings.retry_after = Nanos::from_millis(4);
         // Some take the first vote that is late for a participant that stays away.
         setup.settings.in_doubt_after = Nanos::from_millis([1, 5, 100][seed as usize % 3]);
@@ -114,8 +121,20 @@ impl Shape {
 
     /// Runs it to its end, and gives all that it left.
     pub fn run_calm(&self, seed: u64) -> Run {
-        let (mut world, _) = self.begin(self.setup(seed));
-        world.run_until(VirtualTime::ZERO + self.length);
+        self.left_by(self.setup(seed))
+    }
+
+    /// The same, where procedures are run together by others.
+    pub fn run_by(&self, seed: u64, together: Together) -> Run {
+        let mut setup = self.setup(seed);
+        setup.settings.together = together;
+        self.left_by(setup)
+    }
+
+    fn left_by(&self, setup: Setup<Granola>) -> Run {
+        let horizon = setup.plan.horizon().max(VirtualTime::ZERO + self.length);
+        let (mut world, _) = self.begin(setup);
+        world.run_until(horizon);
         world.run_to_end(Span::from_secs(60)).expect("what was begun ends");
         world.finish()
     }
@@ -154,6 +173,6 @@ impl Shape {
             Err(error) => problem = problem.or(Some(error.to_string())),
         }
         let problem = problem.map(|text| format!("seed {seed}, plan {plan}: {text}"));
-        Outcome { tally, problem, trace: run.trace_text }
+        Outcome { tally, problem, trace: run.trace_text, together: run.modes.together }
     }
 }
