@@ -5,5 +5,6 @@
 mod cluster;
 mod delayed;
 mod delayed_procedures;
+mod partitions;
 mod procedures;
 mod sessions;

@@ -75,7 +75,8 @@ impl Memory {
     fn forget_refused_before(&mut self, node: NodeId, incarnation: u32) {
         let first = TxnId { node, incarnation: 0, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: 0 };
-        self.forget(first, end, |over| over.ballot == Some(Ballot::Conflict));
+        let again = |over: &Over| matches!(over.ballot, Some(Ballot::Conflict | Ballot::Moved(_)));
+        self.forget(first, end, again);
     }
 
     fn forget(&mut self, first: TxnId, end: TxnId, forgotten: impl Fn(&Over) -> bool) {

@@ -30,6 +30,8 @@ pub struct Shape {
     /// Kinds of faults, which the seed draws.
     pub faults: &'static str,
     pub replicas: usize,
+    /// How many partitions there are for each repository.
+    pub spread: usize,
     pub length: Span,
     pub clients: u32,
     /// How far the clock of n1 is ahead of the others'.
@@ -53,12 +55,14 @@ impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
         let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
-        Shape { rules, mix, faults: "none", replicas, length, clients, ahead, far, caches }
+        let spread = 1;
+        Shape { rules, mix, faults: "none", replicas, spread, length, clients, ahead, far, caches }
     }
 
     fn catalog(&self) -> Catalog {
         let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
         let catalog = Catalog::new(&homes, self.replicas, &homes).expect("a catalog");
+        let catalog = catalog.with_spread(self.spread).expect("a few partitions");
         catalog.with_space(SPACE, SpaceOptions::default()).expect("a space")
     }
 
