@@ -42,6 +42,11 @@ struct SimOptions {
     /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
     #[arg(long, value_name = "R")]
     replicas: Option<usize>,
+    /// How many partitions there are for each repository; more than one where partitions move (as
+    /// with --param moving=5 of append-procedures)
+    #[arg(long, value_name = "P", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=100))]
+    spread: u16,
     /// How many nodes keep each repository, by agreeing on its log; 1 is none but its own
     #[arg(long, value_name = "G", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
@@ -156,6 +161,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         protocol: options.protocol.clone(),
         nodes: options.nodes as usize,
         replicas: options.replicas,
+        spread: usize::from(options.spread),
         group: options.group,
         caches: options.caches,
         together: usize::from(options.together),
@@ -304,6 +310,12 @@ fn command_again(
     }
     if let Some(replicas) = options.replicas {
         command += &format!(" --replicas {replicas}");
+    }
+    if options.spread > 1 {
+        command += &format!(" --spread {}", options.spread);
+    }
+    if options.caches {
+        command += " --caches";
     }
     for parameter in &options.parameters {
         command += &format!(" --param '{parameter}'");

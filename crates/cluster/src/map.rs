@@ -42,6 +42,8 @@ pub struct MapParts {
     pub begun: Vec<u16>,
     /// How many repositories hold each key.
     pub replicas: u16,
+    /// How many partitions there are for each repository.
+    pub spread: u16,
     /// The spaces, in the order of their numbers.
     pub spaces: Vec<SpaceParts>,
 }
@@ -69,6 +71,7 @@ wire_struct!(MapParts {
     leaving: Vec<RepositoryId>,
     begun: Vec<u16>,
     replicas: u16,
+    spread: u16,
     spaces: Vec<SpaceParts>,
 });
 
@@ -93,6 +96,8 @@ pub struct Deal {
     pub repositories: usize,
     /// How many of them hold each key.
     pub replicas: usize,
+    /// How many partitions there are for each of them.
+    pub spread: usize,
     /// How many servers keep each repository; 1 is no group.
     pub group: u16,
     /// How many servers, one after the other, are loops of one process, and end together.
@@ -101,7 +106,7 @@ pub struct Deal {
 
 impl Default for Deal {
     fn default() -> Deal {
-        Deal { repositories: 1, replicas: 1, group: 1, loops: 1 }
+        Deal { repositories: 1, replicas: 1, spread: 1, group: 1, loops: 1 }
     }
 }
 
@@ -149,9 +154,10 @@ impl Map {
     /// Numbers out of range.
     pub fn deal(servers: Vec<(NodeId, String)>, deal: Deal) -> Result<Map, MapError> {
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
-        let Deal { repositories, replicas, group, .. } = deal;
+        let Deal { repositories, replicas, spread, group, .. } = deal;
         let homes = if group > 1 { homes(&names, deal)? } else { in_turn(&names, repositories) };
-        let catalog = Catalog::new(&homes, replicas, &names)?.with_visiting_coordinators();
+        let catalog = Catalog::new(&homes, replicas, &names)?.with_spread(spread)?;
+        let catalog = catalog.with_visiting_coordinators();
         let catalog = match group > 1 {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
             false => catalog,
@@ -203,8 +209,9 @@ impl Map {
     }
 
     /// What a cluster keeps for ever.
-    fn shape(&self) -> (usize, u16, u16, u16) {
-        (self.catalog.repositories(), self.catalog.replicas, self.group, self.loops)
+    fn shape(&self) -> (usize, u16, u16, u16, u16) {
+        let Catalog { replicas, spread, .. } = *self.catalog;
+        (self.catalog.repositories(), replicas, spread, self.group, self.loops)
     }
 
     /// The servers that have not left.
@@ -323,6 +330,7 @@ impl From<&Map> for MapParts {
             leaving: catalog.leaving.to_vec(),
             begun: catalog.begun.to_vec(),
             replicas: catalog.replicas,
+            spread: catalog.spread,
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
     }
@@ -335,6 +343,7 @@ impl TryFrom<MapParts> for Map {
         let names: Vec<_> = parts.servers.iter().map(|(node, _)| *node).collect();
         let (homes, since): (Vec<_>, Vec<_>) = parts.homes.iter().copied().unzip();
         let catalog = Catalog::new(&homes, usize::from(parts.replicas), &names)?;
+        let catalog = catalog.with_spread(usize::from(parts.spread))?;
         let mut catalog = catalog.with_visiting_coordinators();
         for space in &parts.spaces {
             catalog = catalog.with_space(&space.name, space.options())?;
@@ -363,7 +372,7 @@ mod tests {
         replicas: usize,
         group: u16,
     ) -> Result<Map, MapError> {
-        Map::deal(servers(count), Deal { repositories, replicas, group, loops: 1 })
+        Map::deal(servers(count), Deal { repositories, replicas, spread: 2, group, loops: 1 })
     }
 
     proptest! {
@@ -424,7 +433,7 @@ mod tests {
 
     #[test]
     fn no_process_holds_two_members_of_a_group() {
-        let deal = Deal { repositories: 5, replicas: 1, group: 3, loops: 2 };
+        let deal = Deal { repositories: 5, replicas: 1, spread: 1, group: 3, loops: 2 };
         let map = Map::deal(servers(6), deal).unwrap();
         for members in map.catalog.homes.chunks(layout::PLACES.into()) {
             let mut processes: Vec<_> = members[..3].iter().map(|node| node.0 / 2).collect();

@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub repositories: usize,
     /// How many repositories hold each key.
     pub replicas: usize,
+    /// How many partitions there are for each repository.
+    pub spread: usize,
     /// How many servers keep each repository; 1 is no group.
     pub group: u16,
     /// The time between two ticks of a group's consensus: a leader that is silent for about ten is
@@ -103,6 +105,7 @@ impl Default for ServerOptions {
             dial: Vec::new(),
             repositories: 1,
             replicas: 1,
+            spread: 1,
             group: 1,
             group_tick: Duration::from_millis(20),
             loops: 1,
@@ -250,9 +253,9 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         true => vec![(options.node, address.to_string())],
         false => options.servers.clone(),
     };
-    let ServerOptions { repositories, replicas, group, loops, .. } = options;
+    let ServerOptions { repositories, replicas, spread, group, loops, .. } = options;
     let group = group.max(1);
-    let map = Map::deal(servers, Deal { repositories, replicas, group, loops })?;
+    let map = Map::deal(servers, Deal { repositories, replicas, spread, group, loops })?;
     let map = match options.joins {
         true if group <= 1 => return Err(StartError::Joins),
         true => map.unplaced(),

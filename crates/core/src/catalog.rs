@@ -1,7 +1,9 @@
 //! Spaces, and where their keys live.
 //!
-//! A space is cut into as many *partitions* as there are repositories, by a hash of the key or by
-//! ranges; partition `p` is held by the `replicas` repositories from `p` on, round the ring.
+//! A space is cut into *partitions*, as many as there are repositories if nothing else is said, by
+//! a hash of the key or by ranges; partition `p` is held by the `replicas` repositories from `p`
+//! on, round the ring. A protocol may move partitions elsewhere; it alone knows then where they
+//! are.
 //! Repositories have a home node each. All of it is one immutable value, shared by the nodes that
 //! agree on it. Spaces and homes are decided in different places: each has an epoch of its own,
 //! and of two catalogs the newer of either is [taken](Catalog::newest).
@@ -31,7 +33,7 @@ pub enum Rule {
     #[default]
     Hash,
     /// By ranges: partition `i` holds the keys from split `i - 1` (included) to split `i`
-    /// (excluded). Splits ascend, and there are fewer of them than repositories.
+    /// (excluded). Splits ascend, and there are fewer of them than partitions.
     Range(Vec<SmallBytes>),
 }
 
@@ -72,14 +74,25 @@ pub enum CatalogError {
     },
     /// Range splits that do not ascend or are too many.
     #[error(
-        "space `{space}`: {splits} range splits for {repositories} repositories: \
-         they must ascend and be fewer than repositories"
+        "space `{space}`: {splits} range splits for {partitions} partitions: \
+         they must ascend and be fewer than partitions"
     )]
     Splits {
         /// The space.
         space: String,
         /// How many splits.
         splits: usize,
+        /// There are.
+        partitions: usize,
+    },
+    /// Partitions out of range.
+    #[error(
+        "{each} partitions for each of {repositories} repositories: \
+         there must be one at least, and {PARTITIONS_MAX} in all at most"
+    )]
+    Partitions {
+        /// Asked for.
+        each: usize,
         /// There are.
         repositories: usize,
     },
@@ -90,6 +103,9 @@ pub enum CatalogError {
     #[error("there are {0} spaces already, which is the most")]
     Spaces(usize),
 }
+
+/// How many partitions there can be.
+pub const PARTITIONS_MAX: usize = u16::MAX as usize;
 
 /// The spaces and the placement of a database; immutable, and newer where an epoch is larger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +133,8 @@ pub struct Catalog {
     pub visiting_coordinators: bool,
     /// How many repositories hold each key.
     pub replicas: u16,
+    /// How many partitions there are for each repository; never changed.
+    pub spread: u16,
     spaces: Vec<Space>,
 }
 
@@ -148,8 +166,21 @@ impl Catalog {
             left: [].into(),
             visiting_coordinators: false,
             replicas: replicas as u16,
+            spread: 1,
             spaces: Vec::new(),
         })
+    }
+
+    /// This catalog, of a database without spaces, with so many partitions for each repository.
+    ///
+    /// # Errors
+    /// None, or more than [`PARTITIONS_MAX`] in all.
+    pub fn with_spread(self, each: usize) -> Result<Catalog, CatalogError> {
+        let repositories = self.repositories();
+        if !(1..=PARTITIONS_MAX / repositories).contains(&each) {
+            return Err(CatalogError::Partitions { each, repositories });
+        }
+        Ok(Catalog { spread: each as u16, ..self })
     }
 
     /// This catalog with repositories placed as somebody says who knows a newer placement: for each
@@ -195,7 +226,7 @@ impl Catalog {
             (newest.placement, newest.homes) = (other.placement, Arc::clone(&other.homes));
             newest.since = Arc::clone(&other.since);
             newest.leaving = Arc::clone(&other.leaving);
-            newest.replicas = other.replicas;
+            (newest.replicas, newest.spread) = (other.replicas, other.spread);
         }
         if other.coordinators_ever() > self.coordinators_ever() {
             newest.coordinators = Arc::clone(&other.coordinators);
@@ -245,11 +276,11 @@ impl Catalog {
     pub fn with_space(&self, name: &str, options: SpaceOptions) -> Result<Catalog, CatalogError> {
         if let Rule::Range(splits) = &options.rule {
             let ascending = splits.windows(2).all(|pair| pair[0] < pair[1]);
-            if !ascending || splits.len() >= self.repositories() {
+            if !ascending || splits.len() >= self.partitions() {
                 return Err(CatalogError::Splits {
                     space: name.to_owned(),
                     splits: splits.len(),
-                    repositories: self.repositories(),
+                    partitions: self.partitions(),
                 });
             }
         }
@@ -281,10 +312,16 @@ impl Catalog {
         &self.spaces
     }
 
-    /// How many repositories there are; as many partitions.
+    /// How many repositories there are.
     #[inline]
     pub fn repositories(&self) -> usize {
         self.homes.len()
+    }
+
+    /// How many partitions there are: as many as repositories, or more.
+    #[inline]
+    pub fn partitions(&self) -> usize {
+        self.homes.len() * usize::from(self.spread)
     }
 
     /// Where a repository lives.
@@ -301,19 +338,19 @@ impl Catalog {
     /// The partition that holds `key`.
     #[inline]
     pub fn partition(&self, space: SpaceId, key: &SmallBytes) -> u16 {
-        if self.repositories() == 1 {
+        if self.partitions() == 1 {
             return 0;
         }
         match self.rule(space) {
             Rule::Hash => {
                 let hash = xxhash_rust::xxh3::xxh3_64(key.as_slice());
-                ((u128::from(hash) * self.repositories() as u128) >> 64) as u16
+                ((u128::from(hash) * self.partitions() as u128) >> 64) as u16
             }
             Rule::Range(splits) => splits.partition_point(|split| split <= key) as u16,
         }
     }
 
-    /// The repositories that hold a partition, its first one first.
+    /// The repositories that hold a partition that was not moved, its first one first.
     #[inline]
     pub fn replicas_of(&self, partition: u16) -> impl Iterator<Item = RepositoryId> + use<> {
         let (count, total) = (self.replicas, self.repositories() as u16);
@@ -323,11 +360,12 @@ impl Catalog {
         })
     }
 
-    /// Whether `repository` holds `partition`.
+    /// Whether `repository` holds `partition`, if that was not moved.
     #[inline]
     pub fn holds(&self, repository: RepositoryId, partition: u16) -> bool {
         let total = self.repositories() as u32;
-        (u32::from(repository.0) + total - u32::from(partition)) % total < u32::from(self.replicas)
+        let first = u32::from(partition) % total;
+        (u32::from(repository.0) + total - first) % total < u32::from(self.replicas)
     }
 
     /// The partitions that can hold keys of `[lo, hi)`; `hi` `None` is open.
@@ -338,7 +376,7 @@ impl Catalog {
         hi: Option<&SmallBytes>,
     ) -> std::ops::Range<u16> {
         match self.rule(space) {
-            Rule::Hash => 0..self.repositories() as u16,
+            Rule::Hash => 0..self.partitions() as u16,
             Rule::Range(splits) => {
                 let first = splits.partition_point(|split| split <= lo) as u16;
                 let end = hi.map_or(splits.len(), |hi| splits.partition_point(|split| split < hi));
@@ -366,6 +404,9 @@ mod tests {
         let splits = Rule::Range(vec!["b".into(), "a".into()]);
         let options = SpaceOptions { rule: splits, ..SpaceOptions::default() };
         assert!(catalog(4, 1).with_space("s", options).is_err());
+        assert!(
+            catalog(4, 1).with_spread(0).is_err() && catalog(2, 1).with_spread(40_000).is_err()
+        );
     }
 
     #[test]
@@ -392,6 +433,8 @@ mod tests {
         let begun = first.with_begun(&[3, 1]).newest(&first.with_begun(&[2, 1])).unwrap();
         assert_eq!(*begun.begun, [1, 2, 3]);
         assert_eq!(begun.newest(&first), None);
+        let spread = Catalog { placement: 2, ..catalog(4, 1).with_spread(3).unwrap() };
+        assert_eq!(first.newest(&spread).map(|it| it.partitions()), Some(12));
     }
 
     #[test]
@@ -416,10 +459,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_partition_is_on_as_many_repositories_as_asked(n in 1usize..9, r in 1usize..9) {
+        fn every_partition_is_on_as_many_repositories_as_asked(
+            n in 1usize..9, r in 1usize..9, spread in 1usize..4,
+        ) {
             prop_assume!(r <= n);
-            let catalog = catalog(n, r);
-            for partition in 0..n as u16 {
+            let catalog = catalog(n, r).with_spread(spread).unwrap();
+            prop_assert_eq!(catalog.partitions(), n * spread);
+            for partition in 0..catalog.partitions() as u16 {
                 let listed: Vec<_> = catalog.replicas_of(partition).collect();
                 let all = (0..n as u16).map(RepositoryId);
                 let held: Vec<_> = all.filter(|&id| catalog.holds(id, partition)).collect();

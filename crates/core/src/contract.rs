@@ -405,6 +405,7 @@ pub trait Participant<P: Protocol>: Debug {
     fn post(&self) -> Post {
         Post::Alone
     }
-    /// The versions of every key, oldest first, as (space, key, versions), for histories.
-    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
+    /// The versions of every key that lives here, oldest first, as (space, key, versions), for
+    /// histories.
+    fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
 }

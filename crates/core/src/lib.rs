@@ -14,6 +14,7 @@ pub mod contract;
 pub mod delay;
 pub mod effects;
 pub mod ids;
+pub mod moving;
 pub mod node;
 pub mod operations;
 pub mod options;

@@ -418,7 +418,8 @@ impl<P: Protocol> Node<P> {
     /// The version chains of each repository here, for histories.
     #[expect(clippy::type_complexity, reason = "one row a chain, read once by the history writer")]
     pub fn chains(&self) -> Vec<(RepositoryId, Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>)> {
-        self.participants.iter().map(|(id, participant)| (*id, participant.chains())).collect()
+        let chains = |participant: &P::Participant| participant.chains(&self.catalog);
+        self.participants.iter().map(|(id, it)| (*id, chains(it))).collect()
     }
 
     /// The participants, for tests and explorers that look inside.

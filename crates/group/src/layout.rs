@@ -122,6 +122,7 @@ pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
     };
     let homes: Vec<_> = (0..groups(outer)).map(name).collect();
     let mut inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators)?;
+    inner = inner.with_spread(usize::from(outer.spread))?;
     inner.visiting_coordinators = outer.visiting_coordinators;
     for space in outer.spaces() {
         inner = inner.with_space(&space.name, space.options.clone())?;

@@ -9,8 +9,8 @@ use std::fmt;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Cursor, NodeId, Participant, Post, Protocol, RepositoryId, Role, Settings, SmallBytes,
-    SpaceId, Timestamp,
+    Address, Catalog, Cursor, NodeId, Participant, Post, Protocol, RepositoryId, Role, Settings,
+    SmallBytes, SpaceId, Timestamp,
 };
 
 use crate::compact::Compacting;
@@ -452,7 +452,10 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         }
     }
 
-    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
-        if self.leading.is_some() { self.inner.chains() } else { Vec::new() }
+    fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        match self.leading {
+            Some(_) => self.inner.chains(&layout::inner(catalog)),
+            None => Vec::new(),
+        }
     }
 }

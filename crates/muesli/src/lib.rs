@@ -29,6 +29,7 @@ pub mod later;
 mod oneshot;
 mod operation;
 mod options;
+mod partitions;
 mod past;
 pub mod procedures;
 #[cfg(feature = "cluster")]
@@ -46,6 +47,7 @@ pub use explicit::Transaction;
 pub use key::Key;
 pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
+pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::{
     Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
     Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, SmallBytes, Stop,

@@ -13,6 +13,9 @@ pub struct Options {
     pub repositories: usize,
     /// How many repositories hold each key.
     pub replicas: usize,
+    /// How many partitions there are for each repository. More than one, so that
+    /// [moves](crate::Db::move_partition) can share the keys out anew.
+    pub spread: usize,
     /// How many loops (threads) run them; repositories are dealt to loops in turn.
     pub loops: usize,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
@@ -45,6 +48,7 @@ impl Default for Options {
         Options {
             repositories: 1,
             replicas: 1,
+            spread: 1,
             loops: 1,
             protocol: "score".to_owned(),
             spaces: Vec::new(),

@@ -81,7 +81,7 @@ impl Calls {
             read_only: false,
             nearby: false,
             participants: Repositories::from_iter([RepositoryId(0)]),
-            parts: Few::from_iter([Part { partition: PARTITION, task }]),
+            parts: Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
         };
         Calls { request: Arc::new(request), open: None, answered: 0, arguments: Vec::new() }
     }

@@ -59,6 +59,8 @@ pub struct Simulated {
     pub repositories: usize,
     /// How many repositories hold each key.
     pub replicas: usize,
+    /// How many partitions there are for each repository.
+    pub spread: usize,
     /// Where all chance comes from.
     pub seed: u64,
     /// What goes wrong. Clients run at least to its horizon.
@@ -88,6 +90,7 @@ impl Simulated {
             nodes,
             repositories: nodes,
             replicas: 1,
+            spread: 1,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
             length,
@@ -451,7 +454,8 @@ fn catalog(
         size => layout::homes(repositories as u16, size, nodes as u32)?,
     };
     let all: Vec<_> = (0..coordinators as u32).map(NodeId).collect();
-    let mut catalog = Catalog::new(&homes, plan.replicas, &all)?;
+    let catalog = Catalog::new(&homes, plan.replicas, &all)?;
+    let mut catalog = catalog.with_spread(plan.spread)?;
     for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
     }

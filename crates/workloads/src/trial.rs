@@ -42,6 +42,8 @@ pub struct Trial {
     pub nodes: usize,
     /// How many repositories hold each key; drawn from 1 to 3 where it is not given.
     pub replicas: Option<usize>,
+    /// How many partitions there are for each repository.
+    pub spread: usize,
     /// How many clients there are.
     pub clients: u32,
     /// At least so many transactions are run.
@@ -199,6 +201,7 @@ impl Trial {
             nodes: self.nodes,
             repositories: self.nodes,
             replicas: self.replicas.unwrap_or(drawn),
+            spread: self.spread,
             seed,
             plan,
             length: Length::Time(Duration::ZERO),

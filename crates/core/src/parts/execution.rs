@@ -163,7 +163,7 @@ impl<'a> Execution<'a> {
         if lives != self.partition {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
             let text = format!(
-                "key `{key}` lives at repository {lives}; allowed are the keys of repository {here}"
+                "key `{key}` lives in partition {lives}; allowed are the keys of partition {here}"
             );
             return Err(self.faulty(text));
         }
@@ -238,7 +238,7 @@ impl<'a> Execution<'a> {
     fn rows(&self, scan: &Scan, live: usize) -> (Vec<(SmallBytes, Version<'a>)>, bool) {
         let spaces: &'a Spaces = self.spaces;
         let Some(versions) = spaces.get(scan.space) else { return (Vec::new(), true) };
-        let (only, here) = (self.catalog.repositories() == 1, self.partition);
+        let (only, here) = (self.catalog.partitions() == 1, self.partition);
         let mine = |key: &SmallBytes| only || self.catalog.partition(scan.space, key) == here;
         let range = versions.range(&scan.lo, scan.hi.as_ref());
         let mut ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =

@@ -153,7 +153,7 @@ fn what_a_procedure_may_not_do_makes_it_faulty() {
     assert!(fault("deaf", 1, &[], 1).contains("more than the allowed 100 steps"));
     assert!(fault("bump", 2, &[1], 1).contains("declared to read only"));
     assert!(fault("bump", 3, &[1, 2], 1).contains("not declared"));
-    assert!(fault("bump", 1, &[1, 2, 3, 4, 5, 6], 2).contains("lives at repository"));
+    assert!(fault("bump", 1, &[1, 2, 3, 4, 5, 6], 2).contains("lives in partition"));
     assert!(fault("missing", 1, &[], 1).contains("there is no procedure missing v1 here"));
     assert_eq!(call("bump", 3, &[1, 1], 1), Ok(key(1)));
 }

@@ -4,8 +4,16 @@ use super::versions::{Chain, Versions};
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::checkpoint::Cursor;
-use crate::ids::SpaceId;
+use crate::ids::{SpaceId, Timestamp};
 use crate::wire::{Reader, Wire, WireError};
+
+/// A key with its newest version.
+pub type Newest = (SpaceId, SmallBytes, Timestamp, Option<SmallBytes>);
+
+/// At most so many slots are looked at for a piece of keys that are wanted.
+const LOOKED_MAX: u32 = 1 << 14;
+/// What a key costs beside its bytes and its value's, about.
+const KEY_BYTES: usize = 16;
 
 /// Stores by the numbers of their spaces.
 #[derive(Clone, Debug)]
@@ -110,6 +118,63 @@ impl Spaces {
         count > 0
     }
 
+    /// The next keys with their newest versions, of those that are `wanted`, from where the cursor
+    /// stands: about `bytes` bytes of them, and perhaps none where many are not; `None`: that was
+    /// all. Stages of the cursor are numbers of spaces.
+    pub fn next_newest(
+        &self,
+        cursor: &mut Cursor,
+        bytes: usize,
+        wanted: impl Fn(SpaceId, &SmallBytes) -> bool,
+    ) -> Option<Vec<Newest>> {
+        let (mut found, mut size, mut looked) = (Vec::new(), 0, 0);
+        while (cursor.stage as usize) < self.stores.len() {
+            let space = SpaceId(cursor.stage as u16);
+            let store = self.stores[cursor.stage as usize].as_ref();
+            let slots = store.map_or(0, |store| u64::from(store.slots()));
+            while cursor.place < slots {
+                if size >= bytes || looked == LOOKED_MAX {
+                    return Some(found);
+                }
+                let slot = cursor.place as u32;
+                (cursor.place, looked) = (cursor.place + 1, looked + 1);
+                let newest = store.and_then(|store| store.newest_in(slot));
+                if let Some((key, version)) = newest.filter(|(key, _)| wanted(space, key)) {
+                    size += key.len() + version.value.map_or(0, SmallBytes::len) + KEY_BYTES;
+                    found.push((space, key.clone(), version.at, version.value.cloned()));
+                }
+            }
+            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+        }
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// Removes keys that `go`, of the next so many slots from where the cursor stands; false: all
+    /// have been looked at. Stages of the cursor are numbers of spaces.
+    pub fn remove_some(
+        &mut self,
+        cursor: &mut Cursor,
+        slots: u64,
+        go: impl Fn(SpaceId, &SmallBytes) -> bool,
+    ) -> bool {
+        let mut left = slots;
+        while (cursor.stage as usize) < self.stores.len() {
+            let space = SpaceId(cursor.stage as u16);
+            if let Some(store) = &mut self.stores[cursor.stage as usize] {
+                let end = u64::from(store.slots());
+                while cursor.place < end {
+                    if left == 0 {
+                        return true;
+                    }
+                    store.remove_in(cursor.place as u32, |key| go(space, key));
+                    (cursor.place, left) = (cursor.place + 1, left - 1);
+                }
+            }
+            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+        }
+        false
+    }
+
     /// Takes what [`next_chains`](Self::next_chains) has appended, after its kind.
     ///
     /// # Errors
@@ -140,8 +205,36 @@ impl Spaces {
 
 #[cfg(test)]
 mod tests {
+    use super::super::versions::Handle;
     use super::*;
     use crate::{NodeId, SpaceOptions};
+
+    #[test]
+    fn wanted_keys_come_piece_by_piece_and_others_can_be_removed() {
+        let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+        let mut spaces = Spaces::new(0);
+        for number in 0..100_u8 {
+            let store = spaces.get_or_make(SpaceId(u16::from(number % 2) * 2), &catalog);
+            let handle = store.find_or_create(Handle::NONE, &SmallBytes::new(&[number]));
+            store.install(handle, Some("value".into()), Timestamp(u64::from(number) + 1));
+        }
+        let third = |_: SpaceId, key: &SmallBytes| key.as_slice()[0].is_multiple_of(3);
+        let (mut cursor, mut pieces, mut all) = (Cursor::default(), 0, Vec::new());
+        while let Some(piece) = spaces.next_newest(&mut cursor, 60, third) {
+            pieces += 1;
+            all.extend(piece.into_iter().map(|(_, key, at, _)| (key.as_slice()[0], at.0)));
+        }
+        all.sort_unstable();
+        let wanted = (0..100).step_by(3).map(|number| (number, u64::from(number) + 1));
+        assert_eq!(all, wanted.collect::<Vec<_>>());
+        assert!(pieces > 10, "{pieces}");
+        let (mut cursor, mut steps) = (Cursor::default(), 1);
+        while spaces.remove_some(&mut cursor, 30, third) {
+            steps += 1;
+        }
+        assert_eq!(steps, 4);
+        assert_eq!(spaces.iter().map(|(_, store)| store.len()).sum::<usize>(), 66);
+    }
 
     #[test]
     fn stores_are_made_as_their_spaces_are_defined() {

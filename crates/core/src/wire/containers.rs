@@ -118,4 +118,4 @@ macro_rules! tuples {
     )*};
 }
 
-tuples!((), (A 0, B 1), (A 0, B 1, C 2));
+tuples!((), (A 0, B 1), (A 0, B 1, C 2), (A 0, B 1, C 2, D 3));

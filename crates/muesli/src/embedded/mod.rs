@@ -65,7 +65,8 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     let loops = options.loops.min(options.repositories.max(1));
     let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
     let nodes: Vec<_> = (0..loops as u32).map(NodeId).collect();
-    let mut catalog = Catalog::new(&homes, options.replicas, &nodes)?;
+    let catalog = Catalog::new(&homes, options.replicas, &nodes)?;
+    let mut catalog = catalog.with_spread(options.spread)?;
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }

@@ -193,7 +193,7 @@ fn what_cannot_be_called_is_told_with_what_can() {
 fn a_procedure_that_misbehaves_ends_its_own_transaction_alone() {
     let (db, space) = open();
     let run = |how: &str| db.call("misbehaves", 3).at(space.place("a"), how).wait();
-    for (how, why) in [("panics", "panicked"), ("loops", "10000 steps"), ("strays", "lives at")] {
+    for (how, why) in [("panics", "panicked"), ("loops", "10000 steps"), ("strays", "lives in")] {
         let error = run(how).unwrap_err();
         assert!(matches!(&error, Error::Procedure(text) if text.contains(why)), "{error}");
     }
@@ -310,7 +310,7 @@ fn a_mistake_that_is_swallowed_is_one_nevertheless() {
     let db = Db::open(options.space("s", halves()).procedure::<Swallows>()).unwrap();
     let space = db.space("s").unwrap();
     let error = db.blocking().execute::<Swallows>(space.place("a"), &space).unwrap_err();
-    assert!(matches!(&error, Error::Procedure(text) if text.contains("lives at")), "{error}");
+    assert!(matches!(&error, Error::Procedure(text) if text.contains("lives in")), "{error}");
     assert_eq!(value(&db, space, "a"), None);
     db.close();
 }

@@ -105,7 +105,7 @@ impl Participant {
         }
         let mut all = Claim::default();
         for part in &request.parts {
-            if cx.catalog.holds(self.id, part.partition) {
+            if part.is_held_by(self.id, cx.catalog) {
                 all.join(claim_of_task(&part.task, cx));
             }
         }
@@ -131,5 +131,7 @@ fn claim_of_task(task: &Task, cx: &Context<'_>) -> Claim {
         }
         Task::Read(keys) => Claim { reads: keys.clone(), ..Claim::default() },
         Task::Scan { range, .. } => Claim { read_ranges: vec![range.clone()], ..Claim::default() },
+        // Nothing that is under way touches what moves.
+        Task::Take { .. } | Task::Move(_) | Task::Names => Claim::default(),
     }
 }

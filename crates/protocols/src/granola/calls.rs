@@ -10,12 +10,15 @@ use muesli_core::{
 use super::Granola;
 use super::coordinator::{Context, Coordinator};
 use super::message::{Agreement, Answer, Few, Part, Refusal, Repositories, Request, Task};
+use super::mover::Special;
 use super::pending::{Purpose, Verdict};
 
 /// A one-round transaction, as its client waits for it.
 #[derive(Clone, Debug)]
 pub(super) struct Invocation {
     pub op: OpId,
+    /// As it was asked for.
+    pub class: Class,
     session: u64,
     begun: Nanos,
 }
@@ -43,10 +46,11 @@ struct Declared {
     tells: bool,
 }
 
-fn declared(call: &Call, settings: &Settings) -> Declared {
+fn declared(parts: &[Part], settings: &Settings) -> Declared {
     let mut all = Declared { read_only: true, refuses: Refuses::Never, tells: false };
-    for fragment in &call.fragments {
-        let procedure = settings.procedures.get(&fragment.procedure);
+    for part in parts {
+        let Task::Call { procedure, .. } = &part.task else { continue };
+        let procedure = settings.procedures.get(procedure);
         all.read_only &= procedure.is_some_and(|it| it.read_only);
         all.tells |= procedure.is_some_and(|it| it.tells.is_some());
         all.refuses = match (all.refuses, procedure.map_or(Refuses::Alone, |it| it.refuses)) {
@@ -66,7 +70,16 @@ impl Coordinator {
         mut here: Here<'_, Granola>,
         cx: &mut Context<'_>,
     ) -> Step<Invoked> {
-        let request = match self.divide_call(options, call, cx) {
+        let class = call.class;
+        let divided = match Special::of(&call) {
+            Ok(None) => self.divide_call(options, call, cx),
+            Ok(Some(special)) => match self.begin_special(special, options, cx) {
+                Ok(op) => return Step::Wait(op),
+                Err(failure) => Err(failure),
+            },
+            Err(failure) => Err(failure),
+        };
+        let request = match divided {
             Ok(request) => request,
             Err(failure) => return Step::Done(Err(failure)),
         };
@@ -74,7 +87,7 @@ impl Coordinator {
             return done;
         }
         let op = self.next_op();
-        let invocation = Invocation { op, session: options.session, begun: cx.now() };
+        let invocation = Invocation { op, class, session: options.session, begun: cx.now() };
         self.ask(request, Purpose::Invoke(invocation), cx);
         Step::Wait(op)
     }
@@ -86,13 +99,13 @@ impl Coordinator {
         call: Call,
         cx: &Context<'_>,
     ) -> Result<Request, Failure> {
-        let (class, declared) = (call.class, declared(&call, cx.settings));
         let mut parts: Few<Part> = Few::new();
         for Fragment { procedure, place, arguments } in call.fragments {
             let partition = partition_of(&place, cx.catalog)?;
-            let tells = cx.settings.procedures.get(&procedure).is_some_and(|it| it.tells.is_some());
-            parts.push(Part { partition, task: Task::Call { procedure, arguments, tells } });
+            let task = Task::Call { procedure, arguments, tells: false };
+            parts.push(Part { partition, owners: self.names.of(partition), task });
         }
+        let declared = declared(&parts, cx.settings);
         if parts.is_empty() {
             return Err(Failure::Procedure("a call has at least one fragment".to_owned()));
         }
@@ -102,9 +115,31 @@ impl Coordinator {
         let read_only = declared.read_only;
         let participants =
             participants_of(&parts, Holders::of(read_only, self.reader()), cx.catalog);
+        let agreement = self.agree(call.class, &mut parts, participants.len(), cx.settings)?;
+        let settled_below = self.settled_below();
+        let txn = self.next_txn_id();
+        let floor = options.floor;
+        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
+        Ok(Request { txn, settled_below, floor, agreement, read_only, nearby, participants, parts })
+    }
+
+    /// How the participants of a call agree; and which of its parts tell something.
+    pub(super) fn agree(
+        &self,
+        class: Class,
+        parts: &mut [Part],
+        participants: usize,
+        settings: &Settings,
+    ) -> Result<Agreement, Failure> {
+        for part in &mut *parts {
+            if let Task::Call { procedure, tells, .. } = &mut part.task {
+                *tells = settings.procedures.get(procedure).is_some_and(|it| it.tells.is_some());
+            }
+        }
+        let declared = declared(parts, settings);
         let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
-        let alike = declared.refuses != Refuses::Alone || one_partition || read_only;
-        let agreement = match (class, participants.len()) {
+        let alike = declared.refuses != Refuses::Alone || one_partition || declared.read_only;
+        let agreement = match (class, participants) {
             (_, 1) => Agreement::Alone,
             (Class::Single, _) if !one_partition => {
                 let text = "class `Single` is for one repository, and fragments name several";
@@ -122,11 +157,37 @@ impl Coordinator {
         if agreement == Agreement::Coordinated {
             parts.iter_mut().for_each(Part::tell_nothing);
         }
-        let settled_below = self.settled_below();
-        let txn = self.next_txn_id();
-        let floor = options.floor;
-        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
-        Ok(Request { txn, settled_below, floor, agreement, read_only, nearby, participants, parts })
+        Ok(agreement)
+    }
+
+    /// Sends a request where its partitions are now, as far as that is known here.
+    pub(super) fn route(
+        &self,
+        request: &mut Request,
+        purpose: &Purpose,
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        if !request.parts.iter().all(Part::is_about_keys) {
+            return Ok(());
+        }
+        for part in &mut request.parts {
+            part.owners = self.names.of(part.partition);
+        }
+        let holders = Holders::of(request.read_only, self.reader());
+        // Readers of one repository may have been sent to another one on purpose.
+        let kept =
+            |it: &RepositoryId| request.parts.iter().all(|part| part.is_held_by(*it, cx.catalog));
+        let alone = request.read_only && request.participants.len() == 1;
+        if !(alone && request.participants.iter().all(kept)) {
+            request.participants = participants_of(&request.parts, holders, cx.catalog);
+        }
+        let count = request.participants.len();
+        request.agreement = match purpose {
+            Purpose::Invoke(it) => self.agree(it.class, &mut request.parts, count, cx.settings)?,
+            _ => self.agree_on_end(&request.parts, count, request.read_only),
+        };
+        request.nearby &= request.agreement == Agreement::Alone;
+        Ok(())
     }
 
     /// The client of a one-round transaction is told.
@@ -142,7 +203,7 @@ impl Coordinator {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), OpResult::Invoked(Invoked { at, results }))
             }
-            Verdict::Conflict => {
+            Verdict::Conflict | Verdict::Moved(_) => {
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
             }
             Verdict::Refused(refusal) => {
@@ -163,7 +224,7 @@ pub(super) fn given(answer: Answer) -> SmallBytes {
     match answer {
         Answer::Given(result) => result,
         // Nobody who runs procedures answers a call with such.
-        Answer::Found(_) | Answer::Rows(..) | Answer::Installed => SmallBytes::EMPTY,
+        _ => SmallBytes::EMPTY,
     }
 }
 
@@ -208,8 +269,8 @@ impl Holders {
         if read_only { reader } else { Holders::All }
     }
 
-    fn choose(self, partition: u16, catalog: &Catalog) -> Repositories {
-        let all: Repositories = catalog.replicas_of(partition).collect();
+    fn choose(self, part: &Part, catalog: &Catalog) -> Repositories {
+        let all = part.holders(catalog);
         let Holders::One { near, turn } = self else { return all };
         let here = all.iter().copied().find(|it| catalog.home(*it) == near);
         let one = here.unwrap_or_else(|| all[(turn % all.len() as u64) as usize]);
@@ -222,9 +283,9 @@ impl Holders {
 pub(super) fn participants_of(parts: &[Part], holders: Holders, catalog: &Catalog) -> Repositories {
     let mut all = Repositories::new();
     for part in parts {
-        let known = all.iter().any(|it| catalog.holds(*it, part.partition));
+        let known = all.iter().any(|it| part.is_held_by(*it, catalog));
         if !known || matches!(holders, Holders::All) {
-            all.extend(holders.choose(part.partition, catalog));
+            all.extend(holders.choose(part, catalog));
         }
     }
     all.sort_unstable();
@@ -236,8 +297,9 @@ pub(super) fn participants_of(parts: &[Part], holders: Holders, catalog: &Catalo
 pub(super) fn other_reader(request: &Request, catalog: &Catalog) -> Option<Repositories> {
     let (now, first) = (request.participants.first()?, request.parts.first()?);
     let holds_all =
-        |it: &RepositoryId| request.parts.iter().all(|part| catalog.holds(*it, part.partition));
-    let all: Repositories = catalog.replicas_of(first.partition).filter(holds_all).collect();
+        |it: &RepositoryId| request.parts.iter().all(|part| part.is_held_by(*it, catalog));
+    let mut all = first.holders(catalog);
+    all.retain(|it| holds_all(it));
     let place = all.iter().position(|it| it == now)?;
     let next = all[(place + 1) % all.len()];
     (next != *now).then(|| Repositories::from_iter([next]))

@@ -1,11 +1,15 @@
 //! Checkpoints of a repository, taken while it serves (see [`muesli_core::checkpoint`]).
 //!
 //! First the head, of the moment that the checkpoint stands for: the timestamps, what was voted on
-//! and is not over, and what is remembered. Then the newest versions of all keys, slot by slot,
-//! each as it is when its turn comes. Records after that moment are replayed on top. They say what
-//! was written, so that a version which a piece has already, or a later one, is left as it is:
-//! writes of one key come in the order of their timestamps. Nothing is run again before the replay
-//! is over.
+//! and is not over, what is remembered, and which partitions are here. Then the newest versions of
+//! all keys, slot by slot, each as it is when its turn comes. Records after that moment are
+//! replayed on top. They say what was written, so that a version which a piece has already, or a
+//! later one, is left as it is: writes of one key come in the order of their timestamps. Nothing
+//! is run again before the replay is over.
+//!
+//! Keys of a partition that went meanwhile may be missing. If the record of that is lost with the
+//! end of the log, the vote for the move is not: nothing of the partition is taken up until the
+//! move is done again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +21,7 @@ use muesli_core::{Cursor, Timestamp, TxnId};
 
 use super::memory::Carried;
 use super::message::{Agreement, Message, Request, Told};
+use super::moving::CarriedMoves;
 use super::participant::{Context, Participant};
 use super::wire;
 
@@ -27,6 +32,7 @@ mod kind {
     pub const MEMORY: u8 = 2;
     pub const CHAINS: u8 = 3;
     pub const TOLD: u8 = 4;
+    pub const MOVES: u8 = 5;
 }
 
 /// At most so many remembered ends stand in a piece.
@@ -54,6 +60,7 @@ impl Participant {
         for told in self.memory.all_heard() {
             pieces.push_back(piece(kind::TOLD, &told));
         }
+        pieces.push_back(piece::<CarriedMoves>(kind::MOVES, &self.moves.carried()));
         Cursor { first: pieces, ..Cursor::default() }
     }
 
@@ -86,6 +93,7 @@ impl Participant {
                 let (txn, told): (TxnId, Vec<Told>) = Wire::decode(&mut input)?;
                 self.memory.hear_of(txn, told);
             }
+            kind::MOVES => self.moves.recall(Wire::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
         }

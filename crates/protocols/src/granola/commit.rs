@@ -33,16 +33,10 @@ impl Coordinator {
         }
         let nearby = slot.options.nearby && read_only;
         let floor = if nearby { slot.floor() } else { slot.options.floor };
-        let parts = slot.divide(cx.catalog);
+        let mut parts = slot.divide(cx.catalog);
+        parts.iter_mut().for_each(|part| part.owners = self.names.of(part.partition));
         let participants = participants_of(&parts, Holders::of(read_only, reader), cx.catalog);
-        let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
-        let blind = slot.sets.reads.is_empty() && slot.scans.is_empty();
-        let agreement = match participants.len() {
-            1 => Agreement::Alone,
-            _ if self.rules.master => Agreement::Coordinated,
-            _ if one_partition || blind || read_only => Agreement::Independent,
-            _ => Agreement::Coordinated,
-        };
+        let agreement = self.agree_on_end(&parts, participants.len(), read_only);
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         self.slot(txn).expect("an open transaction").ending = Some(id.sequence);
@@ -62,6 +56,26 @@ impl Coordinator {
         Step::Wait(op)
     }
 
+    /// How the participants of the end of an interactive transaction agree, or those of a read.
+    pub(super) fn agree_on_end(
+        &self,
+        parts: &[Part],
+        participants: usize,
+        read_only: bool,
+    ) -> Agreement {
+        let one_partition = parts.iter().all(|part| part.partition == parts[0].partition);
+        let blind = parts.iter().all(|part| match &part.task {
+            Task::Install(install) => install.reads.is_empty() && install.scans.is_empty(),
+            _ => false,
+        });
+        match participants {
+            1 => Agreement::Alone,
+            _ if self.rules.master => Agreement::Coordinated,
+            _ if one_partition || blind || read_only => Agreement::Independent,
+            _ => Agreement::Coordinated,
+        }
+    }
+
     /// The participants have answered the end of a transaction.
     pub(super) fn on_commit_end(
         &mut self,
@@ -75,7 +89,7 @@ impl Coordinator {
             Verdict::Done(at, _) => {
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
-            Verdict::Conflict => {
+            Verdict::Conflict | Verdict::Moved(_) => {
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
             }
             Verdict::Refused(refusal) => {
@@ -102,8 +116,11 @@ impl Slot {
             let part = parts.entry(catalog.partition(write.space, &write.key)).or_default();
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
         }
-        let part =
-            |(partition, install)| Part { partition, task: Task::Install(Box::new(install)) };
+        let part = |(partition, install)| Part {
+            partition,
+            owners: None,
+            task: Task::Install(Box::new(install)),
+        };
         parts.into_iter().map(part).collect()
     }
 }

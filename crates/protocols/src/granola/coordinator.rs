@@ -16,6 +16,7 @@ use super::calls::Holders;
 use super::copies::{COPIES_TIMER, Copies};
 use super::interactive::Operation;
 use super::message::{Found, Message, Seen};
+use super::owners::Names;
 use super::pending::{Again, Pending};
 use super::{Granola, Rules};
 
@@ -50,6 +51,10 @@ pub struct Coordinator {
     pub(super) again: BTreeMap<(Nanos, u64), Again>,
     /// Transactions whose clients were told that nobody knows, and what came of them since.
     pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
+    /// Where partitions are, as far as this coordinator has heard.
+    pub(super) names: Names,
+    /// It has asked, and was not answered.
+    pub(super) learning: bool,
     /// Copies of repositories that readers are answered from.
     pub(super) copies: Copies,
     sweep_timer_set: bool,
@@ -200,6 +205,8 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             pending: Window::default(),
             again: BTreeMap::new(),
             unanswered: BTreeMap::new(),
+            names: Names::default(),
+            learning: false,
             copies: Copies::default(),
             sweep_timer_set: false,
         }
@@ -331,6 +338,8 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             | Message::Decide { .. }
             | Message::Tell { .. }
             | Message::Follow { .. }
+            | Message::Fetch { .. }
+            | Message::Load { .. }
             | Message::Ask { .. }
             | Message::WhichPosition { .. }
             | Message::Position { .. } => {}

@@ -151,7 +151,8 @@ impl Copy {
                 self.has.pieces = number;
                 self.participant.take_piece(bytes.as_slice(), cx).map(|()| true)
             }
-            News::Changes { upto, changes } if upto > self.has.upto => {
+            News::Changes { upto, changes, held } if upto > self.has.upto => {
+                self.participant.moves.held.extend(held);
                 for (at, writes) in changes {
                     if at > self.has.upto {
                         self.participant.replay_writes(at, writes, cx);

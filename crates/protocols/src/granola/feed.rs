@@ -20,8 +20,9 @@ use std::collections::BTreeMap;
 
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
 
-use super::message::{Followed, Message, News, Write, writes_bytes};
+use super::message::{Followed, Message, News, Write};
 use super::participant::{Context, Participant};
+use super::sizes::writes_bytes;
 
 /// The timer of changes.
 pub(super) const FEED_TIMER: u32 = 3;
@@ -70,6 +71,12 @@ impl Feeds {
     /// Whether changes are to be noted.
     pub fn is_wanted(&self) -> bool {
         !self.followers.is_empty()
+    }
+
+    /// Forgets all followers, who begin anew.
+    pub fn forget_all(&mut self) {
+        self.followers.clear();
+        self.forget_told();
     }
 
     /// Forgets what all followers have.
@@ -169,9 +176,10 @@ impl Participant {
             let above = (std::ops::Bound::Excluded(follower.have), std::ops::Bound::Included(upto));
             let changes = self.feeds.changes.range(above);
             let changes = changes.map(|(at, writes)| (*at, writes.clone())).collect();
-            told.push((*node, follower.stream, News::Changes { upto, changes }));
+            told.push((*node, follower.stream, upto, changes));
         }
-        for (node, stream, news) in told {
+        for (node, stream, upto, changes) in told {
+            let news = News::Changes { upto, changes, held: self.held_at(upto) };
             self.tell_follower(node, stream, news, cx);
         }
         self.feeds.forget_told();

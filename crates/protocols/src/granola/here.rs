@@ -37,7 +37,9 @@ impl Coordinator {
                 (Status::Committed, Some(at), Ok(Invoked { at, results }))
             }
             End::Refused { refusal, .. } => (Status::Aborted, None, Err(failure_of(refusal))),
-            End::Conflict => unreachable!("who is in the way is asked before"),
+            End::Conflict | End::Moved { .. } => {
+                unreachable!("who is in the way is asked before")
+            }
         };
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
@@ -72,7 +74,7 @@ impl Participant {
         request: &Request,
         cx: &mut super::participant::Context<'_>,
     ) -> Option<End> {
-        if self.waits_for_company(request, cx) {
+        if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
             return None;
         }
         let is_free = self.queue.is_empty() && self.claims.is_empty();

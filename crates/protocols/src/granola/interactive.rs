@@ -124,7 +124,7 @@ impl Coordinator {
         // A copy is not to answer from before what was read already.
         let floor = if nearby { slot.floor() } else { slot.options.floor };
         for (partition, task) in tasks {
-            let parts = smallvec![Part { partition, task }];
+            let parts = smallvec![Part { partition, owners: self.names.of(partition), task }];
             let participants = participants_of(&parts, self.reader(), cx.catalog);
             let settled_below = self.settled_below();
             let request = Request {
@@ -185,7 +185,7 @@ impl Coordinator {
         let txn = operation.txn;
         let (at, answers) = match verdict {
             Verdict::Done(at, answers) => (at, answers),
-            Verdict::Conflict => {
+            Verdict::Conflict | Verdict::Moved(_) => {
                 let failure = Failure::Aborted(muesli_core::Abort::Locked);
                 return self.abort(txn, &failure, cx);
             }

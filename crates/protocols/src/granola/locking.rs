@@ -110,6 +110,7 @@ impl Participant {
         let lane = Lane::Behind(None);
         let active =
             Active { request, proposed, bound, lane, votes, place, prepared, since, asked };
+        self.moves.begin(&active.request);
         self.active.insert(txn, active);
         self.set_sweep_timer(cx);
         for (repository, ballot) in early {

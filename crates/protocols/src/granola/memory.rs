@@ -82,7 +82,7 @@ impl Known {
 impl Over {
     /// Whether it was refused without ever having been voted for.
     fn is_refused(&self) -> bool {
-        self.ballot == Some(Ballot::Conflict)
+        matches!(self.ballot, Some(Ballot::Conflict | Ballot::Moved(_)))
     }
 }
 

@@ -12,13 +12,18 @@
 //! | `Reply` | participant | the coordinator of the transaction | |
 //! | `Acknowledge` | participant | the same | |
 //! | `Follow` | coordinator that keeps a copy | the repository's participant | `News` |
+//! | `Fetch` | participant that a partition moves to | the one that it moves from | `Load` |
 
 use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::spaces::Newest;
 use muesli_core::recorder::Operations;
 use muesli_core::{Abort, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 use smallvec::SmallVec;
+
+use super::loading::{Fetched, Load};
+use super::owners::{Held, Move, Owners};
 
 /// Most transactions have a part or two.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -115,6 +120,28 @@ pub enum Message {
         /// What.
         news: News,
     },
+    /// Participant that a partition is to move to, to the one that holds it: I have so much of it.
+    Fetch {
+        /// Who asks.
+        repository: RepositoryId,
+        /// The partition.
+        partition: u16,
+        /// What it has.
+        has: Fetched,
+    },
+    /// The answer: what it has to have next.
+    Load {
+        /// Who tells.
+        repository: RepositoryId,
+        /// The partition.
+        partition: u16,
+        /// Which attempt to fetch it.
+        stream: Timestamp,
+        /// Its name here.
+        source: Timestamp,
+        /// What.
+        load: Load,
+    },
     /// Participant to coordinator: the ends of these are stable here.
     Acknowledge {
         /// Who acknowledges.
@@ -151,6 +178,8 @@ pub enum News {
         upto: Timestamp,
         /// What was written where, in ascending order.
         changes: Vec<(Timestamp, Vec<Write>)>,
+        /// Which partitions the repository holds at `upto`, of those that came or went.
+        held: Vec<(u16, Held)>,
     },
     /// This attempt is not known here: begin anew.
     Unknown,
@@ -194,6 +223,8 @@ pub struct Request {
 pub struct Part {
     /// The partition.
     pub partition: u16,
+    /// Who holds it, as far as its coordinator knows; `None`: it was never moved.
+    pub owners: Option<Arc<Owners>>,
     /// What.
     pub task: Task,
 }
@@ -223,6 +254,15 @@ pub enum Task {
     },
     /// The end of an interactive transaction: if what it read has not changed, writes.
     Install(Box<Install>),
+    /// Fetches the partition's keys from another repository: an answer for each piece of them.
+    Take {
+        /// Who holds them.
+        from: RepositoryId,
+    },
+    /// The partition changes its repository, here and now.
+    Move(Box<Move>),
+    /// Tells where partitions are: for repositories that keep names.
+    Names,
 }
 
 /// What an interactive transaction read and is going to write in one partition.
@@ -256,6 +296,8 @@ pub enum Ballot {
     Conflict,
     /// It is refused, for a reason of its own.
     Abort(Timestamp, Refusal),
+    /// A partition is not here: it was moved at this timestamp or later, or is about to be.
+    Moved(Timestamp),
 }
 
 /// Where a vote stands among those of its voter for one other repository.
@@ -290,6 +332,11 @@ pub enum End {
     },
     /// It is not done, as another one was in the way.
     Conflict,
+    /// It is not done, as a partition of it is elsewhere.
+    Moved {
+        /// Where that is known to whoever looks at this timestamp or later.
+        at: Timestamp,
+    },
     /// It has no effect here: somebody refused.
     Refused {
         /// The highest timestamp that the refusal depends on.
@@ -314,8 +361,17 @@ pub enum Answer {
     /// The keys of a range in ascending order, deleted ones too; and whether it was seen to its
     /// end.
     Rows(Vec<(SmallBytes, Found)>, bool),
-    /// What was read has not changed, and what was to be written is.
+    /// What was read has not changed, and what was to be written is; or a partition was moved.
     Installed,
+    /// How much of a partition is fetched.
+    Taken {
+        /// What is here.
+        has: Fetched,
+        /// It was all that there was.
+        whole: bool,
+    },
+    /// Who holds the partitions that were moved.
+    Names(Vec<(u16, Owners)>),
 }
 
 /// A version of a key as it was read.
@@ -369,6 +425,15 @@ pub enum Record {
         /// What its coordinator is told.
         end: End,
     },
+    /// Keys of a partition that is to move here, as they are elsewhere.
+    Staged {
+        /// The partition.
+        partition: u16,
+        /// What was fetched of it before counts no more.
+        anew: bool,
+        /// The keys.
+        keys: Vec<Newest>,
+    },
     /// Whatever this log does not know of lies above this: for copies that replay it.
     Reached {
         /// The bound.
@@ -381,106 +446,14 @@ pub enum Record {
     },
 }
 
-/// Bytes of a key with its space and a timestamp, beside the key's own.
-const KEY_BYTES: usize = 12;
-/// Bytes of a message's addresses, kind and transaction.
-const HEADER_BYTES: usize = 40;
-
-fn value_bytes(value: Option<&SmallBytes>) -> usize {
-    4 + value.map_or(0, SmallBytes::len)
-}
-
-fn range_bytes(range: &KeyRange) -> usize {
-    KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
-}
-
-pub(super) fn writes_bytes(writes: &[Write]) -> usize {
-    writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
-}
-
-fn told_bytes(told: &[Told]) -> usize {
-    let keys = told.iter().flat_map(|(_, keys)| keys);
-    keys.map(|(_, key, found)| KEY_BYTES + key.len() + 8 + value_bytes(found.value.as_ref())).sum()
-}
-
-impl Task {
-    fn bytes(&self) -> usize {
-        match self {
-            Task::Call { procedure, arguments, .. } => 9 + procedure.name.len() + arguments.len(),
-            Task::Read(keys) => keys.iter().map(|(_, key)| KEY_BYTES + key.len()).sum(),
-            Task::Scan { range, .. } => 9 + range_bytes(range),
-            Task::Install(install) => {
-                let Install { reads, scans, writes } = &**install;
-                let reads: usize = reads.iter().map(|(_, key, _)| KEY_BYTES + key.len()).sum();
-                let scans: usize = scans.iter().map(|seen| 16 + range_bytes(&seen.range)).sum();
-                reads + scans + writes_bytes(writes)
-            }
-        }
-    }
-}
-
 impl Request {
-    fn bytes(&self) -> usize {
-        let parts: usize = self.parts.iter().map(|part| 3 + part.task.bytes()).sum();
-        25 + 2 * self.participants.len() + parts
-    }
-
     /// Whether anything must be known of it after a crash.
     pub(super) fn is_update(&self) -> bool {
         !self.read_only
     }
 }
 
-impl End {
-    fn bytes(&self) -> usize {
-        let found = |found: &Found| 8 + value_bytes(found.value.as_ref());
-        let answer = |(_, answer): &(u16, Answer)| match answer {
-            Answer::Given(result) => 6 + result.len(),
-            Answer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
-            Answer::Rows(rows, _) => {
-                6 + rows.iter().map(|(key, row)| KEY_BYTES + key.len() + found(row)).sum::<usize>()
-            }
-            Answer::Installed => 3,
-        };
-        match self {
-            End::Done { answers, .. } => 8 + answers.iter().map(answer).sum::<usize>(),
-            End::Conflict => 1,
-            End::Refused { .. } => 24,
-        }
-    }
-}
-
-impl News {
-    fn bytes(&self) -> usize {
-        match self {
-            News::Piece { bytes, .. } => 16 + bytes.len(),
-            News::Changes { changes, .. } => {
-                20 + changes.iter().map(|(_, writes)| 12 + writes_bytes(writes)).sum::<usize>()
-            }
-            News::Unknown => 12,
-        }
-    }
-}
-
 impl Message {
-    /// Its size on a wire, in bytes: headers of fixed size, keys and values as they are.
-    pub fn wire_bytes(&self) -> usize {
-        let body = match self {
-            Message::Request(request) => request.bytes(),
-            Message::Ask { request, .. } => request.bytes() + 12,
-            Message::Vote { order, .. } => 12 + 16 * usize::from(order.is_some()),
-            Message::Decide { .. } => 12,
-            Message::Tell { told, .. } => told_bytes(told),
-            Message::WhichPosition { .. } => 2,
-            Message::Position { voted, .. } => 26 + 16 * voted.len(),
-            Message::Reply { end, .. } => end.bytes(),
-            Message::Acknowledge { txns, .. } => 16 * txns.len(),
-            Message::Follow { .. } => 20,
-            Message::News { news, .. } => news.bytes(),
-        };
-        HEADER_BYTES + body
-    }
-
     /// Its kind, for traces.
     pub fn name(&self) -> &'static str {
         match self {
@@ -495,21 +468,8 @@ impl Message {
             Message::Acknowledge { .. } => "Acknowledge",
             Message::Follow { .. } => "Follow",
             Message::News { .. } => "News",
+            Message::Fetch { .. } => "Fetch",
+            Message::Load { .. } => "Load",
         }
-    }
-}
-
-impl Record {
-    /// Its size on disk, in bytes.
-    pub fn bytes(&self) -> usize {
-        let body = match self {
-            Record::Voted { request, .. } => 8 + request.bytes(),
-            Record::Done { writes, end, .. } => 8 + writes_bytes(writes) + end.bytes(),
-            Record::Told { told, .. } => told_bytes(told),
-            Record::Dropped { end, .. } => end.bytes(),
-            Record::Against { .. } => 24,
-            Record::Ceiling { .. } | Record::Reached { .. } => 8,
-        };
-        HEADER_BYTES + body
     }
 }

@@ -24,7 +24,9 @@
 //! participants are told of each other's data), [`turns`] and [`tasks`] (what is done when its turn
 //! has come), [`passing`] (before its turn has come), [`together`] (at the same time as others),
 //! [`locking`], [`blocked`] (a participant stays away), [`nearby`] (readers at copies), [`feed`]
-//! and [`copies`] (caches), `memory`, [`replay`] and [`checkpoint`].
+//! and [`copies`] (caches), `memory`, [`replay`] and [`checkpoint`]. Partitions move: [`owners`]
+//! (who holds which), [`mover`] (who has it done), [`loading`] (the keys) and [`moving`] (the move
+//! itself). `sizes` and `wire` are about bytes.
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
@@ -39,11 +41,15 @@ pub mod copies;
 pub mod feed;
 mod here;
 pub mod interactive;
+pub mod loading;
 pub mod locking;
 pub mod master;
 mod memory;
 pub mod message;
+pub mod mover;
+pub mod moving;
 pub mod nearby;
+pub mod owners;
 pub mod participant;
 pub mod passing;
 pub mod pending;
@@ -51,6 +57,7 @@ mod queue;
 pub mod replay;
 pub mod requests;
 mod rules;
+mod sizes;
 mod streams;
 pub mod tasks;
 pub mod telling;

@@ -63,7 +63,9 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> Option<(End, Noted)> {
         let at = self.clock.done;
-        if !self.may_read_at(request, at) || self.lacks(request, cx).is_some() {
+        let is_there =
+            self.is_elsewhere(request, cx).is_none() && self.lacks(request, cx).is_none();
+        if !self.may_read_at(request, at) || !is_there {
             return None;
         }
         let mut sets = std::mem::take(&mut self.sets);

@@ -9,7 +9,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Cursor, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId, Timestamp, TxnId,
+    Address, Catalog, Cursor, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
+    Timestamp, TxnId,
 };
 
 use super::clock::Clock;
@@ -17,6 +18,7 @@ use super::feed::{FEED_TIMER, Feeds};
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
 use super::message::{Agreement, Ballot, Message, Record, Request};
+use super::moving::{LOOSE_TIMER, Moves, STAGED_TIMER};
 use super::queue::{Lane, Queue};
 use super::streams::Streams;
 use super::{Granola, Rules};
@@ -85,6 +87,8 @@ pub struct Participant {
     pub(super) sets: TransactionSets,
     /// Who keeps a copy, and has to be told what changes.
     pub(super) feeds: Feeds,
+    /// Partitions that came and went, come and go.
+    pub(super) moves: Moves,
     /// When copies were last told how far it has come.
     pub(super) reached: Option<Nanos>,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
@@ -204,6 +208,7 @@ impl muesli_core::Participant<Granola> for Participant {
             blocked: BTreeSet::new(),
             sets: TransactionSets::default(),
             feeds: Feeds::default(),
+            moves: Moves::default(),
             reached: None,
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
@@ -224,6 +229,7 @@ impl muesli_core::Participant<Granola> for Participant {
         if !self.active.is_empty() {
             self.set_sweep_timer(cx);
         }
+        self.set_loose_timer(cx);
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
@@ -248,6 +254,12 @@ impl muesli_core::Participant<Granola> for Participant {
                 self.on_ask(request, repository, ballot, cx);
             }
             Message::Follow { has } => self.on_follow(from.node, has, cx),
+            Message::Fetch { repository, partition, has } => {
+                self.on_fetch(repository, partition, has, cx);
+            }
+            Message::Load { repository, partition, stream, source, load } => {
+                self.on_load((repository, partition), (stream, source), load, cx);
+            }
             // For coordinators: whoever sent it here is mistaken.
             Message::Reply { .. } | Message::Acknowledge { .. } | Message::News { .. } => {}
         }
@@ -259,6 +271,8 @@ impl muesli_core::Participant<Granola> for Participant {
             LOCK_TIMER => self.on_lock_timeout(cx),
             FEED_TIMER => self.on_feed_timeout(cx),
             READY_TIMER => self.on_ready(cx),
+            LOOSE_TIMER => self.on_loose_timeout(cx),
+            STAGED_TIMER => self.on_staged_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }
@@ -287,11 +301,13 @@ impl muesli_core::Participant<Granola> for Participant {
         self.active.len()
     }
 
-    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+    fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
         for (space, versions) in self.spaces.iter() {
             for (key, chain) in versions.chains() {
-                chains.push((space, key.clone(), chain));
+                if self.holds(catalog.partition(space, key), catalog) {
+                    chains.push((space, key.clone(), chain));
+                }
             }
         }
         chains.sort();

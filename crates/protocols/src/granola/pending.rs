@@ -13,6 +13,7 @@ use super::calls::{Invocation, other_reader};
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
 use super::message::{Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request};
+use super::mover::Moving;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
 const UNANSWERED_MAX: usize = 10_000;
@@ -51,6 +52,12 @@ pub(super) enum Purpose {
     Commit(Txn, OpId),
     /// A one-round transaction.
     Invoke(Invocation),
+    /// The coordinator wants to know where partitions are.
+    Names,
+    /// A client wants to.
+    Partitions(OpId),
+    /// A partition is to move.
+    Move(Box<Moving>),
 }
 
 /// How a transaction ended, by the answers of its participants.
@@ -58,6 +65,8 @@ pub(super) enum Purpose {
 pub(super) enum Verdict {
     Done(Timestamp, Few<(u16, Answer)>),
     Conflict,
+    /// A partition is elsewhere, which is known at this timestamp or later.
+    Moved(Timestamp),
     Refused(Refusal),
 }
 
@@ -80,7 +89,7 @@ impl Again {
 fn record_running(request: &Request, purpose: Option<&Purpose>) -> Option<TxnRecord> {
     match purpose {
         Some(Purpose::Invoke(it)) => Some(it.record(request, None, Status::Unknown, None)),
-        Some(Purpose::Read(_) | Purpose::Commit(..)) | None => None,
+        Some(_) | None => None,
     }
 }
 
@@ -115,6 +124,7 @@ impl Pending {
         for (_, end) in &self.ends {
             match end {
                 End::Conflict => return Some(Verdict::Conflict),
+                End::Moved { at } => return Some(Verdict::Moved(*at)),
                 End::Refused { refusal, .. } if coordinated => {
                     return Some(Verdict::Refused(refusal.clone()));
                 }
@@ -139,6 +149,7 @@ impl Pending {
                 }
                 End::Refused { refusal, .. } => refused = Some((*repository, refusal)),
                 End::Conflict => return Verdict::Conflict,
+                End::Moved { at } => return Verdict::Moved(*at),
             }
         }
         match (place, refused) {
@@ -226,9 +237,19 @@ impl Coordinator {
         self.forget_settled(txn.sequence);
         let in_time = since + cx.settings.give_up_after > cx.now();
         match (verdict, purpose) {
-            (Verdict::Conflict, purpose @ (Purpose::Read(_) | Purpose::Invoke(_))) if in_time => {
+            (verdict, Purpose::Names) => self.on_names(verdict),
+            (verdict, Purpose::Move(moving)) => self.on_round_end(moving, &request, verdict, cx),
+            (Verdict::Moved(at), purpose) if in_time => {
+                self.learn_names(at, cx);
                 self.try_again(&request, purpose, since, attempt, cx);
             }
+            (
+                Verdict::Conflict,
+                purpose @ (Purpose::Read(_) | Purpose::Invoke(_) | Purpose::Partitions(_)),
+            ) if in_time => {
+                self.try_again(&request, purpose, since, attempt, cx);
+            }
+            (verdict, Purpose::Partitions(op)) => self.on_partitions(op, verdict, cx),
             (verdict, Purpose::Read(op)) => self.on_read_end(op, &request, verdict, cx),
             (verdict, Purpose::Commit(of, op)) => {
                 self.on_commit_end(of, op, &request, verdict, cx);
@@ -281,7 +302,7 @@ impl Coordinator {
 
     /// A transaction met a conflict: it is tried again, as another one, after a while that nobody
     /// can know beforehand and that grows.
-    fn try_again(
+    pub(super) fn try_again(
         &mut self,
         request: &Request,
         purpose: Purpose,
@@ -305,6 +326,17 @@ impl Coordinator {
                 return cx.set_timer(AGAIN_TIMER, wait);
             }
             let Again { mut request, purpose, since, attempt } = entry.remove();
+            let purpose = match purpose {
+                Purpose::Move(moving) => {
+                    self.go_round(moving, cx);
+                    continue;
+                }
+                purpose => purpose,
+            };
+            if let Err(failure) = self.route(&mut request, &purpose, cx) {
+                self.fail(&request, purpose, failure, cx);
+                continue;
+            }
             request.settled_below = self.settled_below();
             request.txn = self.next_txn_id();
             if let Purpose::Commit(txn, _) = purpose
@@ -315,6 +347,19 @@ impl Coordinator {
             let pending = Pending { since, attempt, ..Pending::new(request, purpose, cx) };
             self.send(pending, cx);
         }
+    }
+
+    /// A transaction cannot be tried again as it was asked for.
+    fn fail(
+        &mut self,
+        request: &Request,
+        purpose: Purpose,
+        failure: Failure,
+        cx: &mut Context<'_>,
+    ) {
+        let Purpose::Invoke(invocation) = purpose else { unreachable!("{failure}") };
+        let refused = Verdict::Refused(Refusal::Faulty(failure.to_string()));
+        self.on_invoke_end(invocation, request, refused, cx);
     }
 
     /// What was not answered or acknowledged goes out again. A client does not wait for ever: in
@@ -385,6 +430,9 @@ impl Coordinator {
                 self.end(txn, Some(request.txn), status, None, cx);
                 cx.complete(op, OpResult::Failed(failure));
             }
+            Purpose::Names => self.learning = false,
+            Purpose::Partitions(op) => cx.complete(op, OpResult::Failed(failure)),
+            Purpose::Move(moving) => self.give_up_move(&moving, request, cx),
             Purpose::Invoke(invocation) => {
                 let now = cx.now();
                 if let Some(recorder) = &mut cx.effects.recorder {
@@ -409,7 +457,7 @@ impl Coordinator {
     fn learn_late(&mut self, txn: TxnId, verdict: &Verdict, cx: &mut Context<'_>) {
         let outcome = match verdict {
             Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
-            Verdict::Conflict => Outcome::Aborted(Abort::Locked),
+            Verdict::Conflict | Verdict::Moved(_) => Outcome::Aborted(Abort::Locked),
             Verdict::Refused(Refusal::Aborted(reason)) => Outcome::Aborted(*reason),
             Verdict::Refused(..) => Outcome::Aborted(Abort::Rollback),
         };

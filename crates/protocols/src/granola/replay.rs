@@ -21,8 +21,8 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::{Timestamp, TxnId};
 
 use super::memory::Over;
-use super::message::{Ballot, Noted, Record, Write};
-use super::participant::{Context, Participant};
+use super::message::{Ballot, End, Noted, Record, Write};
+use super::participant::{Active, Context, Participant};
 use super::requests::end_by;
 use super::turns::install;
 
@@ -43,29 +43,38 @@ impl Participant {
                 }
             }
             Record::Done { txn, at, writes, end } => {
-                let ballot = self.take_out(txn).map(|_| Ballot::Commit(at));
-                self.replay_writes(at, writes, cx);
+                let active = self.take_out(txn);
+                let order = active.as_ref().and_then(|active| active.request.moving());
+                match order.filter(|_| matches!(end, End::Done { .. })) {
+                    Some(order) => self.apply_move(order, at, cx),
+                    None => self.replay_writes(at, writes, cx),
+                }
                 self.clock.raise(at);
-                if let Some(recorder) = &mut cx.effects.recorder {
+                let recorder = cx.effects.recorder.as_mut().filter(|_| order.is_none());
+                if let Some(recorder) = recorder {
                     recorder.applied(txn, at);
                 }
+                let ballot = active.map(|_| Ballot::Commit(at));
                 self.memory.remember(txn, Over { ballot, end, noted });
             }
             Record::Told { txn, told } => self.memory.hear_of(txn, told),
             Record::Dropped { txn, end } => {
-                let ballot = self.take_out(txn).map(Ballot::Commit);
+                let ballot = self.take_out(txn).map(|active| Ballot::Commit(active.proposed));
                 self.memory.remember(txn, Over { ballot, end, noted });
+            }
+            Record::Staged { partition, anew, keys } => {
+                self.replay_staged(partition, anew, &keys, cx);
             }
             Record::Reached { at } => self.clock.raise(at),
             Record::Ceiling { at } => self.clock.restart_above(at),
         }
     }
 
-    /// Takes out a transaction that was voted on, and tells what was proposed.
-    fn take_out(&mut self, txn: TxnId) -> Option<Timestamp> {
+    /// Takes out a transaction that was voted on.
+    fn take_out(&mut self, txn: TxnId) -> Option<Active> {
         let active = self.active.remove(&txn)?;
         self.queue.remove(active.lane, &(active.bound, txn));
-        Some(active.proposed)
+        Some(active)
     }
 
     pub(super) fn replay_writes(&mut self, at: Timestamp, writes: Vec<Write>, cx: &Context<'_>) {

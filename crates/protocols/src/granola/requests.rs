@@ -8,7 +8,7 @@ use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
 
 use super::memory::{Age, Over};
 use super::message::{
-    Agreement, Ballot, End, Message, Noted, Record, Refusal, Repositories, Request, Task,
+    Agreement, Ballot, End, Message, Noted, Part, Record, Refusal, Repositories, Request, Task,
 };
 use super::participant::{Active, Context, Participant};
 use super::queue::Lane;
@@ -42,6 +42,15 @@ impl Participant {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
+        if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
+            return self.on_take(&request, cx);
+        }
+        if let Some(at) = self.is_elsewhere(&request, cx) {
+            return self.refuse(&request, Ballot::Moved(at), cx);
+        }
+        if request.moving().is_some_and(|order| self.refuses_move(order, cx)) {
+            return self.refuse(&request, Ballot::Moved(self.clock.done), cx);
+        }
         // Who is alone finds out as it runs.
         let several = request.agreement != Agreement::Alone;
         if let Some(refusal) = several.then(|| self.lacks(&request, cx)).flatten() {
@@ -62,7 +71,7 @@ impl Participant {
 
     /// A procedure that this node does not know.
     pub(super) fn lacks(&self, request: &Request, cx: &Context<'_>) -> Option<Refusal> {
-        let own = request.parts.iter().filter(|part| cx.catalog.holds(self.id, part.partition));
+        let own = request.parts.iter().filter(|part| part.is_held_by(self.id, cx.catalog));
         for part in own {
             if let Task::Call { procedure, .. } = &part.task
                 && cx.settings.procedures.get(procedure).is_none()
@@ -164,6 +173,7 @@ impl Participant {
         let mut active =
             Active { request, proposed, bound, lane, votes, place, prepared, since, asked };
         active.lane = self.streams.lane_of(&active);
+        self.moves.begin(&active.request);
         self.queue.insert(active.lane, (at, txn));
         self.active.insert(txn, active);
     }
@@ -259,7 +269,8 @@ impl Participant {
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
         let (was, from) = (active.lane, active.bound);
-        if self.rules.raises_last && (active.request.is_update() || self.rules.reads_raise) {
+        let raises = active.request.is_update() || self.rules.reads_raise;
+        if self.rules.raises_last && raises && self.rules.raised_by(&active.request, self.id) {
             self.clock.place(place);
         }
         (active.place, active.lane) = (Some(place), Lane::Placed);
@@ -300,6 +311,9 @@ impl Participant {
         let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
         self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
         self.tell_end(&active.request, end, noted, cx);
+        if active.request.moving().is_some() {
+            self.set_loose_timer(cx);
+        }
     }
 
     /// A participant misses votes, ours among them.
@@ -369,6 +383,7 @@ pub(super) fn end_by(ballot: &Ballot) -> Option<End> {
     match ballot {
         Ballot::Commit(_) => None,
         Ballot::Conflict => Some(End::Conflict),
+        Ballot::Moved(at) => Some(End::Moved { at: *at }),
         Ballot::Abort(at, refusal) => Some(End::Refused { at: *at, refusal: refusal.clone() }),
     }
 }

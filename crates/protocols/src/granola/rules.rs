@@ -1,5 +1,9 @@
 //! The switches of the protocol.
 
+use muesli_core::RepositoryId;
+
+use super::message::Request;
+
 /// How a repository leaves locking mode while independent transactions hold locks (appendix B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WayBack {
@@ -69,6 +73,18 @@ pub struct Rules {
     pub supersets: bool,
     /// Entering locking mode takes locks for what was voted on.
     pub locks_queued: bool,
+    /// A repository refuses what is about a partition that it does not hold, or by an old epoch.
+    pub epochs_checked: bool,
+    /// A partition that moves is at its destination above all that was done on it before.
+    pub moves_raise: bool,
+    /// A partition moves when nothing that is under way touches it.
+    pub moves_wait: bool,
+    /// A partition moves when all of its keys are at its destination.
+    pub moves_whole: bool,
+    /// Nothing is taken up on a partition of which a move was voted on.
+    pub moves_hold_still: bool,
+    /// Copies at coordinators are told which partitions came and went.
+    pub copies_know: bool,
 }
 
 impl Default for Rules {
@@ -100,11 +116,22 @@ impl Default for Rules {
             reads_logged: true,
             supersets: true,
             locks_queued: true,
+            epochs_checked: true,
+            moves_raise: true,
+            moves_wait: true,
+            moves_whole: true,
+            moves_hold_still: true,
+            copies_know: true,
         }
     }
 }
 
 impl Rules {
+    /// Whether a transaction raises the timestamps of a repository.
+    pub(super) fn raised_by(&self, request: &Request, repository: RepositoryId) -> bool {
+        self.moves_raise || request.moving().is_none_or(|order| order.to != repository)
+    }
+
     /// Granola held in locking mode.
     pub fn locking() -> Rules {
         Rules { always_locks: true, implicit_votes: false, ..Rules::default() }

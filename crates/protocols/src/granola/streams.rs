@@ -129,7 +129,9 @@ impl Participant {
         let stream = match (self.streams.stream, ballot) {
             (Some(stream), _) => stream,
             (None, Ballot::Commit(at)) => *at,
-            (None, Ballot::Conflict | Ballot::Abort(..)) => self.propose_above(Timestamp::ZERO, cx),
+            (None, Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_)) => {
+                self.propose_above(Timestamp::ZERO, cx)
+            }
         };
         self.streams.stream = Some(stream);
         let number = self.streams.sent.entry(to).or_default();
@@ -152,7 +154,7 @@ impl Participant {
             Ballot::Commit(at) if next == Some(true) || !self.rules.bounds_in_order => {
                 voter.bound = voter.bound.max(at.after(1, repository));
             }
-            Ballot::Commit(_) | Ballot::Conflict | Ballot::Abort(..) => {}
+            Ballot::Commit(_) | Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
         }
         let due = voter.asked.is_none_or(|asked| asked + cx.settings.retry_after <= cx.now());
         if next.is_none() && due {

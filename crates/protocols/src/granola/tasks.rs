@@ -48,6 +48,9 @@ impl Participant {
         notes: &mut Notes,
         cx: &mut Context<'_>,
     ) -> Result<Few<(u16, Answer)>, Refusal> {
+        if request.moving().is_some() {
+            return Ok(Few::from_iter([(0, Answer::Installed)]));
+        }
         let told = self.told_in(request, cx);
         let ran = self.run_told(request, told.as_ref(), sets, notes, Sight::of(cx));
         count_reads(&ran, sets, cx);
@@ -66,7 +69,7 @@ impl Participant {
         let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let mut answers = Few::new();
         for (number, part) in request.parts.iter().enumerate() {
-            if cx.catalog.holds(self.id, part.partition) {
+            if part.is_held_by(self.id, cx.catalog) {
                 let (number, start) = (number as u16, sets.operations.mark());
                 answers.push((number, self.run_part(part, told, sets, cx)?));
                 notes.push((number.saturating_add(after), start..sets.operations.mark()));
@@ -99,6 +102,9 @@ impl Participant {
                 Ok(Answer::Rows(rows, complete))
             }
             Task::Install(install) => self.check(part.partition, install, sets, cx),
+            Task::Names => Ok(Answer::Names(self.moves.names.all())),
+            // Neither is a task among others.
+            Task::Take { .. } | Task::Move(_) => Ok(Answer::Installed),
         }
     }
 

@@ -90,7 +90,7 @@ impl Participant {
 
     /// Tells the others what the keys of this repository have, once.
     pub(super) fn tell(&mut self, request: &Request, place: Timestamp, cx: &mut Context<'_>) {
-        let mine = |part: &Part| cx.catalog.holds(self.id, part.partition);
+        let mine = |part: &Part| part.is_held_by(self.id, cx.catalog);
         let known = self.memory.heard(request.txn);
         let is_new = |number: &u16| known.is_none_or(|all| !all.contains_key(number));
         let parts = request.telling_parts().filter(|(number, part)| mine(part) && is_new(number));
@@ -133,8 +133,8 @@ impl Participant {
         mut told: Vec<Told>,
         cx: &mut Context<'_>,
     ) {
-        let partition = |number: u16| request.parts[usize::from(number)].partition;
-        told.retain(|(number, _)| !cx.catalog.holds(to, partition(*number)));
+        let part = |number: u16| &request.parts[usize::from(number)];
+        told.retain(|(number, _)| !part(*number).is_held_by(to, cx.catalog));
         if !told.is_empty() {
             cx.send_to_repository(to, Message::Tell { txn: request.txn, told });
         }
@@ -178,9 +178,9 @@ impl Participant {
         let missing = |(number, _): &(u16, &Part)| {
             heard.is_none_or(|all| !all.contains_key(number)) // Nobody has told of it yet.
         };
-        let parts: Vec<u16> =
-            active.request.telling_parts().filter(missing).map(|(_, it)| it.partition).collect();
-        let tells = |other: &RepositoryId| parts.iter().any(|it| cx.catalog.holds(*other, *it));
+        let parts: Vec<&Part> =
+            active.request.telling_parts().filter(missing).map(|(_, it)| it).collect();
+        let tells = |other: &RepositoryId| parts.iter().any(|it| it.is_held_by(*other, cx.catalog));
         self.others(&active.request).filter(tells).collect()
     }
 
@@ -218,7 +218,7 @@ impl Participant {
                 note_read(sets, *space, key.clone(), Handle::NONE, found.version);
             }
         }
-        let here = |part: &Part| cx.catalog.holds(self.id, part.partition);
+        let here = |part: &Part| part.is_held_by(self.id, cx.catalog);
         if let Some(first) = request.parts.iter().position(here) {
             notes.push((first as u16, start..sets.operations.mark()));
         }

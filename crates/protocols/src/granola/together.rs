@@ -52,6 +52,7 @@ impl Participant {
                 cx.settings.procedures.get(procedure).is_some_and(|it| it.footprint.is_some())
             }
             Task::Read(_) | Task::Scan { .. } | Task::Install(_) => false,
+            Task::Take { .. } | Task::Move(_) | Task::Names => false,
         };
         cx.settings.together.is_on()
             && self.batches()
@@ -66,7 +67,7 @@ impl Participant {
     /// Those that can be run together with one that is to be done now, and that one.
     pub(super) fn batch(&mut self, first: Stand, cx: &mut Context<'_>) -> Batch {
         let mut batch = Batch::from_buf([first]);
-        if cx.settings.together.is_on() && self.batches() {
+        if cx.settings.together.is_on() && self.batches() && !self.moves_partition(first) {
             match self.queue.is_passed() {
                 true => self.batch_of_who_pass(&mut batch, cx),
                 false => self.batch_in_turn(&mut batch, cx),
@@ -74,6 +75,11 @@ impl Participant {
             batch.sort_unstable();
         }
         batch
+    }
+
+    /// Whether it is a move of a partition, which is done alone: it is about all keys of it.
+    fn moves_partition(&self, stand: Stand) -> bool {
+        self.active[&stand.1].request.moving().is_some()
     }
 
     /// Without passing: those who are ready, up to one that conflicts with another.
@@ -90,7 +96,8 @@ impl Participant {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
             let conflicts = self.rules.together_apart && claims.conflict(&claim);
-            if conflicts || request.is_telling() && !self.is_complete(&request) {
+            let is_untold = request.is_telling() && !self.is_complete(&request);
+            if conflicts || is_untold || request.moving().is_some() {
                 return;
             }
             claims.hold(stand, claim);
@@ -102,6 +109,9 @@ impl Participant {
     fn batch_of_who_pass(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         while batch.len() < cx.settings.together.at_most() {
             let Some(stand) = self.next_passing(batch, cx) else { return };
+            if self.moves_partition(stand) {
+                return self.queue.look_again(stand);
+            }
             if self.has_heard(stand, cx) {
                 batch.push(stand);
             }

@@ -142,13 +142,18 @@ impl Participant {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
-        if request.is_update() || self.rules.reads_raise {
+        let raises = request.is_update() || self.rules.reads_raise;
+        if raises && self.rules.raised_by(request, self.id) {
             if self.rules.raises_last { self.clock.raise(at) } else { self.clock.done = at }
         }
         let (txn, mut noted) = (request.txn, Noted::default());
         let end = match ran {
             Ok(answers) => {
                 noted = record(request, at, sets, notes, cx);
+                if let Some(order) = request.moving() {
+                    self.apply_move(order, at, cx);
+                    self.set_loose_timer(cx);
+                }
                 End::Done { at, answers }
             }
             Err(refusal) => {
@@ -158,6 +163,7 @@ impl Participant {
         };
         let writes = self.install_all(sets, at, cx);
         self.note_change(at, &writes);
+        self.note_for_takers(at, &writes, cx);
         let alone = request.agreement == Agreement::Alone;
         if self.is_logged(request) {
             let record = || Record::Done { txn, at, writes, end: end.clone() };
@@ -183,7 +189,7 @@ impl Participant {
             let store = self.spaces.get_or_make(write.space, cx.catalog);
             let handle = store.find_or_create(write.handle, &write.key);
             install(store, handle, write.value.clone(), at, self.keep_versions);
-            if cx.settings.logging || self.feeds.is_wanted() {
+            if cx.settings.logging || self.feeds.is_wanted() || !self.moves.takers.is_empty() {
                 logged.push((write.space, write.key, write.value));
             }
         }
@@ -199,7 +205,7 @@ pub(super) fn record(
     cx: &mut Context<'_>,
 ) -> Noted {
     let Some(recorder) = &mut cx.effects.recorder else { return Noted::default() };
-    if request.is_update() {
+    if request.is_update() && request.moving().is_none() {
         recorder.applied(request.txn, at);
     }
     let mut noted = Vec::new();

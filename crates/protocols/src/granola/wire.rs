@@ -5,22 +5,36 @@
 //! repository or a space that is not there, and inside nobody asks again.
 
 use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::spaces::Newest;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
     Abort, Catalog, Index, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
     wire_struct,
 };
 
+use super::loading::{Fetched, Load};
 use super::message::{
     Agreement, Answer, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order,
     Part, Record, Refusal, Repositories, Request, Seen, Task, Told, Write,
 };
+use super::owners::{Held, Move, Owners};
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes> });
 wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
 wire_struct!(Order { stream: Timestamp, number: u64 });
 wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
-wire_struct!(Part { partition: u16, task: Task });
+wire_struct!(Part { partition: u16, owners: Option<std::sync::Arc<Owners>>, task: Task });
+wire_struct!(Owners { epoch: u64, holders: Repositories });
+wire_struct!(Held { epoch: u64, holds: bool, at: Timestamp });
+wire_struct!(Fetched { pieces: u32, changes: u64, stream: Timestamp, source: Timestamp });
+
+wire_struct!(Move {
+    partition: u16,
+    from: RepositoryId,
+    to: RepositoryId,
+    epoch: u64,
+    has: Fetched,
+});
 
 wire_struct!(Install {
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
@@ -96,6 +110,9 @@ wire_enum!(Task, "task" {
     1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
     2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
     3 => Task::Install(install: Box<Install>),
+    4 => Task::Take { from: RepositoryId },
+    5 => Task::Move(order: Box<Move>),
+    6 => Task::Names,
 });
 
 wire_enum!(Refusal, "refusal" {
@@ -108,6 +125,7 @@ wire_enum!(Ballot, "ballot" {
     0 => Ballot::Commit(at: Timestamp),
     1 => Ballot::Conflict,
     2 => Ballot::Abort(at: Timestamp, refusal: Refusal),
+    3 => Ballot::Moved(at: Timestamp),
 });
 
 wire_enum!(Answer, "answer" {
@@ -115,18 +133,31 @@ wire_enum!(Answer, "answer" {
     1 => Answer::Found(all: Vec<Found>),
     2 => Answer::Rows(rows: Vec<(SmallBytes, Found)>, complete: bool),
     3 => Answer::Installed,
+    4 => Answer::Taken { has: Fetched, whole: bool },
+    5 => Answer::Names(all: Vec<(u16, Owners)>),
 });
 
 wire_enum!(End, "end" {
     0 => End::Done { at: Timestamp, answers: Few<(u16, Answer)> },
     1 => End::Conflict,
     2 => End::Refused { at: Timestamp, refusal: Refusal },
+    3 => End::Moved { at: Timestamp },
 });
 
 wire_enum!(News, "news" {
     0 => News::Piece { number: u32, bytes: SmallBytes },
-    1 => News::Changes { upto: Timestamp, changes: Vec<(Timestamp, Vec<Write>)> },
+    1 => News::Changes {
+        upto: Timestamp,
+        changes: Vec<(Timestamp, Vec<Write>)>,
+        held: Vec<(u16, Held)>
+    },
     2 => News::Unknown,
+});
+
+wire_enum!(Load, "load" {
+    0 => Load::Piece { number: u32, keys: Vec<Newest> },
+    1 => Load::Changes { from: u64, changes: Vec<(Timestamp, Vec<Write>)>, whole: bool },
+    2 => Load::Unknown,
 });
 
 wire_enum!(Message, "message" {
@@ -155,6 +186,14 @@ wire_enum!(Message, "message" {
     8 => Message::Follow { has: Followed },
     9 => Message::News { repository: RepositoryId, stream: u64, news: News },
     10 => Message::Tell { txn: TxnId, told: Vec<Told> },
+    11 => Message::Fetch { repository: RepositoryId, partition: u16, has: Fetched },
+    12 => Message::Load {
+        repository: RepositoryId,
+        partition: u16,
+        stream: Timestamp,
+        source: Timestamp,
+        load: Load
+    },
 });
 
 wire_enum!(Record, "record" {
@@ -165,6 +204,7 @@ wire_enum!(Record, "record" {
     4 => Record::Ceiling { at: Timestamp },
     5 => Record::Reached { at: Timestamp },
     6 => Record::Told { txn: TxnId, told: Vec<Told> },
+    7 => Record::Staged { partition: u16, anew: bool, keys: Vec<Newest> },
 });
 
 /// Whether everything that a message names is there.
@@ -187,6 +227,14 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
                     News::Piece { .. } | News::Unknown => true,
                 }
         }
+        Message::Fetch { repository, partition, .. } => {
+            there(repository) && usize::from(*partition) < catalog.partitions()
+        }
+        Message::Load { repository, partition, load, .. } => {
+            there(repository)
+                && usize::from(*partition) < catalog.partitions()
+                && load_is_about(load, *partition, catalog)
+        }
         Message::Vote { repository, .. }
         | Message::WhichPosition { repository }
         | Message::Position { repository, .. }
@@ -200,11 +248,45 @@ fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
     let ascending = request.participants.windows(2).all(|pair| pair[0] < pair[1]);
     let there = request.participants.iter().all(|it| usize::from(it.0) < repositories);
     let alone = request.agreement != Agreement::Alone || request.participants.len() == 1;
-    let parts = request.parts.iter().all(|part| {
-        usize::from(part.partition) < repositories && task_is_about(&part.task, catalog)
-    });
+    let parts = request.parts.iter().all(|part| part_is_about(part, catalog));
     let numbered = request.parts.len() <= usize::from(u16::MAX);
-    ascending && there && alone && parts && numbered
+    let moves = request.moving().is_none_or(|order| {
+        let all = [order.from, order.to];
+        let votes = request.agreement == Agreement::Independent && !request.read_only;
+        let alone = request.parts.len() == 1;
+        votes && alone && all.iter().all(|it| request.participants.contains(it))
+    });
+    ascending && there && alone && parts && numbered && moves
+}
+
+fn part_is_about(part: &Part, catalog: &Catalog) -> bool {
+    let there = |it: &RepositoryId| usize::from(it.0) < catalog.repositories();
+    let holders = part.owners.iter().flat_map(|owners| &owners.holders);
+    let is_known = usize::from(part.partition) < catalog.partitions();
+    let is_sound = match &part.task {
+        Task::Take { from } => there(from),
+        Task::Move(order) => {
+            let known = there(&order.from) && there(&order.to) && order.from != order.to;
+            known && order.partition == part.partition
+        }
+        _ => true,
+    };
+    is_known && is_sound && holders.into_iter().all(there) && task_is_about(&part.task, catalog)
+}
+
+/// Keys of a partition, and of no other.
+fn load_is_about(load: &Load, partition: u16, catalog: &Catalog) -> bool {
+    let here = |space: SpaceId, key: &SmallBytes| {
+        catalog.space(space).is_some() && catalog.partition(space, key) == partition
+    };
+    match load {
+        Load::Piece { keys, .. } => keys.iter().all(|(space, key, ..)| here(*space, key)),
+        Load::Changes { changes, .. } => {
+            let mut all = changes.iter().flat_map(|(_, writes)| writes);
+            all.all(|(space, key, _)| here(*space, key))
+        }
+        Load::Unknown => true,
+    }
 }
 
 fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
@@ -213,7 +295,7 @@ fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
         catalog.space(space).is_some_and(|space| space.options.index == Index::Ordered)
     };
     match task {
-        Task::Call { .. } => true,
+        Task::Call { .. } | Task::Take { .. } | Task::Move(_) | Task::Names => true,
         Task::Read(keys) => keys.iter().all(|(space, _)| known(space)),
         Task::Scan { range, .. } => ordered(range.space),
         Task::Install(install) => {

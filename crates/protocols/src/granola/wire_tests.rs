@@ -25,8 +25,13 @@ fn request(agreement: Agreement) -> Arc<Request> {
         Task::Read(vec![(SpaceId(0), "a".into())]),
         Task::Scan { range: range(), reverse: true, limit: 12 },
         Task::Install(Box::new(install)),
+        Task::Take { from: RepositoryId(1) },
+        Task::Names,
     ];
-    let parts = tasks.into_iter().map(|task| Part { partition: 1, task }).collect();
+    let owners = Owners { epoch: 3, holders: Repositories::from_iter([RepositoryId(1)]) };
+    let owners = Some(Arc::new(owners));
+    let part = |task| Part { partition: 1, owners: owners.clone(), task };
+    let parts = tasks.into_iter().map(part).collect();
     Arc::new(Request {
         txn: txn(),
         settled_below: 70,
@@ -39,6 +44,19 @@ fn request(agreement: Agreement) -> Arc<Request> {
     })
 }
 
+fn fetched() -> Fetched {
+    Fetched { pieces: 3, changes: 4, stream: Timestamp(5), source: Timestamp(6) }
+}
+
+/// A request that moves a partition.
+fn moving() -> Request {
+    let (from, to) = (RepositoryId(1), RepositoryId(0));
+    let order = Move { partition: 1, from, to, epoch: 1, has: fetched() };
+    let task = Task::Move(Box::new(order));
+    let parts = Few::from_iter([Part { partition: 1, owners: None, task }]);
+    Request { parts, ..(*request(Agreement::Independent)).clone() }
+}
+
 fn ends() -> Vec<End> {
     let found = Found { version: Timestamp(3), value: Some("v".into()) };
     let answers = [
@@ -46,6 +64,8 @@ fn ends() -> Vec<End> {
         Answer::Found(vec![found.clone()]),
         Answer::Rows(vec![("k".into(), found)], true),
         Answer::Installed,
+        Answer::Taken { has: fetched(), whole: true },
+        Answer::Names(vec![(3, Owners { epoch: 1, holders: Repositories::new() })]),
     ];
     let answers: Few<_> = (0..).zip(answers).collect();
     let refusals = [
@@ -55,8 +75,17 @@ fn ends() -> Vec<End> {
     ];
     let refused = refusals.map(|refusal| End::Refused { at: Timestamp(4), refusal });
     let mut ends = vec![End::Done { at: Timestamp(6), answers }, End::Conflict];
+    ends.push(End::Moved { at: Timestamp(7) });
     ends.extend(refused);
     ends
+}
+
+/// A key of partition 1 of two.
+fn key_there() -> SmallBytes {
+    let homes = [NodeId(0), NodeId(1)];
+    let catalog = Catalog::new(&homes, 1, &homes).unwrap();
+    let mut keys = (0..).map(|number: u8| SmallBytes::new(&[number]));
+    keys.find(|key| catalog.partition(SpaceId(0), key) == 1).unwrap()
 }
 
 fn told() -> Vec<Told> {
@@ -71,9 +100,13 @@ fn messages() -> Vec<Message> {
     for agreement in [Agreement::Independent, Agreement::Coordinated] {
         all.push(Message::Request(request(agreement)));
     }
-    for ballot in
-        [Ballot::Commit(Timestamp(2)), Ballot::Conflict, Ballot::Abort(Timestamp(3), refusal)]
-    {
+    all.push(Message::Request(Arc::new(moving())));
+    for ballot in [
+        Ballot::Commit(Timestamp(2)),
+        Ballot::Conflict,
+        Ballot::Abort(Timestamp(3), refusal),
+        Ballot::Moved(Timestamp(4)),
+    ] {
         let order = Some(Order { stream: Timestamp(8), number: 3 });
         for order in [None, order] {
             all.push(Message::Vote { txn, repository, ballot: ballot.clone(), order });
@@ -89,14 +122,26 @@ fn messages() -> Vec<Message> {
     all.push(Message::Follow { has });
     let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
     let bytes = SmallBytes::from("piece");
+    let held = vec![(1, Held { epoch: 2, holds: true, at: Timestamp(4) })];
     for news in [
         News::Piece { number: 3, bytes },
-        News::Changes { upto: Timestamp(8), changes },
+        News::Changes { upto: Timestamp(8), changes: changes.clone(), held },
         News::Unknown,
     ] {
         all.push(Message::News { repository, stream: 7, news });
     }
     all.push(Message::WhichPosition { repository });
+    all.push(Message::Fetch { repository, partition: 1, has: fetched() });
+    let (stream, source, partition) = (Timestamp(5), Timestamp(6), 1);
+    let keys = vec![(SpaceId(0), key_there(), Timestamp(6), None)];
+    let changes = vec![(Timestamp(6), vec![(SpaceId(0), key_there(), None)])];
+    for load in [
+        Load::Piece { number: 3, keys },
+        Load::Changes { from: 2, changes, whole: true },
+        Load::Unknown,
+    ] {
+        all.push(Message::Load { repository, partition, stream, source, load });
+    }
     let order = Order { stream: Timestamp(8), number: 3 };
     all.push(Message::Position { repository, order, at: Timestamp(9), voted: vec![txn] });
     all
@@ -110,6 +155,11 @@ fn records() -> Vec<Record> {
         Record::Ceiling { at: Timestamp(9) },
         Record::Told { txn, told: told() },
         Record::Reached { at: Timestamp(9) },
+        Record::Staged {
+            partition: 1,
+            anew: false,
+            keys: vec![(SpaceId(0), "k".into(), Timestamp(6), Some("v".into()))],
+        },
     ];
     for end in ends() {
         let writes = vec![(SpaceId(0), "k".into(), Some("v".into()))];
@@ -142,7 +192,10 @@ fn messages_and_records_come_back_from_their_bytes() {
 fn what_is_not_there_is_not_let_in() {
     let homes = [NodeId(0), NodeId(1)];
     let catalog = Catalog::new(&homes, 1, &homes).unwrap();
-    let request = |message: &&Message| matches!(message, Message::Request(_) | Message::Ask { .. });
+    let request = |message: &&Message| match message {
+        Message::Request(request) => request.moving().is_none(),
+        other => matches!(other, Message::Ask { .. }),
+    };
     assert!(messages().iter().filter(request).all(|message| !is_about(message, &catalog)));
     let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
     assert!(messages().iter().all(|message| is_about(message, &catalog)));
@@ -156,6 +209,14 @@ fn what_is_not_there_is_not_let_in() {
     alone.agreement = Agreement::Independent;
     alone.participants.reverse();
     assert!(!is_about(&Message::Request(Arc::new(alone)), &catalog), "out of order");
+    let mut moves = moving();
+    moves.participants = Repositories::from_iter([RepositoryId(1)]);
+    assert!(!is_about(&Message::Request(Arc::new(moves)), &catalog), "who is to have it is out");
+    let (repository, stream, source) = (RepositoryId(0), Timestamp(5), Timestamp(6));
+    let keys = vec![(SpaceId(0), key_there(), Timestamp(6), None)];
+    let load = Load::Piece { number: 3, keys };
+    let strays = Message::Load { repository, partition: 0, stream, source, load };
+    assert!(!is_about(&strays, &catalog), "keys of another partition");
 }
 
 proptest! {

@@ -125,13 +125,16 @@ impl<V: Variant> Coordinator<V> {
         if catalog.replicas > 1 || V::EVERYBODY_TAKES_PART || !sets.scans.is_empty() {
             return None;
         }
-        let written = |at: usize| catalog.partition(sets.writes[at].space, &sets.writes[at].key);
+        let written = |at: usize| {
+            let partition = catalog.partition(sets.writes[at].space, &sets.writes[at].key);
+            catalog.replicas_of(partition).next()
+        };
         let first = match sets.writes.first() {
-            Some(_) => RepositoryId(written(0)),
+            Some(_) => written(0)?,
             None => sets.reads.first()?.repository,
         };
         let reads = sets.reads.iter().all(|read| read.repository == first);
-        let writes = (1..sets.writes.len()).all(|at| RepositoryId(written(at)) == first);
+        let writes = (1..sets.writes.len()).all(|at| written(at) == Some(first));
         (reads && writes && here.holds(first)).then_some(first)
     }
 

@@ -7,8 +7,8 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Cursor, Decision, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
-    Timestamp, TxnId,
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId,
 };
 
 use super::finish::Finishing;
@@ -508,7 +508,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         self.table.in_doubt().count()
     }
 
-    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+    fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
         for (space, versions) in self.spaces.iter() {
             for (key, chain) in versions.chains() {

@@ -234,7 +234,7 @@ impl<V: Variant> Participant<V> {
         loop {
             let next = if request.reverse { entries.next_back() } else { entries.next() };
             let Some((key, handle)) = next else { return Ok((rows, true)) };
-            let wanted = request.partitions.len() == cx.catalog.repositories()
+            let wanted = request.partitions.len() == cx.catalog.partitions()
                 || request.partitions.contains(&cx.catalog.partition(*space, key));
             if !wanted {
                 continue;

@@ -273,7 +273,7 @@ pub(super) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
     let ordered = |range: &KeyRange| {
         catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
     };
-    usize::from(call.partition) < catalog.repositories()
+    usize::from(call.partition) < catalog.partitions()
         && call.keys.iter().all(|(space, _)| catalog.space(*space).is_some())
         && call.ranges.iter().all(ordered)
 }
@@ -282,12 +282,13 @@ pub(super) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
 pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
     let space = |space: &SpaceId| catalog.space(*space).is_some();
     let place = |number: &u16| usize::from(*number) < catalog.repositories();
+    let part = |number: &u16| usize::from(*number) < catalog.partitions();
     let ordered = |range: &KeyRange| {
         catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
     };
     match message {
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
-        Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(place),
+        Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(part),
         Message::Prepare(prepare) => {
             prepare.participants.iter().all(|repository| place(&repository.0))
                 && prepare.reads.iter().all(|(id, ..)| space(id))

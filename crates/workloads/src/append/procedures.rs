@@ -7,8 +7,8 @@
 
 use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn, answer, fragment, with};
 use muesli::{
-    Call, Class, Db, Error, Footprint, Fragment, Invoked, Procedures, Refuses, Space, SpaceOptions,
-    Stop, Touched,
+    Call, Class, Db, Error, Footprint, Fragment, Invoked, Procedures, Refuses, RepositoryId, Space,
+    SpaceOptions, Stop, Touched,
 };
 
 use super::checks::{self, Reads};
@@ -32,8 +32,15 @@ pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
         Kind::Percent,
         "Share of transactions that take the nearest copy if they only read at one repository.",
     );
-    let mut all = [nearby; PARAMETERS.len() + 2];
+    let moving = Parameter::new(
+        "moving",
+        "0",
+        Kind::Percent,
+        "Share of transactions before which their client moves a partition anywhere.",
+    );
+    let mut all = [nearby; PARAMETERS.len() + 3];
     all[PARAMETERS.len()] = coordinated;
+    all[PARAMETERS.len() + 1] = moving;
     let mut at = 0;
     while at < PARAMETERS.len() {
         all[at] = PARAMETERS[at];
@@ -121,13 +128,28 @@ pub struct AppendProcedures {
     append: Append,
     coordinated: f64,
     nearby: f64,
+    moving: f64,
 }
 
 impl AppendProcedures {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> AppendProcedures {
         let (coordinated, nearby) = (values.number("coordinated"), values.number("nearby"));
-        AppendProcedures { append: Append::new(values, clients), coordinated, nearby }
+        let (append, moving) = (Append::new(values, clients), values.number("moving"));
+        AppendProcedures { append, coordinated, nearby, moving }
+    }
+
+    /// Moves a partition anywhere. It may come to nothing where things go wrong, or where somebody
+    /// else moves it; what is in it must be right all the same.
+    async fn relocate(&self, seat: &mut Seat) -> Result<(), Error> {
+        let all = seat.db.partitions().await?;
+        let partition = seat.chance.below(all.len() as u64) as u16;
+        let last = all.iter().flat_map(|it| &it.holders).map(|it| it.0).max().unwrap_or(0);
+        let to = RepositoryId(seat.chance.below(u64::from(last) + 1) as u16);
+        match seat.db.move_partition(partition, None, to).await {
+            Err(error @ (Error::Procedure(_) | Error::Closed)) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// The fragments of what was drawn; each append is noted, with its element.
@@ -190,6 +212,12 @@ impl Workload for AppendProcedures {
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        if self.moving > 0.0
+            && seat.chance.percent(self.moving)
+            && let Err(error @ Error::Procedure(_)) = self.relocate(seat).await
+        {
+            return (Ended::Failed(error), 1);
+        }
         let planned = self.append.draw(seat, memory);
         let may_refuse = seat.chance.percent(self.coordinated);
         let client = seat.client;

@@ -11,6 +11,7 @@ fn trial(faults: &str) -> Trial {
         protocol: "score".to_owned(),
         nodes: 4,
         replicas: None,
+        spread: 1,
         clients: 8,
         transactions_least: 100,
         group: 3,
@@ -38,4 +39,20 @@ fn nothing_goes_wrong_where_nothing_fails() {
 #[test]
 fn everything_may_fail() {
     all_hold("all", 1..13);
+}
+
+#[test]
+fn partitions_move_between_groups() {
+    for seed in 1..6 {
+        let trial = Trial {
+            workload: registry::find("append-procedures").unwrap(),
+            parameters: vec!["keys=10".to_owned(), "moving=10".to_owned()],
+            protocol: "granola".to_owned(),
+            spread: 3,
+            ..trial("all")
+        };
+        let trialled = trial.run(seed, false).unwrap();
+        let problems = trialled.problems.join("\n");
+        assert!(problems.is_empty(), "seed {seed}, {}:\n{problems}", trialled.plan);
+    }
 }

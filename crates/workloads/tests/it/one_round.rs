@@ -18,6 +18,7 @@ const CASES: &[(&str, &str)] = &[
     ("counter-procedures", "distributed=50 conflicts=30 reads=20"),
     ("counter-procedures", "distributed=60 participants=3 work=10 keys=3 coordinated=50 full=90"),
     ("append-procedures", "keys=5 length=20"),
+    ("append-procedures", "keys=5 length=20 moving=10"),
     ("tpcc-procedures", "keys=100 warehouses=4 districts=3 remote-items=20 remote-payments=40"),
     ("tpcc-procedures", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=any"),
 ];

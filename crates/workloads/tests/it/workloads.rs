@@ -106,6 +106,7 @@ pub fn drawn(seed: u64, kinds: &str) -> Simulated {
         nodes: 3,
         repositories: 4,
         replicas: 2,
+        spread: 1 + seed as usize % 3,
         seed,
         plan: shape.draw(Seed::new(seed)),
         length: Length::Time(Duration::from_millis(1)),

@@ -4,7 +4,7 @@
 //! beginning to end stays in its slot, and is met once. One that is removed and made again may be
 //! met twice or never; both are changes of which whoever keeps the log has records.
 
-use super::{NIL, Versions};
+use super::{Handle, NIL, Version, Versions};
 use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
 
@@ -53,6 +53,28 @@ impl Versions {
         }
     }
 
+    /// The key in a slot with its newest version; `None` where the slot holds none.
+    pub fn newest_in(&self, slot: u32) -> Option<(&SmallBytes, Version<'_>)> {
+        let entry = self.entries.get(slot as usize)?;
+        let is_there = entry.at != Timestamp::ZERO; // Else free, or only locked.
+        let version = Version { at: entry.at, value: entry.value.as_ref(), newest: true };
+        is_there.then_some((&entry.key, version))
+    }
+
+    /// Removes the key in a slot with all of its versions, if it is one that `goes` and nobody
+    /// holds its lock.
+    pub fn remove_in(&mut self, slot: u32, goes: impl FnOnce(&SmallBytes) -> bool) {
+        let Some(entry) = self.entries.get_mut(slot as usize) else { return };
+        let is_there = entry.at != Timestamp::ZERO && entry.lock.is_free();
+        if !is_there || !goes(&entry.key) {
+            return;
+        }
+        let handle = Handle { slot, generation: entry.generation };
+        let older = std::mem::replace(&mut entry.older, NIL);
+        self.free_chain(older);
+        self.remove(handle);
+    }
+
     /// After chains were added: what they replaced is looked at in the order of time again.
     pub fn order_replaced(&mut self) {
         self.replaced.make_contiguous().sort_by_key(|replaced| replaced.at);
@@ -63,6 +85,26 @@ impl Versions {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn keys_that_go_are_removed_with_all_versions_and_others_stay() {
+        let mut store = Versions::new(true, 1);
+        for (at, key) in ["a", "b", "a", "c", "b"].into_iter().enumerate() {
+            let handle = store.find_or_create(Handle::NONE, &key.into());
+            store.install(handle, Some("x".into()), Timestamp(at as u64 + 1));
+        }
+        for slot in 0..store.slots() + 1 {
+            store.remove_in(slot, |key| *key != "b".into());
+        }
+        let left: Vec<_> = store.chains().collect();
+        assert_eq!(left, [(&"b".into(), vec![Timestamp(2), Timestamp(5)])]);
+        assert_eq!(store.older_versions(), 1);
+        let newest: Vec<_> = (0..store.slots()).filter_map(|slot| store.newest_in(slot)).collect();
+        assert_eq!(newest.len(), 1);
+        assert_eq!(newest[0].1.at, Timestamp(5));
+        store.collect(Timestamp::MAX, false, 100);
+        assert_eq!(store.older_versions(), 0);
+    }
 
     proptest! {
         #[test]

@@ -8,10 +8,11 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use muesli_core::client::{self, Engine};
+use muesli_core::moving::MoveOrder;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, ProcedureId};
 use muesli_core::{
-    Catalog, Failure, Nanos, OpId, OpResult, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn,
-    TxnOptions,
+    Catalog, Failure, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId, Step,
+    Timestamp, Txn, TxnOptions,
 };
 use muesli_sim::random::Random;
 use muesli_sim::world::ClientStart;
@@ -33,6 +34,8 @@ pub struct Mix {
     pub look: u64,
     /// Reads, scans, writes, a commit.
     pub interactive: u64,
+    /// A partition moves anywhere.
+    pub moving: u64,
     /// How many keys there are.
     pub keys: u64,
 }
@@ -44,6 +47,7 @@ pub struct Tally {
     pub refused: Cell<u64>,
     pub aborted: Cell<u64>,
     pub other: Cell<u64>,
+    pub moved: Cell<u64>,
 }
 
 const SPACE: SpaceId = SpaceId(0);
@@ -61,7 +65,10 @@ pub async fn client(
     let floor = Timestamp::ZERO;
     let mut client = Client { database, catalog, mix, nearby, random, session, floor };
     while !start.stop.is_raised() {
-        let counter = match client.once().await {
+        let moves = client.mix.moving > 0 && client.random.below(100) < client.mix.moving;
+        let ended = if moves { client.relocate().await } else { client.once().await };
+        let counter = match ended {
+            Ok(_) if moves => &tally.moved,
             Ok(at) => {
                 client.floor = client.floor.max(at);
                 &tally.done
@@ -222,6 +229,15 @@ impl Client {
         let call = Call { class, fragments };
         let Invoked { at, results } = invoke(self.database, options, call).await?;
         assert_eq!(results.len(), wanted, "a result for each fragment");
+        Ok(at)
+    }
+
+    /// Moves a partition anywhere, and tells where it is.
+    async fn relocate(&mut self) -> Result<Timestamp, Failure> {
+        let partition = self.random.below(self.catalog.partitions() as u64) as u16;
+        let to = RepositoryId(self.random.below(self.catalog.repositories() as u64) as u16);
+        let order = MoveOrder { partition, from: None, to };
+        let Invoked { at, .. } = invoke(self.database, self.options(), order.call()).await?;
         Ok(at)
     }
 

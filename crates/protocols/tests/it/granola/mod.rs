@@ -3,6 +3,8 @@
 mod clients;
 mod counted;
 mod external;
+mod moves;
+mod moving;
 mod nearby;
 mod passing;
 mod procedures;

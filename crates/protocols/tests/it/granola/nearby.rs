@@ -129,7 +129,7 @@ fn follow(stage: &mut Stage, pieces: u32, upto: Timestamp) -> Vec<Message> {
 fn changes(stage: &mut Stage) -> Option<(Timestamp, Vec<Timestamp>)> {
     let said = stage.step(|participant, cx| participant.timer(3, cx));
     said.into_iter().find_map(|message| match message {
-        Message::News { news: News::Changes { upto, changes }, .. } => {
+        Message::News { news: News::Changes { upto, changes, .. }, .. } => {
             Some((upto, changes.into_iter().map(|(at, _)| at).collect()))
         }
         _ => None,

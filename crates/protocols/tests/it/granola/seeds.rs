@@ -7,11 +7,27 @@ use super::clients::Mix;
 use super::worlds::Shape;
 
 /// Every class at once.
-pub const ALL: Mix =
-    Mix { single: 3, independent: 4, coordinated: 2, look: 3, interactive: 2, telling: 0, keys: 8 };
+pub const ALL: Mix = Mix {
+    single: 3,
+    independent: 4,
+    coordinated: 2,
+    look: 3,
+    interactive: 2,
+    moving: 0,
+    telling: 0,
+    keys: 8,
+};
 /// Only what timestamp mode can do.
-pub const TIMESTAMPS: Mix =
-    Mix { single: 3, independent: 5, coordinated: 0, look: 3, interactive: 0, telling: 0, keys: 6 };
+pub const TIMESTAMPS: Mix = Mix {
+    single: 3,
+    independent: 5,
+    coordinated: 0,
+    look: 3,
+    interactive: 0,
+    moving: 0,
+    telling: 0,
+    keys: 6,
+};
 
 pub fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
     let mut done = 0;

@@ -37,6 +37,7 @@ fn masters_and_participants_that_crash() {
         coordinated: 4,
         look: 2,
         interactive: 0,
+        moving: 0,
         telling: 0,
         keys: 5,
     };
@@ -52,6 +53,7 @@ fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
         coordinated: 6,
         look: 2,
         interactive: 0,
+        moving: 0,
         telling: 0,
         keys: 4,
     };
@@ -68,6 +70,7 @@ fn messages_of_one() -> Vec<String> {
         coordinated: 1,
         look: 0,
         interactive: 0,
+        moving: 0,
         telling: 0,
         keys: 40,
     };

@@ -86,7 +86,7 @@ impl Stage {
     }
 
     /// Another life, which has only the first records of the log.
-    fn crash(&mut self, records: usize) {
+    pub fn crash(&mut self, records: usize) {
         self.participant = Participant::new(RepositoryId(0), &self.settings, &self.rules);
         self.log.truncate(records);
         self.left_over.clear();
@@ -97,7 +97,7 @@ impl Stage {
     }
 
     /// A key that lives in `partition`.
-    fn key_in(&self, partition: u16) -> SmallBytes {
+    pub fn key_in(&self, partition: u16) -> SmallBytes {
         let space = self.catalog.space_named(SPACE).unwrap();
         let mut keys = (0..).map(key);
         keys.find(|key| self.catalog.partition(space, key) == partition).unwrap()
@@ -120,7 +120,7 @@ impl Stage {
         let part = |&partition: &u16| {
             let writes = vec![(space, self.key_in(partition), Some("x".into()))];
             let install = Install { writes, ..Install::default() };
-            Part { partition, task: Task::Install(Box::new(install)) }
+            Part { partition, owners: None, task: Task::Install(Box::new(install)) }
         };
         Request {
             txn: txn(sequence),

@@ -203,7 +203,7 @@ fn after_all_calls(stage: &mut Stage) -> (Vec<Vec<Message>>, Vec<Record>, String
         said.push(stage.go_on());
     }
     said.retain(|said| !said.is_empty());
-    (said, stage.log.clone(), format!("{:?}", stage.participant.chains()))
+    (said, stage.log.clone(), format!("{:?}", stage.participant.chains(&stage.catalog)))
 }
 
 /// In an order that does not depend on who passed whom.

@@ -31,6 +31,8 @@ pub struct Shape {
     /// Kinds of faults, which the seed draws.
     pub faults: &'static str,
     pub replicas: usize,
+    /// How many partitions there are for each repository.
+    pub spread: usize,
     pub length: Span,
     pub clients: u32,
     /// How far the clock of n1 is ahead of the others'.
@@ -58,13 +60,26 @@ impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
         let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
-        let (faults, together) = ("none", 1);
-        Shape { rules, mix, faults, replicas, length, clients, ahead, far, caches, together }
+        let (faults, together, spread) = ("none", 1, 1);
+        Shape {
+            rules,
+            mix,
+            faults,
+            replicas,
+            spread,
+            length,
+            clients,
+            ahead,
+            far,
+            caches,
+            together,
+        }
     }
 
     fn catalog(&self) -> Catalog {
         let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
         let catalog = Catalog::new(&homes, self.replicas, &homes).expect("a catalog");
+        let catalog = catalog.with_spread(self.spread).expect("a few partitions");
         catalog.with_space(SPACE, SpaceOptions::default()).expect("a space")
     }
 

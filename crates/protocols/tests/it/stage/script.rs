@@ -10,6 +10,7 @@
 //! | `delay t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
 //! | `commit t1`, `rollback t1` | its end |
 //! | `call t1 n0 bump a1 b1 [class=coordinated] [floor=t0] [session=1]` | a one-round transaction |
+//! | `call m1 n0 move b 2` | the partition of a key moves to a repository |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
 //! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
 //! | `wait 5ms` | timers fire, messages stay where they are |
@@ -210,6 +211,7 @@ fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<()
         "reads_logged" => &mut rules.reads_logged,
         "supersets" => &mut rules.supersets,
         "locks_queued" => &mut rules.locks_queued,
+        "epochs_checked" => &mut rules.epochs_checked,
         other => return Err(format!("no rule `{other}`")),
     } = on;
     Ok(())
@@ -535,7 +537,7 @@ impl<P: Subject> Stage<P> {
         for (repository, participant) in host.node.participants() {
             let number = repository.0;
             writeln!(page, "r{number}: {}", P::show_participant(participant))?;
-            for (_, key, versions) in participant.chains() {
+            for (_, key, versions) in participant.chains(host.node.catalog()) {
                 let versions: Vec<_> = versions.iter().map(Timestamp::to_string).collect();
                 writeln!(page, "r{number}: {} {}", lines::text(&key), versions.join(" "))?;
             }

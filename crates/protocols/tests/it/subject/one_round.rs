@@ -1,13 +1,16 @@
 //! Granola, and Sinfonia, which is made of it.
 
+use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Versions;
-use muesli_core::{Role, SpaceId, TxnId};
+use muesli_core::{Role, SpaceId, Timestamp, TxnId};
+use muesli_protocols::granola::loading::{Fetched, Load};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, Ballot, End, Found, News, Order, Refusal, Request, Task, Told,
+    Agreement, Answer, Ballot, End, Found, News, Order, Refusal, Request, Task, Told, Write,
 };
+use muesli_protocols::granola::owners::{Move, Owners};
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
-use super::lines::{joined, name, text, writes};
+use super::lines::{joined, name, text, value, writes};
 use super::{Names, Subject, Timer};
 
 /// Begins another attempt, at a coordinator.
@@ -49,6 +52,12 @@ impl Subject for Granola {
                 format!("Follow {}, has {} pieces, up to {}", has.stream, has.pieces, has.upto)
             }
             Message::News { stream, news: told, .. } => format!("News {stream} {}", news(told)),
+            Message::Fetch { partition, has, .. } => {
+                format!("Fetch partition {partition}, has {}", fetched(has))
+            }
+            Message::Load { partition, load: told, .. } => {
+                format!("Load partition {partition}: {}", load(told))
+            }
         }
     }
 
@@ -68,6 +77,10 @@ impl Subject for Granola {
             }
             Record::Told { txn, told: all } => {
                 format!("Told {}: {}", name(*txn, names), told(all))
+            }
+            Record::Staged { partition, anew, keys: all } => {
+                let anew = if *anew { ", anew" } else { "" };
+                format!("Staged partition {partition}{anew}: {}", keys(all))
             }
             Record::Ceiling { at } => format!("Ceiling {at}"),
             Record::Reached { at } => format!("Reached {at}"),
@@ -93,6 +106,8 @@ impl Subject for Granola {
             | Message::Reply { .. }
             | Message::Follow { .. }
             | Message::News { .. }
+            | Message::Fetch { .. }
+            | Message::Load { .. }
             | Message::Acknowledge { .. } => None,
         }
     }
@@ -113,12 +128,34 @@ impl Subject for Granola {
 fn news(news: &News) -> String {
     match news {
         News::Piece { number, .. } => format!("piece {number}"),
-        News::Changes { upto, changes } => {
-            let all = joined(changes.iter().map(|(at, all)| format!("{at}: {}", writes(all))));
-            format!("up to {upto}: {all}")
-        }
+        News::Changes { upto, changes: all, .. } => format!("up to {upto}: {}", changes(all)),
         News::Unknown => "unknown".to_owned(),
     }
+}
+
+fn changes(all: &[(Timestamp, Vec<Write>)]) -> String {
+    joined(all.iter().map(|(at, all)| format!("{at}: {}", writes(all))))
+}
+
+fn fetched(has: &Fetched) -> String {
+    format!("{} pieces and {} changes", has.pieces, has.changes)
+}
+
+fn load(load: &Load) -> String {
+    match load {
+        Load::Piece { number, keys: all } => format!("piece {number}: {}", keys(all)),
+        Load::Changes { changes: all, whole, .. } => {
+            let whole = if *whole { ", which is all" } else { "" };
+            format!("changes {}{whole}", changes(all))
+        }
+        Load::Unknown => "unknown".to_owned(),
+    }
+}
+
+fn keys(all: &[Newest]) -> String {
+    let key =
+        |(_, key, at, found): &Newest| format!("{}={} ({at})", text(key), value(found.as_ref()));
+    joined(all.iter().map(key))
 }
 
 fn request(request: &Request, names: &Names) -> String {
@@ -145,6 +182,16 @@ fn task(task: &Task) -> String {
                 joined(install.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key))));
             format!("check {reads} write {}", writes(&install.writes))
         }
+        Task::Take { from } => format!("take from r{}", from.0),
+        Task::Move(order) => {
+            let Move { partition, from, to, epoch, has } = &**order;
+            let has = fetched(has);
+            format!(
+                "move partition {partition} from r{} to r{}, epoch {epoch}, {has}",
+                from.0, to.0
+            )
+        }
+        Task::Names => "names".to_owned(),
     }
 }
 
@@ -158,6 +205,7 @@ fn ballot(ballot: &Ballot) -> String {
     match ballot {
         Ballot::Commit(at) => format!("commit {at}"),
         Ballot::Conflict => "conflict".to_owned(),
+        Ballot::Moved(at) => format!("moved, known at {at}"),
         Ballot::Abort(at, why) => format!("abort {at}, {}", refusal(why)),
     }
 }
@@ -182,10 +230,21 @@ fn end(end: &End) -> String {
                 Answer::Found(all) => format!("{} found", all.len()),
                 Answer::Rows(rows, _) => format!("{} rows", rows.len()),
                 Answer::Installed => "installed".to_owned(),
+                Answer::Taken { has, whole } => {
+                    format!("{}{}", fetched(has), if *whole { ", which is all" } else { "" })
+                }
+                Answer::Names(all) => {
+                    let holders =
+                        |it: &Owners| joined(it.holders.iter().map(|it| format!("r{}", it.0)));
+                    joined(all.iter().map(|(partition, it)| {
+                        format!("partition {partition} at {}, epoch {}", holders(it), it.epoch)
+                    }))
+                }
             });
             format!("done at {at}: {}", joined(given))
         }
         End::Conflict => "conflict".to_owned(),
+        End::Moved { at } => format!("moved, known at {at}"),
         End::Refused { at, refusal: why } => format!("refused at {at}, {}", refusal(why)),
     }
 }

@@ -1,10 +1,11 @@
 //! Procedures on counters, with keys that are words: small enough for a page.
 
+use muesli_core::moving::MoveOrder;
 use muesli_core::procedure::{
     Call, Class, Footprint, Fragment, Place, Procedure, ProcedureId, Procedures, Refuses, Stop,
     Store, Touched,
 };
-use muesli_core::{Catalog, SmallBytes, SpaceId};
+use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
 
 use crate::delayable;
 
@@ -171,6 +172,11 @@ fn arguments(name: &str, own: &[&str], all: &[&str]) -> String {
 /// A call of a procedure with these keys, divided by where they live.
 pub fn call(name: &str, keys: &[&str], class: Class, catalog: &Catalog) -> Call {
     let space = catalog.space_named(SPACE).expect("the one space");
+    if let ("move", [key, to]) = (name, keys) {
+        let partition = catalog.partition(space, &(*key).into());
+        let to = RepositoryId(to.parse().expect("the number of a repository"));
+        return MoveOrder { partition, from: None, to }.call();
+    }
     let (all, mut fragments) = (keys, Vec::<(u16, &str, Vec<&str>)>::new());
     for key in keys {
         let partition = catalog.partition(space, &(*key).into());

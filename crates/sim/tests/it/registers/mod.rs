@@ -374,7 +374,7 @@ impl Participant<Registers> for Bank {
         0
     }
 
-    fn chains(&self) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+    fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         Vec::new()
     }
 }

@@ -1,0 +1,117 @@
+//! Partitions move while clients read and write them: in worlds with every kind of fault, judged by
+//! the checker; and in the same worlds without one rule each, which it notices.
+
+use muesli_protocols::granola::{Rules, WayBack};
+
+use super::clients::Mix;
+use super::sabotage::assert_caught;
+use super::seeds::{ALL, TIMESTAMPS};
+use super::worlds::Shape;
+
+/// Every class at once, and moves.
+const MOVING: Mix = Mix { moving: 10, ..ALL };
+const FEW_KEYS: Mix = Mix { moving: 10, keys: 5, ..TIMESTAMPS };
+
+fn shape(mix: Mix) -> Shape {
+    Shape { spread: 3, ..Shape::new(mix) }
+}
+
+fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
+    let (mut done, mut moved) = (0, 0);
+    for seed in seeds {
+        let outcome = shape.run(seed);
+        if let Some(problem) = outcome.problem {
+            panic!("{shape:?}\n{problem}");
+        }
+        done += outcome.tally.done.get();
+        moved += outcome.tally.moved.get();
+    }
+    assert!(done > 500 && moved > 50, "{done} transactions, {moved} moves");
+}
+
+#[test]
+fn under_load() {
+    try_seeds(&shape(MOVING), 0..10);
+    try_seeds(&shape(Mix { moving: 10, ..TIMESTAMPS }), 0..5);
+}
+
+#[test]
+fn in_locking_mode_and_with_all_ways_back() {
+    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
+        let rules = Rules { way_back, ..Rules::default() };
+        try_seeds(&Shape { rules, ..shape(MOVING) }, 0..5);
+    }
+    try_seeds(&Shape { rules: Rules::locking(), ..shape(MOVING) }, 0..5);
+    try_seeds(&Shape { rules: Rules::locking(), faults: "all", ..shape(MOVING) }, 0..10);
+}
+
+#[test]
+fn where_some_pass_others_and_tell_each_other() {
+    let rules = Rules::passing();
+    let mix = Mix { telling: 4, ..MOVING };
+    try_seeds(&Shape { rules, ..shape(mix) }, 0..5);
+    try_seeds(&Shape { rules, faults: "all", ..shape(mix) }, 0..10);
+}
+
+#[test]
+fn under_a_master() {
+    let rules = Rules::sinfonia();
+    try_seeds(&Shape { rules, faults: "all", ..shape(MOVING) }, 0..10);
+}
+
+#[test]
+fn under_every_kind_of_fault() {
+    try_seeds(&Shape { faults: "all", ..shape(MOVING) }, 0..20);
+    try_seeds(&Shape { faults: "all", ..shape(Mix { moving: 10, ..TIMESTAMPS }) }, 0..20);
+    try_seeds(&Shape { faults: "pause,link,crash", clients: 9, ..shape(MOVING) }, 0..20);
+}
+
+#[test]
+fn on_several_replicas() {
+    try_seeds(&Shape { replicas: 2, ..shape(MOVING) }, 0..5);
+    try_seeds(&Shape { replicas: 2, faults: "all", ..shape(MOVING) }, 0..15);
+}
+
+#[test]
+fn beside_copies_at_coordinators() {
+    let mix = Mix { look: 9, ..MOVING };
+    try_seeds(&Shape { caches: true, ..shape(mix) }, 0..5);
+    try_seeds(&Shape { caches: true, faults: "all", ..shape(mix) }, 0..15);
+}
+
+#[test]
+fn who_does_not_hold_a_partition_refuses() {
+    let shape = shape(MOVING);
+    assert_caught("epochs_checked", &shape, |rules| rules.epochs_checked = false, 20);
+}
+
+#[test]
+fn a_partition_lies_above_what_was_done_on_it_before() {
+    let shape = Shape { faults: "skew", ..shape(FEW_KEYS) };
+    assert_caught("moves_raise", &shape, |rules| rules.moves_raise = false, 100);
+}
+
+#[test]
+fn what_is_under_way_ends_before_a_partition_moves() {
+    let shape = shape(FEW_KEYS);
+    assert_caught("moves_wait", &shape, |rules| rules.moves_wait = false, 50);
+}
+
+#[test]
+fn a_partition_moves_with_all_of_its_keys() {
+    let shape = shape(FEW_KEYS);
+    assert_caught("moves_whole", &shape, |rules| rules.moves_whole = false, 50);
+}
+
+#[test]
+fn nothing_is_taken_up_on_what_is_about_to_move() {
+    let shape = shape(FEW_KEYS);
+    assert_caught("moves_hold_still", &shape, |rules| rules.moves_hold_still = false, 50);
+}
+
+#[test]
+fn copies_know_what_has_moved() {
+    let mix = Mix { look: 12, ..FEW_KEYS };
+    let shape = Shape { caches: true, clients: 9, ..shape(mix) };
+    assert_caught("copies_know", &shape, |rules| rules.copies_know = false, 100);
+}
