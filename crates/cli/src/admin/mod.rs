@@ -1,6 +1,7 @@
-//! `muesli admin`: where the members of groups live, and how they are moved.
+//! `muesli admin`: where the members of groups and the partitions live, and how they are moved.
 
 mod change;
+mod partitions;
 mod survey;
 
 use std::io::{Write, stdout};
@@ -26,6 +27,9 @@ in the same way: its members begin elsewhere, with what the others know.
 away, alive or lost. Both need a majority of the group that is to be, and the group works on. Of 3 \
 members 1 may be lost, of 5 members 2; an even number is no safer than the odd one below it. A \
 group keeps at least 2 members. `group = 1` is no group, and cannot grow.
+
+`partitions` and `move-partition` need a protocol that moves partitions (`granola` and its kin); \
+repositories are groups there, by their numbers, where there are groups.
 
 Where servers run several loops, each loop is a node of its own for `members`, `placement`, \
 `move`, `grow` and `shrink`: loop L of server S is node S times loops plus L. `drain`, `join` and \
@@ -54,7 +58,7 @@ pub fn command() -> Command {
     };
     let address = Arg::new("address").required(true).value_name("HOST:PORT");
     Command::new("admin")
-        .about("Look after a cluster of groups")
+        .about("Look after a cluster: members of groups, servers, partitions")
         .after_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -85,6 +89,7 @@ pub fn command() -> Command {
                 .arg(group())
                 .arg(node().help("Where the member lives that is to go")),
         )
+        .subcommands(partitions::commands())
         .subcommand(
             Command::new("leave")
                 .about("Take a server that holds no members off the list, for good")
@@ -109,7 +114,14 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let server = || *matches.get_one::<u32>("node").expect("it is required");
     let member = || RepositoryId(*matches.get_one::<u16>("member").expect("it is required"));
     let group = || *matches.get_one::<u16>("group").expect("it is required");
+    let part = |name: &str| matches.get_one::<u16>(name).copied();
     let said = match name {
+        "partitions" => partitions::list(addresses, &text("protocol"))?,
+        "move-partition" => {
+            let partition = part("partition").expect("it is required");
+            let way = (part("from"), part("repository").expect("it is required"));
+            partitions::relocate(addresses, &text("protocol"), partition, way)?
+        }
         "members" => members(&Survey::of(&addresses)?),
         _ => {
             let admin = Admin::connect(addresses, &text("protocol"))?;

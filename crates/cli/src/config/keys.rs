@@ -77,6 +77,14 @@ pub const KEYS: &[Key] = &[
         set: |config, text| put(&mut config.server.replicas, number(text, 1, 4096)? as usize),
     },
     Key {
+        name: "spread",
+        value: "N",
+        default: "1",
+        help: "How many partitions there are for each repository; more than one, so that moves of \
+               partitions can share the keys out anew",
+        set: |config, text| put(&mut config.server.spread, number(text, 1, 1024)? as usize),
+    },
+    Key {
         name: "group",
         value: "N",
         default: "1",

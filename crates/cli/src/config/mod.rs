@@ -146,6 +146,7 @@ mod tests {
             (meant.listen, meant.node, meant.cluster)
         );
         assert_eq!((said.repositories, said.replicas), (meant.repositories, meant.replicas));
+        assert_eq!((said.spread, said.group), (meant.spread, meant.group));
         assert_eq!((said.settings, said.network), (meant.settings, meant.network));
         assert_eq!(said.checkpoint_bytes, meant.checkpoint_bytes);
         assert_eq!((said.dial, said.trouble), (meant.dial, meant.trouble));

@@ -1,0 +1,74 @@
+//! Where partitions are, and how they move to other repositories.
+
+use clap::{Arg, Command, value_parser};
+use muesli::{Connect, Db, PlacedPartition, RepositoryId};
+
+use crate::table;
+
+/// The subcommands.
+pub fn commands() -> [Command; 2] {
+    let number = |name: &'static str| Arg::new(name).value_parser(value_parser!(u16));
+    let from = number("from").long("from").value_name("REPOSITORY");
+    [
+        Command::new("partitions").about("Say which repository holds which partition"),
+        Command::new("move-partition")
+            .about("Move a partition with its keys to another repository, while both serve")
+            .arg(number("partition").required(true).help("Which partition, from 0"))
+            .arg(number("repository").required(true).help("Where to"))
+            .arg(from.help("Which of its repositories gives it; without it, the last")),
+    ]
+}
+
+fn connect(addresses: Vec<String>, protocol: &str) -> anyhow::Result<Db> {
+    let protocol = protocol.to_owned();
+    Ok(Db::connect_with(Connect { addresses, protocol, ..Connect::default() })?)
+}
+
+/// Where all partitions are.
+///
+/// # Errors
+/// The cluster does not answer, or its protocol moves none.
+pub fn list(addresses: Vec<String>, protocol: &str) -> anyhow::Result<String> {
+    let db = connect(addresses, protocol)?;
+    Ok(show(&muesli::blocking::block_on(db.partitions())?))
+}
+
+fn show(all: &[PlacedPartition]) -> String {
+    let header = ["partition", "repositories", "moves"];
+    let mut table = table::new(header.map(str::to_owned).to_vec());
+    for placed in all {
+        let holders: Vec<_> = placed.holders.iter().map(|it| it.0.to_string()).collect();
+        let row = [placed.partition.to_string(), holders.join(", "), placed.epoch.to_string()];
+        table.add_row(row);
+    }
+    table.to_string()
+}
+
+/// Moves a partition.
+///
+/// # Errors
+/// As [`Db::move_partition`], and where the cluster does not answer.
+pub fn relocate(
+    addresses: Vec<String>,
+    protocol: &str,
+    partition: u16,
+    (from, to): (Option<u16>, u16),
+) -> anyhow::Result<String> {
+    let db = connect(addresses, protocol)?;
+    let (from, to) = (from.map(RepositoryId), RepositoryId(to));
+    let epoch = muesli::blocking::block_on(db.move_partition(partition, from, to))?;
+    Ok(format!("partition {partition} is at repository {}; it has moved {epoch} times", to.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_partition_has_a_line() {
+        let holders = vec![RepositoryId(3), RepositoryId(0)];
+        let shown = show(&[PlacedPartition { partition: 7, epoch: 2, holders }]);
+        let row = shown.lines().last().map(|row| row.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(row, Some(vec!["7", "3,", "0", "2"]), "{shown}");
+    }
+}
