@@ -423,9 +423,9 @@ mod tests {
         assert!(error.contains("groups of 3 on 2 nodes"), "{error}");
         assert!(dealt(3, 2, 3, 3).is_err(), "more replicas than groups");
         let map = dealt(3, 2, 2, 3).unwrap();
-        let splits = vec!["a".into(), "b".into()];
+        let splits = (b'a'..=b'd').map(|it| SmallBytes::new(&[it])).collect();
         let ranged = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
-        assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "three ranges of two");
+        assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "five ranges of four");
         let mut parts = MapParts::from(&map);
         parts.leaving = vec![RepositoryId(0), RepositoryId(1)];
         assert_eq!(Map::try_from(parts), Err(MapError::Group { places: 18 }));
