@@ -101,8 +101,9 @@ pub fn run<D: Dialect>(
     Ok(Measured { done, seconds, is_exact: running.is_exact() })
 }
 
-/// Waits for answers: looks for them for a while before it sleeps, as the database's own clients do.
-/// A thread that sleeps has to be woken by the server, which costs that one more than an answer.
+/// Waits for answers: looks for them for a while before it sleeps, as the database's own clients
+/// do. A thread that sleeps has to be woken by the server, which costs that one more than an
+/// answer.
 fn wait(poll: &mut Poll, events: &mut Events) -> std::io::Result<()> {
     let begun = Instant::now();
     while begun.elapsed() < WATCHED {

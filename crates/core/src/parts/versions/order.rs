@@ -2,9 +2,9 @@
 //!
 //! An ordered map would keep each key a second time, which for short keys is half of what an entry
 //! costs. So only the entries' slots are kept, in chunks of a few hundred. A chunk knows a key that
-//! all of its keys are at or above, so that finding the chunk stays within one list; and of each key
-//! the eight bytes after those that all keys of the chunk begin with, so that keys themselves, each
-//! of which is a walk to memory, are looked at only where these are the same.
+//! all of its keys are at or above, so that finding the chunk stays within one list; and of each
+//! key the eight bytes after those that all keys of the chunk begin with, so that keys themselves,
+//! each of which is a walk to memory, are looked at only where these are the same.
 
 use crate::bytes::SmallBytes;
 
@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Keys of several lengths, with beginnings in common; every second is the beginning of another.
+    /// Keys of several lengths, with beginnings in common.
     fn key(number: u16) -> SmallBytes {
         let half = number / 2;
         let mut key = vec![u8::MAX; usize::from(half >> 12) * 2];
