@@ -5,6 +5,8 @@
 //! append by a procedure that refuses where the list has an even number of elements already, which
 //! nobody else knows: those must be voted on, and leave nothing behind where one of them refuses.
 
+use std::sync::atomic::{AtomicU16, Ordering};
+
 use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn, answer, fragment, with};
 use muesli::{
     Call, Class, Db, Error, Footprint, Fragment, Invoked, Procedures, Refuses, RepositoryId, Space,
@@ -129,6 +131,8 @@ pub struct AppendProcedures {
     coordinated: f64,
     nearby: f64,
     moving: f64,
+    /// The last repository that was ever seen to hold something.
+    last: AtomicU16,
 }
 
 impl AppendProcedures {
@@ -136,7 +140,7 @@ impl AppendProcedures {
     pub fn new(values: &Values, clients: u32) -> AppendProcedures {
         let (coordinated, nearby) = (values.number("coordinated"), values.number("nearby"));
         let (append, moving) = (Append::new(values, clients), values.number("moving"));
-        AppendProcedures { append, coordinated, nearby, moving }
+        AppendProcedures { append, coordinated, nearby, moving, last: AtomicU16::new(0) }
     }
 
     /// Moves a partition anywhere. It may come to nothing where things go wrong, or where somebody
@@ -145,6 +149,7 @@ impl AppendProcedures {
         let all = seat.db.partitions().await?;
         let partition = seat.chance.below(all.len() as u64) as u16;
         let last = all.iter().flat_map(|it| &it.holders).map(|it| it.0).max().unwrap_or(0);
+        let last = self.last.fetch_max(last, Ordering::Relaxed).max(last);
         let to = RepositoryId(seat.chance.below(u64::from(last) + 1) as u16);
         match seat.db.move_partition(partition, None, to).await {
             Err(error @ (Error::Procedure(_) | Error::Closed)) => Err(error),
