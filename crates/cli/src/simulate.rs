@@ -314,9 +314,6 @@ fn command_again(
     if options.spread > 1 {
         command += &format!(" --spread {}", options.spread);
     }
-    if options.caches {
-        command += " --caches";
-    }
     for parameter in &options.parameters {
         command += &format!(" --param '{parameter}'");
     }
@@ -356,7 +353,7 @@ mod tests {
         for line in [
             "muesli sim bank --seeds 5",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --group 3 \
-             --caches --together 4 --clients 3 --transactions 50 --param workload=t \
+             --caches --together 4 --spread 3 --clients 3 --transactions 50 --param workload=t \
              --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);

@@ -80,8 +80,9 @@ fn keys_go_round_in_a_cluster() {
         let addresses = servers.addresses.clone();
         Db::connect_with(Connect { addresses, protocol: protocol(), ..Connect::default() })
     };
-    let (db, other) = (connect().unwrap(), connect().unwrap());
+    let db = connect().unwrap();
     let space = db.create_space("s", SpaceOptions::default()).unwrap();
+    let other = connect().unwrap();
     assert_eq!(other.space("s"), Ok(space));
     keys_go_round(&db, &other, space);
     db.close();
