@@ -3,9 +3,9 @@
 //! Records are appended at once and become *stable* by a sync. One sync of a disk is under way at
 //! a time; it covers everything appended before it began, and the next covers all that came
 //! meanwhile, so that batches grow with load. Where the "disk" stands for replicas elsewhere, many
-//! batches are on their way at once ([`DiskSpeed::at_once`]). A crash keeps every stable record, and
-//! of the others a prefix that the seed chooses: the operating system may have written some of them
-//! on its own account, but the log is read up to the first gap, so there is never one.
+//! batches are on their way at once ([`DiskSpeed::at_once`]). A crash keeps every stable record,
+//! and of the others a prefix that the seed chooses: the operating system may have written some of
+//! them on its own account, but the log is read up to the first gap, so there is never one.
 
 use std::collections::VecDeque;
 
