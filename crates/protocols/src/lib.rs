@@ -23,6 +23,7 @@ pub mod granola;
 pub mod locking;
 pub mod repeatable_read;
 pub mod score;
+mod sizes;
 pub mod two_phase;
 
 /// What is done with a protocol that was chosen by name, whichever it is.

@@ -1,26 +1,14 @@
 //! How long messages and records are, for models of networks and disks.
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::Timestamp;
 use muesli_core::parts::spaces::Newest;
-use muesli_core::{SmallBytes, Timestamp};
+
+use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 use super::loading::Load;
 use super::message::{
     Answer, End, Found, Install, Message, News, Part, Record, Request, Task, Told, Write,
 };
-
-/// Bytes of a key with its space and a timestamp, beside the key's own.
-const KEY_BYTES: usize = 12;
-/// Bytes of a message's addresses, kind and transaction.
-const HEADER_BYTES: usize = 40;
-
-fn value_bytes(value: Option<&SmallBytes>) -> usize {
-    4 + value.map_or(0, SmallBytes::len)
-}
-
-fn range_bytes(range: &KeyRange) -> usize {
-    KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
-}
 
 pub(super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()

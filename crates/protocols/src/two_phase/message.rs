@@ -20,6 +20,7 @@ use muesli_core::{
 use smallvec::SmallVec;
 
 use super::Variant;
+use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -303,19 +304,6 @@ pub enum Record<V: Variant> {
         /// The watermark.
         low: V::Snapshot,
     },
-}
-
-/// Bytes of a key with its space and a timestamp, beside the key's own.
-const KEY_BYTES: usize = 12;
-/// Bytes of a message's addresses, kind and transaction.
-const HEADER_BYTES: usize = 40;
-
-fn value_bytes(value: Option<&SmallBytes>) -> usize {
-    4 + value.map_or(0, SmallBytes::len)
-}
-
-fn range_bytes(range: &KeyRange) -> usize {
-    KEY_BYTES + range.lo.len() + range.hi.as_ref().map_or(0, SmallBytes::len)
 }
 
 impl<V: Variant> Prepare<V> {
