@@ -100,9 +100,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn calls_are_open(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
         prepare.calls().iter().all(|call| {
             call.keys.iter().all(|(space, key)| {
-                let versions = self.space(*space, cx);
-                let found = versions.find(key).map(|handle| versions.lock(handle));
-                let lock = found.unwrap_or_default();
+                let lock = self.lock_of((*space, key), cx);
                 lock.is_free() || call.steady && is_open(lock)
             })
         })

@@ -33,13 +33,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muesli_core::checkpoint::piece;
+use muesli_core::parts::versions::Handle;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, Nanos, SpaceId, TxnId};
+use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
 use super::message::{Answers, Prepare};
 use super::participant::{Context, Participant};
-use super::table::Memory;
+use super::table::{Memory, Prepared};
 use super::time::Time;
 use super::turns::contradicts_itself;
 use super::wire::is_call_about;
@@ -60,8 +61,10 @@ const DONE: u32 = u32::MAX;
 /// At most so many remembered votes stand in a piece.
 const MEMORY_PIECE: usize = 1024;
 
-/// A prepared transaction: what was asked, the vote, and the place if it is decided.
-type PreparedNow<V> = (Arc<Prepare<V>>, <V as Variant>::Yes, Option<<V as Variant>::Place>);
+/// A prepared transaction: what was asked, the vote, the place if it is decided, and which of the
+/// keys that it read it has locked.
+type PreparedNow<V> = (Arc<Prepare<V>>, <V as Variant>::Yes, Option<<V as Variant>::Place>, Keys);
+type Keys = Vec<(SpaceId, SmallBytes)>;
 
 impl<V: Variant> Participant<V> {
     /// Takes what must be of this moment.
@@ -69,14 +72,8 @@ impl<V: Variant> Participant<V> {
         let mut clock = vec![kind::CLOCK];
         self.time.encode(&mut clock);
         let mut pieces = VecDeque::from([clock]);
-        let mut all: Vec<_> = self.table.prepared().collect();
-        all.retain(|_| self.rules.checkpoint_prepared);
-        // Others may have prepared over what a decided one writes, and it must find that free.
-        all.sort_by_key(|prepared| prepared.decided.is_none());
-        for prepared in all {
-            let (yes, decided) = (prepared.yes.clone(), prepared.decided.clone());
-            let now: PreparedNow<V> = (prepared.prepare.clone(), yes, decided);
-            pieces.push_back(piece(kind::PREPARED, &now));
+        for prepared in self.table.prepared().filter(|_| self.rules.checkpoint_prepared) {
+            pieces.push_back(piece(kind::PREPARED, &self.prepared_now(prepared)));
         }
         let (over, settled) = self.table.memory();
         for part in over.chunks(MEMORY_PIECE) {
@@ -88,6 +85,15 @@ impl<V: Variant> Participant<V> {
             pieces.push_back(piece::<Vec<(TxnId, Answers)>>(kind::ANSWERS, &part.to_vec()));
         }
         Cursor { first: pieces, ..Cursor::default() }
+    }
+
+    fn prepared_now(&self, prepared: &Prepared<V>) -> PreparedNow<V> {
+        let key = |(space, handle): &(SpaceId, Handle)| {
+            let versions = self.spaces.get(*space).expect("a key of it is locked");
+            (*space, versions.key(*handle).clone())
+        };
+        let shared = prepared.shared.iter().map(key).collect();
+        (prepared.prepare.clone(), prepared.yes.clone(), prepared.decided.clone(), shared)
     }
 
     /// Appends the next piece.
@@ -138,16 +144,17 @@ impl<V: Variant> Participant<V> {
 
     fn restore_prepared(
         &mut self,
-        (prepare, yes, decided): PreparedNow<V>,
+        now: PreparedNow<V>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), WireError> {
         let contradiction =
             WireError::Variant { what: "prepared transaction that can be", at: 0, found: 0 };
-        if !self.can_be(&prepare, &yes, decided.as_ref(), cx) {
+        if !self.can_be(&now, cx) {
             return Err(contradiction);
         }
+        let (prepare, yes, decided, shared) = now;
         let txn = prepare.txn;
-        self.enter_prepared(prepare, yes.clone(), Nanos(0), cx);
+        self.enter_prepared(prepare, yes.clone(), Nanos(0), Some(&shared), cx);
         if let Some(place) = decided {
             let owner = self.table.owner(txn).expect("just entered");
             self.time.decided(txn, &yes, &place, owner);
@@ -159,30 +166,29 @@ impl<V: Variant> Participant<V> {
         Ok(())
     }
 
-    /// Whether a transaction may be prepared beside those that are: bytes from outside may say
-    /// anything.
-    fn can_be(
-        &mut self,
-        prepare: &Prepare<V>,
-        yes: &V::Yes,
-        decided: Option<&V::Place>,
-        cx: &Context<'_, V>,
-    ) -> bool {
+    /// Whether a transaction may be prepared beside those that are, in any order: bytes from
+    /// outside may say anything.
+    fn can_be(&mut self, now: &PreparedNow<V>, cx: &Context<'_, V>) -> bool {
+        let (prepare, yes, decided, shared) = now;
         let known = |space: &SpaceId| cx.catalog.space(*space).is_some();
+        let mut reads = prepare.reads.iter().map(|(space, key, _)| (*space, key));
         let sound = prepare.writes.iter().all(|(space, ..)| known(space))
             && prepare.reads.iter().all(|(space, ..)| known(space))
             && prepare.scans.iter().all(|range| known(&range.space))
             && prepare.delayed.iter().all(|(space, ..)| known(space))
+            && shared.iter().all(|it| reads.any(|read| read == (it.0, &it.1)))
             && self.table.owner(prepare.txn).is_none()
-            && self.time.can_enter(prepare.txn, yes, decided)
+            && self.time.can_enter(prepare.txn, yes, decided.as_ref())
             && prepare.calls().iter().all(|call| is_call_about(call, cx.catalog))
             && !contradicts_itself(prepare);
         let mut written = BTreeSet::new();
         sound
             && prepare.writes.iter().all(|(space, key, _)| {
-                let versions = self.space(*space, cx);
-                let free = versions.find(key).is_none_or(|found| versions.lock(found).is_free());
-                free && written.insert((*space, key))
+                self.lock_of((*space, key), cx).is_free() && written.insert((*space, key))
+            })
+            && shared.iter().all(|(space, key)| {
+                let lock = self.lock_of((*space, key), cx);
+                !lock.is_for_writing() && !written.contains(&(*space, key))
             })
             && self.delayed_are_open(prepare, cx)
     }

@@ -478,7 +478,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Record::Ran { txn, writes, answers } => self.replay_ran(txn, writes, answers, cx),
             Record::Prepared { prepare, at } => {
                 self.table.is_current(prepare.txn, prepare.settled_below);
-                self.enter_prepared(prepare, at, Nanos(0), cx);
+                self.enter_prepared(prepare, at, Nanos(0), None, cx);
             }
             Record::Refused { txn, reason } => self.table.remember(txn, Vote::No(reason)),
             Record::Decided { txn, decision } => match self.table.owner(txn) {

@@ -86,7 +86,7 @@ impl<V: Variant> Participant<V> {
     ) {
         let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
-        self.enter_prepared(prepare, yes.clone(), cx.now(), cx);
+        self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);
         self.vote(from, txn, Vote::Yes(yes), cx);
     }
@@ -193,7 +193,7 @@ impl<V: Variant> Participant<V> {
         let is_current = self.time.is_current(newest, version, &standing.snapshot);
         let closed = self.is_closed(lock);
         if rules.lock_reads && closed && tolerant {
-            self.check_missed((space, handle, key), lock, standing, &is_written)?;
+            self.check_missed((space, handle, key), (lock, version), standing, &is_written)?;
         }
         if rules.validate && !is_current {
             if !tolerant || is_written() {
@@ -249,7 +249,8 @@ impl<V: Variant> Participant<V> {
             let lock = versions.lock(handle);
             let mut locked = self.is_closed(lock);
             if tolerant && locked {
-                let is_written = || is_written(space, key);
+                let (lock, is_written) =
+                    ((lock, standing.snapshot.at()), || is_written(space, key));
                 self.check_missed((space, handle, key), lock, standing, &is_written)?;
                 locked = false;
             }
@@ -270,12 +271,14 @@ impl<V: Variant> Participant<V> {
         Ok(())
     }
 
-    /// Takes the locks and the place in the queue of a transaction that nothing stands against.
+    /// Takes the locks and the place in the queue of a transaction that nothing stands against. Of
+    /// one from a checkpoint it is known which of its reads had locks.
     pub(super) fn enter_prepared(
         &mut self,
         prepare: Arc<Prepare<V>>,
         yes: V::Yes,
         since: Nanos,
+        restored: Option<&[(SpaceId, SmallBytes)]>,
         cx: &Context<'_, V>,
     ) {
         let owner = self.table.next_owner();
@@ -287,22 +290,10 @@ impl<V: Variant> Participant<V> {
             assert!(taken, "prepared over a lock");
             writes.push(LockedWrite { space: *space, handle, value: value.clone() });
         }
-        let mut shared = Few::new();
-        if self.rules.lock_reads {
-            shared.reserve(prepare.reads.len());
-            // Most write few keys, and those that they read: comparing is less than a look-up.
-            let few = &prepare.writes[..prepare.writes.len().min(COMPARED_MAX)];
-            for (space, key, _) in &prepare.reads {
-                if few.iter().any(|(other, written, _)| other == space && written == key) {
-                    continue; // Locked for our own write.
-                }
-                let versions = self.space(*space, cx);
-                let handle = versions.find_or_create(NO_HANDLE, key);
-                if versions.lock_mut(handle).try_shared() {
-                    shared.push((*space, handle)); // Otherwise it is locked for our own write.
-                }
-            }
-        }
+        let shared = match restored {
+            Some(keys) => self.share(keys.iter().map(|(space, key)| (*space, key)), cx),
+            None => self.lock_what_it_read(&prepare, cx),
+        };
         if self.rules.validate_scans {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
@@ -314,6 +305,44 @@ impl<V: Variant> Participant<V> {
         let decided = None;
         let prepared = Prepared { prepare, yes, decided, since, writes, delayed, calls, shared };
         assert_eq!(self.table.insert(prepared), owner);
+    }
+
+    /// Shares the locks of what a transaction read. Where others have one for writing, they are
+    /// decided, and it is known that it missed what they write: it needs none then, and gets none
+    /// when they are through.
+    fn lock_what_it_read(
+        &mut self,
+        prepare: &Prepare<V>,
+        cx: &Context<'_, V>,
+    ) -> Few<(SpaceId, Handle)> {
+        if !self.rules.lock_reads {
+            return Few::new();
+        }
+        // Most write few keys, and those that they read: comparing is less than a look-up.
+        let few = &prepare.writes[..prepare.writes.len().min(COMPARED_MAX)];
+        let reads = prepare.reads.iter().map(|(space, key, _)| (*space, key));
+        let others = reads.filter(|(space, key)| {
+            !few.iter().any(|(other, written, _)| other == space && written == *key)
+        });
+        self.share(others, cx)
+    }
+
+    /// Shares the locks of those keys that nobody will write, the transaction itself included.
+    fn share<'k>(
+        &mut self,
+        keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
+        cx: &Context<'_, V>,
+    ) -> Few<(SpaceId, Handle)> {
+        let mut shared = Few::new();
+        shared.reserve(keys.size_hint().1.unwrap_or_default());
+        for (space, key) in keys {
+            let versions = self.space(space, cx);
+            let handle = versions.find_or_create(NO_HANDLE, key);
+            if versions.lock_mut(handle).try_shared() {
+                shared.push((space, handle));
+            }
+        }
+        shared
     }
 
     fn wait_for_locks(&mut self, from: Address, prepare: Arc<Prepare<V>>, cx: &mut Context<'_, V>) {

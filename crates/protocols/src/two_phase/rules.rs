@@ -29,6 +29,9 @@ pub struct Rules {
     pub checkpoint_prepared: bool,
     /// Who finishes a transaction by the votes shows it once the own vote is stable.
     pub finish_waits_for_log: bool,
+    /// An update does not miss a version that it has seen, where that was applied elsewhere and
+    /// waits for its turn here. (For protocols that commit in the past.)
+    pub seen_is_not_missed: bool,
 }
 
 impl Default for Rules {
@@ -45,6 +48,7 @@ impl Default for Rules {
             catch_up_when_idle: true,
             checkpoint_prepared: true,
             finish_waits_for_log: true,
+            seen_is_not_missed: true,
         }
     }
 }

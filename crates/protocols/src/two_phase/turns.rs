@@ -76,11 +76,8 @@ impl<V: Variant> Participant<V> {
 
     /// Whether the locks of delayed actions are free, or held for others.
     pub(super) fn delayed_are_open(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
-        let actions = prepare.delayed.iter().all(|(space, key, _)| {
-            let versions = self.space(*space, cx);
-            let lock = versions.find(key).map(|handle| versions.lock(handle)).unwrap_or_default();
-            is_open(lock)
-        });
+        let mut keys = prepare.delayed.iter().map(|(space, key, _)| (*space, key));
+        let actions = keys.all(|key| is_open(self.lock_of(key, cx)));
         actions && self.calls_are_open(prepare, cx)
     }
 

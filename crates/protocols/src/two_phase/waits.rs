@@ -102,18 +102,29 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// The lock of a key, which may be unknown yet.
+    pub(super) fn lock_of(
+        &mut self,
+        (space, key): (SpaceId, &SmallBytes),
+        cx: &Context<'_, V>,
+    ) -> LockWord {
+        let versions = self.space(space, cx);
+        versions.find(key).map(|handle| versions.lock(handle)).unwrap_or_default()
+    }
+
     fn goes_first(&self, owner: Owner, prepare: &Prepare<V>) -> bool {
         let holder = self.table.get(owner);
         holder.decided.is_some() || rank(&holder.prepare) < rank(prepare)
     }
 
-    /// An update read a key that others are about to change. It misses that: if they are decided
-    /// it is known what it misses, and goes into its standing. If not, it must wait, unless it
-    /// changes the key too, and is refused if they commit.
+    /// An update read a key, up to the version `seen`, that others are about to change. It misses
+    /// that: if they are decided it is known what it misses, and goes into its standing. If not, it
+    /// must wait, unless it changes the key too, and is refused if they commit. What it has seen it
+    /// does not miss: another replica may have applied it before its turn has come here.
     pub(super) fn check_missed(
         &self,
         (space, handle, key): (SpaceId, Handle, &SmallBytes),
-        lock: LockWord,
+        (lock, seen): (LockWord, Timestamp),
         standing: &mut Standing<V::Snapshot>,
         is_written: &impl Fn() -> bool,
     ) -> Result<(), Hindrance> {
@@ -128,7 +139,10 @@ impl<V: Variant> Participant<V> {
         for owner in alone.into_iter().chain(delayers) {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Hindrance::Blocked((space, handle)))?;
-            V::note_missed(&self.keeper, (space, key), V::Time::version_of(place), standing)?;
+            let at = V::Time::version_of(place);
+            if at > seen || !self.rules.seen_is_not_missed {
+                V::note_missed(&self.keeper, (space, key), at, standing)?;
+            }
         }
         Ok(())
     }

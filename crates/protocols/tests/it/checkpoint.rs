@@ -7,8 +7,8 @@ use std::sync::Arc;
 use muesli_core::parts::versions::Versions;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{
-    Abort, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId, RepositoryId,
-    Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
+    Abort, Action, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId,
+    RepositoryId, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
 use muesli_protocols::global_clock::Everybody;
@@ -62,7 +62,15 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         1 => Just(Happening::Watermark),
         4 => (1..200_usize).prop_map(Happening::Piece),
     ];
-    prop::collection::vec(one, 1..120)
+    // The checkpoint is of a moment when much is under way.
+    (prop::collection::vec(one, 1..120), 0..60_usize).prop_map(|(mut all, before)| {
+        let mut place = 0;
+        all.retain(|happening| {
+            place += 1;
+            place > before || !matches!(happening, Happening::Piece(_))
+        });
+        all
+    })
 }
 
 /// What the vote of this repository and that of another come to.
@@ -191,16 +199,19 @@ impl<V: Scalar> Stage<V> {
 
     fn prepare(&mut self, mut reads: Vec<u8>, mut writes: Vec<(u8, bool)>) {
         self.sequence += 1;
-        // Whoever reads a key that is about to be written waits for its writer.
+        // Whoever reads a key that is about to be written waits for its writer, or misses it.
         let versions = self.participant().versions(SPACE);
         let locked = |number: u8| {
             let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
             versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
         };
-        reads.retain(|&number| !locked(number));
+        let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
+        reads.retain(|&number| late || !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);
-        let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
+        let delays = V::delays_actions(&self.rules) && self.sequence.is_multiple_of(3);
+        let mut delayed = if delays { std::mem::take(&mut writes) } else { Vec::new() };
+        delayed.retain(|(number, _)| !reads.contains(number));
         let snapshot = if late { self.earlier } else { self.participant().committed() };
         let read_at = if late { snapshot } else { Timestamp::MAX };
         let seen = |number: u8| {
@@ -218,7 +229,7 @@ impl<V: Scalar> Stage<V> {
             reads: reads.iter().map(|&number| (SPACE, key(number), seen(number))).collect(),
             writes: writes.iter().map(|&(it, live)| (SPACE, key(it), value(live))).collect(),
             scans: Vec::new(),
-            delayed: Vec::new(),
+            delayed: delayed.iter().map(|&(it, _)| (SPACE, key(it), Action::append("+"))).collect(),
             extra: None,
         };
         self.tell(Message::Prepare(Arc::new(prepare)));
@@ -363,23 +374,29 @@ proptest! {
         script in happenings(),
         changes in prop::collection::vec((any::<usize>(), any::<usize>(), any::<u8>()), 0..6),
     ) {
-        let mut live = Stage::<Snapshots>::new(Rules::default());
-        script.into_iter().for_each(|happening| live.happen(happening));
-        drop(live.restored());
-        let mut pieces = live.pieces.clone();
-        for (which, at, byte) in changes {
-            let which = which % pieces.len();
-            let piece = &mut pieces[which];
-            let at = 2 + at % (piece.len() - 2);
-            piece[at] = byte;
-            let other = at % pieces.len();
-            pieces.swap(which, other);
-        }
-        let mut stage = Stage::<Snapshots>::new(Rules::default());
-        for piece in &pieces {
-            if stage.node.restore(piece, &mut stage.effects).is_err() {
-                break;
-            }
+        changed_pieces::<Snapshots>(&script, &changes);
+        changed_pieces::<TimeWarp>(&script, &changes);
+    }
+}
+
+/// Pieces of a real checkpoint, some of them changed and moved, are refused or taken.
+fn changed_pieces<V: Scalar>(script: &[Happening], changes: &[(usize, usize, u8)]) {
+    let mut live = Stage::<V>::new(V::Rules::default());
+    script.iter().for_each(|happening| live.happen(happening.clone()));
+    drop(live.restored());
+    let mut pieces = live.pieces.clone();
+    for (which, at, byte) in changes {
+        let which = which % pieces.len();
+        let piece = &mut pieces[which];
+        let at = 2 + at % (piece.len() - 2);
+        piece[at] = *byte;
+        let other = at % pieces.len();
+        pieces.swap(which, other);
+    }
+    let mut stage = Stage::<V>::new(V::Rules::default());
+    for piece in &pieces {
+        if stage.node.restore(piece, &mut stage.effects).is_err() {
+            break;
         }
     }
 }
