@@ -263,6 +263,18 @@ impl<P: Protocol> Context<'_, P> {
         self.effects.list.push(Effect::Send { envelope, after });
     }
 
+    /// As [`send_when_logged`](Self::send_when_logged), to wherever `repository` lives.
+    pub fn send_to_repository_when_logged(
+        &mut self,
+        repository: RepositoryId,
+        message: P::Message,
+    ) {
+        self.send_when_logged(
+            Address::repository(self.catalog.home(repository), repository),
+            message,
+        );
+    }
+
     /// Logs what the closure makes, if records are logged at all; whatever this node's
     /// participants say from now on waits for it.
     ///
@@ -280,6 +292,12 @@ impl<P: Protocol> Context<'_, P> {
     /// lazily logged records included.
     pub fn wait_for_log(&mut self) {
         self.effects.gate = self.effects.logged;
+    }
+
+    /// Whatever this node's participants say from now on waits until the log is stable up to
+    /// `position`, which may have been logged long ago.
+    pub fn wait_for_log_up_to(&mut self, position: LogPosition) {
+        self.effects.gate = self.effects.gate.max(position);
     }
 
     /// Logs what the closure makes, if records are logged at all; nothing waits for it but what is

@@ -29,7 +29,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Nanos, RepositoryId, TxnId};
 
-use super::message::{Agreement, Answer, Ballot, Few, Record, Refusal, Request};
+use super::message::{Agreement, Answer, Ballot, Few, Refusal, Request};
 use super::participant::{Active, Context, Participant};
 use super::queue::Lane;
 use super::rules::WayBack;
@@ -99,9 +99,8 @@ impl Participant {
             return self.refuse(&request, ballot, cx);
         }
         let txn = request.txn;
-        if self.is_logged(&request) {
-            cx.log(|| Record::Voted { request: request.clone(), at });
-        }
+        let is_logged = self.is_logged(&request);
+        let voted = self.log_vote(is_logged, &request, at, cx);
         self.send_vote(&request, Ballot::Commit(at), cx);
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
@@ -109,7 +108,7 @@ impl Participant {
         let (since, asked, bound, proposed) = (cx.now(), cx.now(), at, at);
         let lane = Lane::Behind(None);
         let active =
-            Active { request, proposed, bound, lane, votes, place, prepared, since, asked };
+            Active { request, proposed, bound, lane, votes, place, prepared, voted, since, asked };
         self.moves.begin(&active.request);
         self.active.insert(txn, active);
         self.set_sweep_timer(cx);
@@ -183,6 +182,7 @@ impl Participant {
         let Some(mut place) = self.active.get(&txn).and_then(|active| active.place) else { return };
         let active = self.active.remove(&txn).expect("just seen");
         self.claims.release(txn);
+        self.rest_on_vote(&active, cx);
         if active.request.agreement == Agreement::Alone {
             place = self.propose(&active.request, cx);
         }

@@ -86,7 +86,7 @@ impl Coordinator {
 impl Participant {
     pub(super) fn vote_to_master(&self, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
         let vote = Message::Vote { txn, repository: self.id, ballot, order: None };
-        cx.send(Address::coordinator(txn.node), vote);
+        cx.send_when_logged(Address::coordinator(txn.node), vote);
     }
 
     /// A request came once more: the master has not heard the vote, or was not heard.

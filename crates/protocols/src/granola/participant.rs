@@ -9,8 +9,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Nanos, NodeId, RepositoryId, Settings, SmallBytes, SpaceId,
-    Timestamp, TxnId,
+    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId,
 };
 
 use super::clock::Clock;
@@ -51,6 +51,8 @@ pub(super) struct Active {
     pub place: Option<Timestamp>,
     /// In locking mode: what came of it. What has nothing here stands in the queue.
     pub prepared: Option<Box<Prepared>>,
+    /// Where the log of this life has the vote; whoever comes after it rests on that.
+    pub voted: LogPosition,
     /// When it came.
     pub since: Nanos,
     /// When it came, or when votes on it were last asked for.

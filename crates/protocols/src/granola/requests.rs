@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Address, RepositoryId, Stop, Timestamp, TxnId};
+use muesli_core::{Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
 
 use super::memory::{Age, Over};
 use super::message::{
@@ -143,15 +143,15 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let (txn, at) = (request.txn, self.propose(&request, cx));
-        if request.is_update() {
-            cx.log(|| Record::Voted { request: request.clone(), at });
-        }
+        let is_logged = request.is_update();
+        let voted = self.log_vote(is_logged, &request, at, cx);
         self.send_vote(&request, Ballot::Commit(at), cx);
         if !self.rules.tells_in_turn {
             self.tell(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
         self.enter(request, at, votes, cx);
+        self.active.get_mut(&txn).expect("just entered").voted = voted;
         self.set_sweep_timer(cx);
         for (repository, ballot) in early {
             self.on_vote(txn, repository, ballot, cx);
@@ -170,12 +170,38 @@ impl Participant {
         let txn = request.txn;
         let (since, asked) = (cx.now(), cx.now());
         let (bound, proposed, prepared, lane) = (at, at, None, Lane::Placed);
+        let voted = LogPosition(0);
         let mut active =
-            Active { request, proposed, bound, lane, votes, place, prepared, since, asked };
+            Active { request, proposed, bound, lane, votes, place, prepared, voted, since, asked };
         active.lane = self.streams.lane_of(&active);
         self.moves.begin(&active.request);
         self.queue.insert(active.lane, (at, txn));
         self.active.insert(txn, active);
+    }
+
+    /// Logs a vote for a transaction, if it `is_logged`. The vote itself waits for that, and so
+    /// does whatever is said of the transaction once it is done, or of what comes after it; what
+    /// is said of others in the meantime does not.
+    pub(super) fn log_vote(
+        &mut self,
+        is_logged: bool,
+        request: &Arc<Request>,
+        at: Timestamp,
+        cx: &mut Context<'_>,
+    ) -> LogPosition {
+        if !is_logged {
+            return LogPosition(0);
+        }
+        cx.log_lazily(|| Record::Voted { request: request.clone(), at });
+        cx.effects.logged
+    }
+
+    /// A transaction is about to be done, or what it does is told: nothing may be said of that
+    /// before its vote is stable. Without it, its place would be another one after a crash.
+    pub(super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
+        if self.rules.answers_rest_on_votes {
+            cx.wait_for_log_up_to(active.voted);
+        }
     }
 
     pub(super) fn send_vote(&mut self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
@@ -186,7 +212,8 @@ impl Participant {
         for other in self.others(request) {
             let order = self.number_vote(other, &ballot, cx);
             let (txn, repository, ballot) = (request.txn, self.id, ballot.clone());
-            cx.send_to_repository(other, Message::Vote { txn, repository, ballot, order });
+            let vote = Message::Vote { txn, repository, ballot, order };
+            cx.send_to_repository_when_logged(other, vote);
         }
     }
 
@@ -350,7 +377,7 @@ impl Participant {
     /// Tells of a vote again. It implies nothing: newer ones may have been cast since.
     fn tell_vote(&self, to: RepositoryId, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
         let message = Message::Vote { txn, repository: self.id, ballot, order: None };
-        cx.send_to_repository(to, message);
+        cx.send_to_repository_when_logged(to, message);
     }
 
     /// Asks for the votes that should have come by now, of those who may never have heard of the
@@ -372,7 +399,7 @@ impl Participant {
             for other in whom {
                 let (request, ballot) = (active.request.clone(), Ballot::Commit(active.proposed));
                 let ask = Message::Ask { request, repository: me, ballot };
-                cx.send_to_repository(other, ask);
+                cx.send_to_repository_when_logged(other, ask);
             }
         }
     }

@@ -85,6 +85,8 @@ pub struct Rules {
     pub moves_hold_still: bool,
     /// Copies at coordinators are told which partitions came and went.
     pub copies_know: bool,
+    /// What is said of a transaction that was done waits until the vote for it is stable.
+    pub answers_rest_on_votes: bool,
 }
 
 impl Default for Rules {
@@ -122,6 +124,7 @@ impl Default for Rules {
             moves_whole: true,
             moves_hold_still: true,
             copies_know: true,
+            answers_rest_on_votes: true,
         }
     }
 }

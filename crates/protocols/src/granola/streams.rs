@@ -178,7 +178,7 @@ impl Participant {
         let number = self.streams.sent.get(&asks).copied().unwrap_or(0);
         let (repository, order) = (self.id, Order { stream, number });
         let voted = self.memory.voted();
-        cx.send_to_repository(asks, Message::Position { repository, order, at, voted });
+        cx.send_to_repository_when_logged(asks, Message::Position { repository, order, at, voted });
     }
 
     /// The place among a repository's votes.

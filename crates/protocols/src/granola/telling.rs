@@ -78,6 +78,7 @@ impl Participant {
         if !request.is_telling() {
             return true;
         }
+        self.rest_on_vote(&self.active[&txn], cx);
         self.tell(&request, place, cx);
         if self.is_complete(&request) {
             return true;

@@ -134,6 +134,7 @@ impl Participant {
             let (place, txn) = *stand;
             self.queue.remove(Lane::Placed, stand);
             let active = self.active.remove(&txn).expect("what is queued is active");
+            self.rest_on_vote(&active, cx);
             if let Some(ran) = &prepared.ran {
                 count_reads(ran, &prepared.sets, cx);
             }

@@ -48,6 +48,7 @@ impl Participant {
         self.queue.remove(Lane::Placed, &(place, txn));
         let active = self.active.remove(&txn).expect("what is queued is active");
         self.claims.release(txn);
+        self.rest_on_vote(&active, cx);
         self.perform(&active.request, place, cx);
     }
 

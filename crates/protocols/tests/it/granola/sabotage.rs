@@ -75,6 +75,13 @@ fn votes_against_are_stable() {
 }
 
 #[test]
+fn answers_rest_on_votes() {
+    let shape = Shape { faults: "crash,disk", clients: 3, ..Shape::new(TIMESTAMPS) };
+    let broken = |rules: &mut Rules| rules.answers_rest_on_votes = false;
+    assert_caught("answers_rest_on_votes", &shape, broken, 200);
+}
+
+#[test]
 fn what_was_voted_on_is_locked_first() {
     let shape = Shape::new(Mix { keys: 5, ..ALL });
     assert_caught("locks_queued", &shape, |rules| rules.locks_queued = false, 100);
