@@ -26,6 +26,10 @@ use crate::transaction::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
 /// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.
+///
+/// A session knows of what was answered. A commit whose future is dropped first, or that ends in
+/// [`Error::Unknown`], may take effect at any later time, and the session's next transactions may
+/// see it or not.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) inner: Arc<Inner>,

@@ -6,7 +6,8 @@
 //! that saw, and the one that runs the next does not. So each coordinator gives its word of what
 //! its transactions have seen, the session keeps the newest of each, and gives them to whoever runs
 //! its next transaction. A word covers all sessions of its coordinator: it may be more than this
-//! one saw, and never less.
+//! one saw, and never less. A commit whose future was dropped is in no word that the session has:
+//! its coordinator may not know of it yet, and may be out of reach when it does.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

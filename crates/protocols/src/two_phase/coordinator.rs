@@ -424,6 +424,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn adopt(&mut self, past: &SmallBytes) {
         if V::NODES_REMEMBER
+            && V::rules(&self.rules).sessions_bring_pasts
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {
             self.seen.join(&seen);

@@ -32,6 +32,8 @@ pub struct Rules {
     /// An update does not miss a version that it has seen, where that was applied elsewhere and
     /// waits for its turn here. (For protocols that commit in the past.)
     pub seen_is_not_missed: bool,
+    /// Where nodes remember, a session that comes from another coordinator brings what it has seen.
+    pub sessions_bring_pasts: bool,
 }
 
 impl Default for Rules {
@@ -49,6 +51,7 @@ impl Default for Rules {
             checkpoint_prepared: true,
             finish_waits_for_log: true,
             seen_is_not_missed: true,
+            sessions_bring_pasts: true,
         }
     }
 }

@@ -190,7 +190,9 @@ impl<P: Protocol> Host<P> {
         });
         self.node = None;
         self.effects = Effects { recorder, ..Effects::default() };
-        self.operations = Operations::default();
+        for promise in self.operations.forget_all() {
+            self.journal.unheard(promise);
+        }
         self.outgoing = Outgoing::default();
         self.gated.clear();
         self.checkpoint = None;
@@ -288,7 +290,7 @@ impl<P: Protocol> Host<P> {
                 self.load.operations += 1;
                 node.timer(role, timer, &mut self.effects);
             }
-            Input::Awake(op) => self.operations.answer(op, OpResult::Awake),
+            Input::Awake(op) => self.answer(op, OpResult::Awake, None),
             Input::Stable => self.release(),
             Input::Placement(catalog) => node.place(catalog, &mut self.effects),
         }
@@ -319,10 +321,24 @@ impl<P: Protocol> Host<P> {
                         if let Some(promise) = promise {
                             self.journal.tell(promise, self.moment());
                         }
-                        self.operations.answer(op, result);
+                        self.answer(op, result, promise);
                     }
                 }
             }
+        }
+    }
+
+    /// Gives a client the answer of its operation, if it is still there.
+    fn answer(&mut self, op: OpId, result: OpResult, promise: Option<Promise>) {
+        if let Some(promise) = self.operations.answer(op, result, promise) {
+            self.journal.unheard(promise);
+        }
+    }
+
+    /// A client does not wait for an operation any more.
+    pub(super) fn forget(&mut self, op: OpId) {
+        if let Some(promise) = self.operations.forget(op) {
+            self.journal.unheard(promise);
         }
     }
 
@@ -346,8 +362,8 @@ impl<P: Protocol> Host<P> {
             Effect::Send { envelope, after } if after <= self.stable => self.speak(envelope),
             Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
             Effect::Complete { op, result, after } if after <= self.stable => {
-                matching.pass(&result);
-                self.operations.answer(op, result);
+                let promise = matching.promise_of(&result);
+                self.answer(op, result, promise);
             }
             Effect::Complete { op, result, after } => {
                 let promise = self.journal.gate(matching, &result);

@@ -1,9 +1,11 @@
 //! What the transactions of a host did, and what their clients were told of it.
 //!
 //! A coordinator records a transaction when it ends there. If the answer still waits for the log,
-//! its client is told later, and if the host crashes first, never. The journal keeps the two
-//! apart: the end of a transaction is when its client was told, and a commit that was never told
-//! is of unknown outcome, whatever the coordinator had recorded.
+//! its client is told later, and if the host crashes or the client vanishes first, never. The
+//! journal keeps the two apart: the end of a transaction is when its client was told, and a commit
+//! that was never told is of unknown outcome, whatever the coordinator had recorded. So a session
+//! that goes on after one of its clients has vanished owes nothing to a commit that came later:
+//! whoever runs its next transaction cannot have heard of it.
 //!
 //! Reads of transactions that a crash ended are left out. They may have seen writes of their own
 //! node that were not stable and are lost with it; nobody who is left has seen them, so they prove
@@ -27,22 +29,41 @@ pub(super) struct Journal {
 #[derive(Debug)]
 struct Segment {
     recorder: Recorder,
-    /// The transactions whose answers waited, by their place in the recorder, and when they were
-    /// told; `None`: not yet, or never.
-    waited: Vec<(usize, Option<VirtualTime>)>,
+    /// The transactions whose answers waited or found nobody, by their place in the recorder.
+    answers: BTreeMap<usize, Answer>,
     /// Whether these transactions were ended by a crash.
     crashed: bool,
 }
 
-/// A transaction whose client is to be told.
+/// What has become of the answer to a commit.
 #[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// It waits for the log, perhaps for ever.
+    Waits,
+    /// The client was told after it had waited.
+    Told(VirtualTime),
+    /// It could be told, and the client was gone.
+    Unheard,
+}
+
+/// A transaction whose client is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
     segment: usize,
-    waited: usize,
+    place: usize,
+}
+
+#[cfg(test)]
+impl Promise {
+    /// Of the transaction at `place` of the first segment.
+    pub(super) fn first(place: usize) -> Promise {
+        Promise { segment: 0, place }
+    }
 }
 
 /// Matches the answers of one batch of effects with the transactions recorded with them.
 pub(super) struct Matching {
+    segment: usize,
     /// The transactions that were recorded as committed, by place in their segment, in order.
     committed: std::vec::IntoIter<(usize, Option<Timestamp>)>,
 }
@@ -75,25 +96,34 @@ impl Journal {
             committed.extend(ended.map(|(place, (record, _))| (place, record.at)));
             self.push(std::mem::take(recorder), false);
         }
-        Matching { committed: committed.into_iter() }
+        // Where nothing was recorded there is none, and nothing to match.
+        let segment = self.segments.len().saturating_sub(1);
+        Matching { segment, committed: committed.into_iter() }
     }
 
     fn push(&mut self, recorder: Recorder, crashed: bool) {
-        self.segments.push(Segment { recorder, waited: Vec::new(), crashed });
+        self.segments.push(Segment { recorder, answers: BTreeMap::new(), crashed });
     }
 
     /// The answer of a commit waits for the log: until it is told, nothing is promised.
     pub(super) fn gate(&mut self, matching: &mut Matching, result: &OpResult) -> Option<Promise> {
-        let place = matching.place_of(result)?;
-        let segment = self.segments.len().checked_sub(1)?;
-        let waited = self.segments[segment].waited.len();
-        self.segments[segment].waited.push((place, None));
-        Some(Promise { segment, waited })
+        let promise = matching.promise_of(result)?;
+        self.note(promise, Answer::Waits);
+        Some(promise)
     }
 
-    /// The client is told.
+    /// The client is told, after it has waited.
     pub(super) fn tell(&mut self, promise: Promise, now: VirtualTime) {
-        self.segments[promise.segment].waited[promise.waited].1 = Some(now);
+        self.note(promise, Answer::Told(now));
+    }
+
+    /// The client was gone before it heard the answer.
+    pub(super) fn unheard(&mut self, promise: Promise) {
+        self.note(promise, Answer::Unheard);
+    }
+
+    fn note(&mut self, promise: Promise, answer: Answer) {
+        self.segments[promise.segment].answers.insert(promise.place, answer);
     }
 
     /// The node has crashed; `recorder` has what was running there.
@@ -151,13 +181,13 @@ impl Segment {
     ) -> Recorded {
         // Drift costs the way back up to two nanoseconds; they must not order what overlapped.
         let slack = if clock.is_exact() { Span::ZERO } else { Span::from_nanos(2) };
-        let waited = self.waited.iter().find(|(waited, _)| *waited == place);
-        let (status, end) = match waited {
-            Some((_, None)) => (Status::Unknown, None),
-            Some((_, Some(told))) => (record.status, Some(*told)),
+        let answer = self.answers.get(&place);
+        let (status, end) = match answer {
+            Some(Answer::Waits | Answer::Unheard) => (Status::Unknown, None),
+            Some(Answer::Told(told)) => (record.status, Some(*told)),
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
-        let lost = self.crashed || matches!(waited, Some((_, None)));
+        let lost = self.crashed || matches!(answer, Some(Answer::Waits));
         let operations =
             operations.filter(|it| !lost || matches!(it, Operation::Write { .. })).collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
@@ -169,20 +199,15 @@ impl Segment {
 }
 
 impl Matching {
-    /// Passes over an answer that does not wait, and the transaction it belongs to.
-    pub(super) fn pass(&mut self, result: &OpResult) {
-        self.place_of(result);
-    }
-
-    /// The place of the transaction that an answer belongs to: both are in the order of ending,
-    /// but a transaction that ended at once has no answer.
-    fn place_of(&mut self, result: &OpResult) -> Option<usize> {
+    /// The transaction that an answer belongs to: both are in the order of ending, but a
+    /// transaction that ended at once has no answer.
+    pub(super) fn promise_of(&mut self, result: &OpResult) -> Option<Promise> {
         let told = match result {
-            OpResult::Committed(committed) => committed.at,
+            OpResult::Committed(committed) | OpResult::Answered(committed, _) => committed.at,
             OpResult::Invoked(invoked) => invoked.at,
             _ => return None,
         };
-        let found = self.committed.find(|(_, at)| *at == Some(told));
-        found.map(|(place, _)| place)
+        let (place, _) = self.committed.find(|(_, at)| *at == Some(told))?;
+        Some(Promise { segment: self.segment, place })
     }
 }

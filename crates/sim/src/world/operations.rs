@@ -6,6 +6,8 @@ use std::task::{Poll, Waker};
 use muesli_core::outcome::Failure;
 use muesli_core::{OpId, OpResult};
 
+use super::journal::Promise;
+
 /// The operations of one node that somebody waits for.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
@@ -16,7 +18,17 @@ pub(super) struct Operations {
 #[derive(Debug)]
 enum State {
     Waits(Option<Waker>),
-    Answered(OpResult),
+    /// With the commit that this tells of, if it does.
+    Answered(OpResult, Option<Promise>),
+}
+
+impl State {
+    fn unheard(self) -> Option<Promise> {
+        match self {
+            State::Answered(_, promise) => promise,
+            State::Waits(_) => None,
+        }
+    }
 }
 
 /// Sleeps are the driver's own operations; this bit keeps their names apart from the node's.
@@ -36,13 +48,20 @@ impl Operations {
         op
     }
 
-    /// The answer has come. Nothing happens if nobody waits any more.
-    pub(super) fn answer(&mut self, op: OpId, result: OpResult) {
-        if let Some(state) = self.open.get_mut(&op)
-            && let State::Waits(Some(waker)) = std::mem::replace(state, State::Answered(result))
-        {
+    /// The answer has come, to the commit of `promise` if to one. That is returned if nobody waits
+    /// any more: nothing else happens then.
+    pub(super) fn answer(
+        &mut self,
+        op: OpId,
+        result: OpResult,
+        promise: Option<Promise>,
+    ) -> Option<Promise> {
+        let Some(state) = self.open.get_mut(&op) else { return promise };
+        let answered = State::Answered(result, promise);
+        if let State::Waits(Some(waker)) = std::mem::replace(state, answered) {
             waker.wake();
         }
+        None
     }
 
     /// Asks for the answer. An operation that nobody opened, or whose answer was taken, is closed.
@@ -54,17 +73,23 @@ impl Operations {
                 }
                 Poll::Pending
             }
-            Some(State::Answered(_)) => match self.open.remove(&op) {
-                Some(State::Answered(result)) => Poll::Ready(result),
+            Some(State::Answered(..)) => match self.open.remove(&op) {
+                Some(State::Answered(result, _)) => Poll::Ready(result),
                 _ => unreachable!("it was answered a line ago"),
             },
             None => Poll::Ready(OpResult::Failed(Failure::Closed)),
         }
     }
 
-    /// Nobody waits any more.
-    pub(super) fn forget(&mut self, op: OpId) {
-        self.open.remove(&op);
+    /// Nobody waits any more; the commit whose answer was there and is not heard.
+    pub(super) fn forget(&mut self, op: OpId) -> Option<Promise> {
+        self.open.remove(&op)?.unheard()
+    }
+
+    /// Nobody waits for anything any more; the commits whose answers were there.
+    pub(super) fn forget_all(&mut self) -> impl Iterator<Item = Promise> + use<> {
+        let open = std::mem::take(self).open;
+        open.into_values().filter_map(State::unheard)
     }
 
     /// How many operations somebody waits for.
@@ -76,6 +101,7 @@ impl Operations {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use muesli_core::{Committed, Timestamp};
 
     fn poll(operations: &mut Operations, op: OpId) -> Poll<OpResult> {
         operations.poll(op, Waker::noop())
@@ -87,7 +113,7 @@ mod tests {
         let op = OpId(1);
         operations.open(op);
         assert_eq!(poll(&mut operations, op), Poll::Pending);
-        operations.answer(op, OpResult::Value(None));
+        assert_eq!(operations.answer(op, OpResult::Value(None), None), None);
         assert_eq!(poll(&mut operations, op), Poll::Ready(OpResult::Value(None)));
         let closed = OpResult::Failed(Failure::Closed);
         assert_eq!(poll(&mut operations, op), Poll::Ready(closed));
@@ -100,9 +126,29 @@ mod tests {
         assert_ne!(asleep, operations.open_sleep());
         operations.open(forgotten);
         operations.forget(forgotten);
-        operations.answer(forgotten, OpResult::Awake);
-        operations.answer(asleep, OpResult::Awake);
+        operations.answer(forgotten, OpResult::Awake, None);
+        operations.answer(asleep, OpResult::Awake, None);
         assert_eq!(poll(&mut operations, asleep), Poll::Ready(OpResult::Awake));
         assert_eq!(operations.len(), 1);
+    }
+
+    #[test]
+    fn who_was_gone_first_has_not_heard_of_its_commit() {
+        let mut operations = Operations::default();
+        let [gone, answered, heard, there] = [1, 2, 3, 4].map(OpId);
+        let answer = |operations: &mut Operations, op: OpId| {
+            let told = OpResult::Committed(Committed { at: Timestamp::ZERO });
+            operations.answer(op, told, Some(Promise::first(op.0 as usize)))
+        };
+        [gone, answered, heard, there].into_iter().for_each(|op| operations.open(op));
+        assert_eq!(operations.forget(gone), None, "nothing could be heard yet");
+        assert_eq!(answer(&mut operations, gone), Some(Promise::first(1)));
+        assert_eq!(answer(&mut operations, answered), None);
+        assert_eq!(operations.forget(answered), Some(Promise::first(2)));
+        assert_eq!(answer(&mut operations, heard), None);
+        assert!(poll(&mut operations, heard).is_ready());
+        assert_eq!(answer(&mut operations, there), None);
+        assert_eq!(operations.forget_all().collect::<Vec<_>>(), [Promise::first(4)]);
+        assert_eq!(operations.len(), 0);
     }
 }

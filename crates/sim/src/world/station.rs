@@ -97,7 +97,7 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn forget(&self, op: OpId) {
-        self.host.borrow_mut().operations.forget(op);
+        self.host.borrow_mut().forget(op);
     }
 
     fn now(&self) -> Nanos {

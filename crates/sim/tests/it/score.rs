@@ -208,7 +208,8 @@ fn one_seed_gives_one_trace_byte_for_byte() {
 
 #[test]
 fn histories_have_every_transaction_and_what_its_client_was_told() {
-    let plan = "horizon 600ms; 200ms+100ms crash n1; 350ms+50ms crash n2; 450ms+9ms crash n3";
+    let plan = "horizon 600ms; 100ms+20ms vanish 0; 110ms+20ms vanish 5; 200ms+100ms crash n1; \
+                350ms+50ms crash n2; 390ms+10ms vanish 7; 450ms+9ms crash n3";
     let mut unknown = 0;
     for seed in 0..10 {
         let outcome = run(setup(seed, plan.parse().expect("a plan"), 1));
@@ -216,8 +217,7 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
         let committed = all.iter().filter(|txn| txn.status == Status::Committed).count() as u64;
         let told =
             outcome.tally.transfers.get() + outcome.tally.audits.get() + outcome.tally.notes.get();
-        // A commit that was told to a client as its node crashed is not in the tally.
-        assert!((told..=told + u64::from(CLIENTS)).contains(&committed), "{told}, {committed}");
+        assert_eq!(committed, told, "a client counts what it is told, and nobody else is told");
         for txn in &all {
             assert_eq!(
                 txn.end.is_some(),
@@ -229,6 +229,43 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
         unknown += all.iter().filter(|txn| txn.status == Status::Unknown).count();
     }
     assert!(unknown > 0, "no crash ever left a commit of unknown outcome");
+}
+
+/// Node 1 is out of reach while a client of node 0 commits there, and the client is gone before it
+/// is back: the commit takes effect, and no session has heard of it.
+#[test]
+fn a_commit_whose_client_vanished_has_no_end_in_the_history() {
+    let plan = "horizon 300ms; 50ms+100ms partition n1; 100ms+150ms vanish 0";
+    let setup = setup(1, plan.parse().expect("a plan"), 1);
+    let catalog = Arc::clone(&setup.catalog);
+    let mut world = World::new(setup).expect("a setup");
+    let db = Db::for_driver(world.database(), catalog, Retry::default());
+    let body: ClientBody = Rc::new(move |start| {
+        let (db, accounts) = (db.session(), db.space("accounts").expect("it was set up"));
+        Box::pin(async move {
+            while !start.stop.is_raised() {
+                let write = move |tx: Tx| async move {
+                    for account in 0..ACCOUNTS {
+                        set_balance(&tx, accounts, account, 0).await?;
+                    }
+                    Ok(())
+                };
+                db.transact_here(write).await.expect("nobody is in the way for long");
+            }
+        })
+    });
+    world.add_client(NodeId(0), body);
+    world.run_to_end(Span::from_secs(60)).expect("everything ends");
+    let run = world.finish();
+    let all: Vec<_> = run.hosts[0].transactions().collect();
+    let unheard: Vec<_> = all.iter().filter(|txn| txn.end.is_none()).collect();
+    let [unheard] = unheard[..] else { panic!("not one: {unheard:?}") };
+    assert_eq!((unheard.status, unheard.record.status), (Status::Unknown, Status::Committed));
+    assert!(unheard.record.end.is_some_and(|end| end.0 >= 150_000_000), "once node 1 is back");
+    let installed = unheard.record.at.expect("it has committed");
+    let chains = run.hosts[1].chains.iter().flat_map(|(_, chains)| chains);
+    assert!(chains.into_iter().any(|(_, _, versions)| versions.contains(&installed)));
+    assert!(judge(&run).holds());
 }
 
 /// Whether some seed shows that SCORe without one of its rules is not serializable.

@@ -55,7 +55,9 @@ fn noticed_under<P: Protocol>(
         };
         let tallies = Arc::new(Tallies::new(CLIENTS));
         let run = run_protocol::<P>(&workload, &plan, rules.clone(), &tallies).unwrap();
-        let holds = |history| check(&history, level, &muesli_check::Options::default()).holds();
+        let session_order = level != Level::Rr;
+        let options = muesli_check::Options { session_order, ..Default::default() };
+        let holds = |history| check(&history, level, &options).holds();
         noticed.checks |= run.checks.iter().any(|check| !check.ok);
         let versions = run.run.history(Map::new()).unwrap();
         noticed.versions |= !holds(versions);
@@ -168,6 +170,19 @@ fn gmu_without_a_rule_is_caught() {
         assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
     }
     assert_eq!(gmu_is_caught(0..100, |_| {}), None, "nothing is wrong");
+}
+
+/// Two clients on two nodes take turns in one session.
+#[test]
+fn sessions_that_leave_their_past_behind_are_caught() {
+    let roaming = |rules: &gmu::Rules| {
+        let counters = "keys=20 hot=2 roam=true";
+        noticed_under::<Gmu>("counters", counters, rules, Level::Eus, 0..10)
+    };
+    let mut rules = gmu::Rules::default();
+    assert_eq!(roaming(&rules), Noticed::default(), "nothing is wrong");
+    rules.family.sessions_bring_pasts = false;
+    assert!(roaming(&rules).versions);
 }
 
 #[test]

@@ -127,6 +127,9 @@ fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
     assert_checks(&outcome.checks, &told);
     assert!(outcome.tally.ended() >= 200, "{told}");
     assert!(0 < outcome.messages && outcome.messages < outcome.run.messages, "{told}");
+    let hear_of_all =
+        || outcome.run.hosts.iter().all(|host| host.transactions().all(|txn| txn.end.is_some()));
+    assert!(kinds != "none" || hear_of_all(), "{told}: clients are not told");
     let recorded = outcome.run.history(Map::new());
     assert_serializable(&recorded.unwrap(), &told);
     if let Some(lists) = workload.history() {

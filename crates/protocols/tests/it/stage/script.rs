@@ -154,6 +154,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "delayed_excludes" => &mut rules.delayed_excludes,
         "finish_waits_for_log" => &mut rules.finish_waits_for_log,
         "seen_is_not_missed" => &mut rules.seen_is_not_missed,
+        "sessions_bring_pasts" => &mut rules.sessions_bring_pasts,
         other => return Err(format!("no rule `{other}`")),
     } = on;
     Ok(())
