@@ -362,8 +362,8 @@ mod tests {
         for line in [
             "muesli sim bank --seeds 5",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
-             --group 3 --caches --together 4 --spread 3 --clients 3 --transactions 50 --param workload=t \
-             --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
+             --group 3 --caches --together 4 --spread 3 --clients 3 --transactions 50 \
+             --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);
             let workload = line.split(' ').nth(2).expect("a workload");

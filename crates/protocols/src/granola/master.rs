@@ -2,9 +2,9 @@
 //! phases with a master, the plain way that Granola is compared with.
 //!
 //! The master is the client's coordinator, or another node's that decides for it
-//! ([`cases`](super::cases)), as in the thesis. It sends the call to all participants; each runs it,
-//! locks what it touched, writes its vote to the log and votes *to the master*, which tells all of
-//! them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
+//! ([`cases`](super::cases)), as in the thesis. It sends the call to all participants; each runs
+//! it, locks what it touched, writes its vote to the log and votes *to the master*, which tells all
+//! of them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
 //! client tries again after a random while that doubles. At one repository it is one phase, and
 //! locks are looked at only where others hold some. All of that is locking mode as Granola has it,
 //! held for ever ([`Rules::sinfonia`](super::Rules::sinfonia)); what differs stands here.
@@ -16,9 +16,9 @@
 //! that was made of its earlier vote.
 //!
 //! # Deviations
-//! The thesis's prepare tells locks and the procedure runs at the decision; here it runs once, under
-//! its locks, and what it wrote is put aside until then: the state is the same. Clients are told
-//! after the decision was carried out, as in the thesis.
+//! The thesis's prepare tells locks and the procedure runs at the decision; here it runs once,
+//! under its locks, and what it wrote is put aside until then: the state is the same. Clients are
+//! told after the decision was carried out, as in the thesis.
 
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, Nanos, RepositoryId, Settings, Timestamp, TxnId};
