@@ -106,11 +106,6 @@ impl Cases {
 }
 
 impl Coordinator {
-    /// How many transactions of other nodes it decides, or has decided and not forgotten.
-    pub fn cases(&self) -> usize {
-        self.cases.len()
-    }
-
     /// Another node's coordinator wants a transaction decided here.
     pub(super) fn on_case(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let mine = request.master == Some(self.id) && request.txn.node != self.id;
