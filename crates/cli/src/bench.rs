@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
+use muesli_protocols::check_masters;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry::Description;
 use muesli_workloads::tally::Tallies;
@@ -29,6 +30,11 @@ struct BenchOptions {
     /// simulator and on a cluster]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
+    /// So many nodes more, which decide for all others and do nothing else: the masters of
+    /// sinfonia, which are the clients' own nodes without this
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u16).range(0..=100))]
+    masters: u16,
     /// Repositories, dealt to the nodes in turn [default: as many as nodes or replicas]
     #[arg(long, value_name = "N")]
     repositories: Option<usize>,
@@ -114,6 +120,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     {
         bail!("--durability log is for clusters that are started: the driver cluster");
     }
+    if options.masters > 0 && options.connect.is_some() {
+        bail!("--masters is for nodes that are started: not --connect");
+    }
+    let masters = usize::from(options.masters);
+    options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
     if options.procedure_threads > 1 && (options.driver == Driver::Sim || options.connect.is_some())
     {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
@@ -174,6 +185,7 @@ fn benchmark(
         driver: options.driver,
         protocol: protocol.to_owned(),
         nodes,
+        masters: usize::from(options.masters),
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),

@@ -71,6 +71,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             driver: Driver::Embedded,
             protocol: "score".to_owned(),
             nodes,
+            masters: 0,
             repositories: REPOSITORIES,
             replicas: REPLICAS,
             procedure_threads: 1,

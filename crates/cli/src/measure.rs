@@ -50,6 +50,8 @@ pub struct Benchmark {
     pub driver: Driver,
     pub protocol: String,
     pub nodes: usize,
+    /// How many nodes there are besides, which decide for the others.
+    pub masters: usize,
     pub repositories: usize,
     pub replicas: usize,
     /// How many threads of each node run procedures.
@@ -89,8 +91,9 @@ impl Benchmark {
         workload: &Arc<dyn AnyWorkload>,
         tallies: &Arc<Tallies>,
     ) -> anyhow::Result<(Measured, Option<History>)> {
+        let servers = self.nodes + self.masters;
         let plan = local::Plan {
-            nodes: self.nodes,
+            nodes: servers,
             loops: 1,
             repositories: self.repositories,
             replicas: self.replicas,
@@ -100,6 +103,7 @@ impl Benchmark {
             extra: vec![
                 format!("keep_tombstones = {}", self.history),
                 format!("procedure_threads = {}", self.procedure_threads),
+                format!("masters = {:?}", (self.nodes..servers).collect::<Vec<_>>()),
             ],
             reached: None,
             troubled: false,
@@ -140,6 +144,7 @@ impl Benchmark {
             repositories: self.repositories,
             replicas: self.replicas,
             loops: self.nodes,
+            masters: self.masters,
             protocol: self.protocol.clone(),
             procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),
@@ -174,6 +179,7 @@ impl Benchmark {
         tallies: &Arc<Tallies>,
     ) -> anyhow::Result<(Measured, Option<History>)> {
         let plan = Simulated {
+            masters: self.masters,
             repositories: self.repositories,
             replicas: self.replicas,
             history: self.history && workload.history().is_none(),

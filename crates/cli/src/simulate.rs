@@ -39,6 +39,11 @@ struct SimOptions {
     #[arg(long, value_name = "N", default_value_t = 4,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     nodes: u32,
+    /// So many nodes more, which decide for all others and do nothing else: the masters of
+    /// sinfonia, which are the clients' own nodes without this
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u16).range(0..=100))]
+    masters: u16,
     /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
     #[arg(long, value_name = "R")]
     replicas: Option<usize>,
@@ -160,6 +165,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         parameters,
         protocol: options.protocol.clone(),
         nodes: options.nodes as usize,
+        masters: usize::from(options.masters),
         replicas: options.replicas,
         spread: usize::from(options.spread),
         group: options.group,
@@ -299,6 +305,9 @@ fn command_again(
         "muesli sim {workload} --seeds {seed} --faults {faults} --protocol {protocol} \
          --nodes {nodes} --clients {clients} --transactions {transactions}",
     );
+    if options.masters > 0 {
+        command += &format!(" --masters {}", options.masters);
+    }
     if options.group > 1 {
         command += &format!(" --group {}", options.group);
     }
@@ -352,9 +361,9 @@ mod tests {
     fn the_command_that_repeats_a_seed_is_read_back() {
         for line in [
             "muesli sim bank --seeds 5",
-            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --replicas 2 --group 3 \
-             --caches --together 4 --spread 3 --clients 3 --transactions 50 --param workload=t \
-             --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
+            "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
+             --group 3 --caches --together 4 --spread 3 --clients 3 --transactions 50 \
+             --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);
             let workload = line.split(' ').nth(2).expect("a workload");

@@ -44,6 +44,8 @@ pub struct MapParts {
     pub replicas: u16,
     /// How many partitions there are for each repository.
     pub spread: u16,
+    /// Which of the servers decide for the clients, under protocols that have masters.
+    pub masters: Vec<NodeId>,
     /// The spaces, in the order of their numbers.
     pub spaces: Vec<SpaceParts>,
 }
@@ -72,6 +74,7 @@ wire_struct!(MapParts {
     begun: Vec<u16>,
     replicas: u16,
     spread: u16,
+    masters: Vec<NodeId>,
     spaces: Vec<SpaceParts>,
 });
 
@@ -142,6 +145,12 @@ pub enum MapError {
     /// Nobody to ask.
     #[error("a cluster without servers")]
     NoServers,
+    /// A master that there is not.
+    #[error("node {0} is to be a master, which is no server of the cluster")]
+    Master(u32),
+    /// Nobody to hold keys.
+    #[error("all {0} servers are to be masters: somebody must hold the keys")]
+    OnlyMasters(usize),
     /// A server has left that there never was.
     #[error("node {0} has left, which was no server of the cluster")]
     Left(u32),
@@ -153,11 +162,28 @@ impl Map {
     /// # Errors
     /// Numbers out of range.
     pub fn deal(servers: Vec<(NodeId, String)>, deal: Deal) -> Result<Map, MapError> {
+        Map::deal_beside(servers, deal, &[])
+    }
+
+    /// A map of `servers` with repositories dealt in turn to those of them that are no `masters`.
+    ///
+    /// # Errors
+    /// Numbers out of range, or masters that are no servers, or all of them.
+    pub fn deal_beside(
+        servers: Vec<(NodeId, String)>,
+        deal: Deal,
+        masters: &[NodeId],
+    ) -> Result<Map, MapError> {
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
         let Deal { repositories, replicas, spread, group, .. } = deal;
-        let homes = if group > 1 { homes(&names, deal)? } else { in_turn(&names, repositories) };
+        let is_left = |node: &NodeId| !masters.contains(node);
+        let keep: Vec<_> = names.iter().copied().filter(is_left).collect();
+        if keep.is_empty() && !names.is_empty() {
+            return Err(MapError::OnlyMasters(names.len()));
+        }
+        let homes = if group > 1 { homes(&keep, deal)? } else { in_turn(&keep, repositories) };
         let catalog = Catalog::new(&homes, replicas, &names)?.with_spread(spread)?;
-        let catalog = catalog.with_visiting_coordinators();
+        let catalog = catalog.with_visiting_coordinators().with_masters(masters);
         let catalog = match group > 1 {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
             false => catalog,
@@ -209,9 +235,9 @@ impl Map {
     }
 
     /// What a cluster keeps for ever.
-    fn shape(&self) -> (usize, u16, u16, u16, u16) {
-        let Catalog { replicas, spread, .. } = *self.catalog;
-        (self.catalog.repositories(), replicas, spread, self.group, self.loops)
+    fn shape(&self) -> (usize, [u16; 4], &[NodeId]) {
+        let Catalog { replicas, spread, ref masters, .. } = *self.catalog;
+        (self.catalog.repositories(), [replicas, spread, self.group, self.loops], masters)
     }
 
     /// The servers that have not left.
@@ -259,6 +285,9 @@ impl Map {
         let is_server = |node: NodeId| self.servers.iter().any(|(server, _)| *server == node);
         if let Some(stranger) = self.catalog.left.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Left(stranger.0));
+        }
+        if let Some(stranger) = self.catalog.masters.iter().find(|&&node| !is_server(node)) {
+            return Err(MapError::Master(stranger.0));
         }
         if self.group > 1 {
             if !layout::is_sound(&self.catalog) {
@@ -331,6 +360,7 @@ impl From<&Map> for MapParts {
             begun: catalog.begun.to_vec(),
             replicas: catalog.replicas,
             spread: catalog.spread,
+            masters: catalog.masters.to_vec(),
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
     }
@@ -344,7 +374,7 @@ impl TryFrom<MapParts> for Map {
         let (homes, since): (Vec<_>, Vec<_>) = parts.homes.iter().copied().unzip();
         let catalog = Catalog::new(&homes, usize::from(parts.replicas), &names)?;
         let catalog = catalog.with_spread(usize::from(parts.spread))?;
-        let mut catalog = catalog.with_visiting_coordinators();
+        let mut catalog = catalog.with_visiting_coordinators().with_masters(&parts.masters);
         for space in &parts.spaces {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
@@ -372,7 +402,8 @@ mod tests {
         replicas: usize,
         group: u16,
     ) -> Result<Map, MapError> {
-        Map::deal(servers(count), Deal { repositories, replicas, spread: 2, group, loops: 1 })
+        let deal = Deal { repositories, replicas, spread: 2, group, loops: 1 };
+        Map::deal(servers(count), deal)
     }
 
     proptest! {
@@ -415,6 +446,26 @@ mod tests {
         let mut parts = MapParts::from(&dealt(3, 2, 1, 3).unwrap());
         parts.servers.clear();
         assert_eq!(Map::try_from(parts), Err(MapError::NoServers));
+    }
+
+    #[test]
+    fn masters_are_servers_without_repositories() {
+        let deal = Deal { repositories: 4, ..Deal::default() };
+        let map = Map::deal_beside(servers(3), deal, &[NodeId(1)]).unwrap();
+        assert_eq!(*map.catalog.homes, [0, 2, 0, 2].map(NodeId));
+        assert_eq!(map.catalog.master_of(NodeId(1 << 31)), Some(NodeId(1)));
+        let mut parts = MapParts::from(&map);
+        assert_eq!(Map::try_from(parts.clone()), Ok(map.clone()));
+        parts.masters = vec![NodeId(7)];
+        assert_eq!(Map::try_from(parts), Err(MapError::Master(7)));
+        assert_eq!(Map::deal_beside(servers(3), deal, &[NodeId(3)]), Err(MapError::Master(3)));
+        let all = [0, 1, 2].map(NodeId);
+        assert_eq!(Map::deal_beside(servers(3), deal, &all), Err(MapError::OnlyMasters(3)));
+        let plain = Map::deal(servers(3), deal).unwrap();
+        assert_eq!((plain.newest(&map), plain.moved_to(&map)), (None, None));
+        let pairs = Deal { repositories: 2, group: 2, loops: 2, ..Deal::default() };
+        let map = Map::deal_beside(servers(6), pairs, &[NodeId(0), NodeId(1)]).unwrap();
+        assert!(map.catalog.homes.iter().all(|home| home.0 > 1));
     }
 
     #[test]

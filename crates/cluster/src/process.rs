@@ -142,6 +142,10 @@ fn of_loop(
     if loops <= 1 {
         return Ok(options.clone());
     }
+    let all_of = |process: &NodeId| {
+        let process = *process;
+        (0..loops).map(move |number| node_of(process, number, loops))
+    };
     let alone = [(options.node, options.listen.clone())];
     let servers = if options.servers.is_empty() { &alone[..] } else { &options.servers };
     let durability = match &options.durability {
@@ -154,6 +158,7 @@ fn of_loop(
         loops,
         servers: each_loop(servers, loops)?,
         dial: each_loop(&options.dial, loops)?,
+        masters: options.masters.iter().flat_map(all_of).collect(),
         durability,
         ..options.clone()
     })
@@ -206,10 +211,12 @@ mod tests {
             listen: "0.0.0.0:20".to_owned(),
             servers: servers.to_vec(),
             durability: Durability::Log("data".into()),
+            masters: vec![NodeId(1)],
             ..ServerOptions::default()
         };
         let last = of_loop(&options, 1, 2).unwrap();
         assert_eq!((last.node, &*last.listen), (NodeId(3), "0.0.0.0:21"));
+        assert_eq!(last.masters, [NodeId(2), NodeId(3)]);
         let told = ["a:10", "a:11", "[::1]:20", "[::1]:21"].map(str::to_owned);
         assert_eq!(last.servers, (0..).map(NodeId).zip(told).collect::<Vec<_>>());
         assert_eq!(last.durability, Durability::Log("data/loop-1".into()));

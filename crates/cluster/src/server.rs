@@ -9,7 +9,7 @@ use mio::Interest;
 use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Settings};
 use muesli_group::{Grouped, Rules};
 use muesli_log::{Cut, Opened};
-use muesli_protocols::{Choice, UnknownProtocol, choose};
+use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
@@ -63,6 +63,9 @@ pub struct ServerOptions {
     /// Whether members that lost their memory go on with what the others know where a majority of
     /// their group has lost it: what only those knew is lost then.
     pub accepts_loss: bool,
+    /// Which of the servers decide for the clients instead of each for itself, under protocols that
+    /// have masters: `sinfonia`. They hold no repositories.
+    pub masters: Vec<NodeId>,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
     /// Size limits and times of the protocol; its seed, whether it logs and who runs its
@@ -112,6 +115,7 @@ impl Default for ServerOptions {
             procedure_threads: 1,
             joins: false,
             accepts_loss: false,
+            masters: Vec::new(),
             protocol: "score".to_owned(),
             settings: Settings::default(),
             durability: Durability::Memory,
@@ -151,6 +155,9 @@ pub enum StartError {
     /// No such protocol.
     #[error(transparent)]
     Protocol(#[from] UnknownProtocol),
+    /// Masters that the protocol does not have.
+    #[error(transparent)]
+    Masters(#[from] NoMasters),
     /// The server's files.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -247,15 +254,19 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     if options.cluster == ClusterId(0) {
         return Err(StartError::Cluster);
     }
+    if !options.masters.is_empty() && !P::has_masters(&rules) {
+        return Err(NoMasters { name: options.protocol }.into());
+    }
     let listener = listen(&options.listen)?;
     let address = listener.local_addr().map_err(StartError::Poll)?;
     let servers = match options.servers.is_empty() {
         true => vec![(options.node, address.to_string())],
         false => options.servers.clone(),
     };
-    let ServerOptions { repositories, replicas, spread, group, loops, .. } = options;
+    let &ServerOptions { repositories, replicas, spread, group, loops, .. } = &options;
     let group = group.max(1);
-    let map = Map::deal(servers, Deal { repositories, replicas, spread, group, loops })?;
+    let deal = Deal { repositories, replicas, spread, group, loops };
+    let map = Map::deal_beside(servers, deal, &options.masters)?;
     let map = match options.joins {
         true if group <= 1 => return Err(StartError::Joins),
         true => map.unplaced(),

@@ -135,6 +135,9 @@ pub struct Catalog {
     pub replicas: u16,
     /// How many partitions there are for each repository; never changed.
     pub spread: u16,
+    /// Nodes that decide for the coordinators of others, under protocols that have such masters;
+    /// none: each decides for itself. Never changed.
+    pub masters: Arc<[NodeId]>,
     spaces: Vec<Space>,
 }
 
@@ -167,6 +170,7 @@ impl Catalog {
             visiting_coordinators: false,
             replicas: replicas as u16,
             spread: 1,
+            masters: [].into(),
             spaces: Vec::new(),
         })
     }
@@ -181,6 +185,20 @@ impl Catalog {
             return Err(CatalogError::Partitions { each, repositories });
         }
         Ok(Catalog { spread: each as u16, ..self })
+    }
+
+    /// This catalog of a database where these nodes decide for the coordinators of others.
+    pub fn with_masters(self, masters: &[NodeId]) -> Catalog {
+        Catalog { masters: masters.into(), ..self }
+    }
+
+    /// Who decides for `coordinator`: one of the masters that have not left, the same for ever as
+    /// long as none leaves. `None`: it decides for itself, being a master or having none.
+    pub fn master_of(&self, coordinator: NodeId) -> Option<NodeId> {
+        let there = || self.masters.iter().filter(|node| !self.left.contains(node));
+        let turn = coordinator.0 as usize % there().count().max(1);
+        let is_other = |master: &NodeId| *master != coordinator;
+        there().nth(turn).copied().filter(|_| there().all(is_other))
     }
 
     /// This catalog with repositories placed as somebody says who knows a newer placement: for each
@@ -227,6 +245,7 @@ impl Catalog {
             newest.since = Arc::clone(&other.since);
             newest.leaving = Arc::clone(&other.leaving);
             (newest.replicas, newest.spread) = (other.replicas, other.spread);
+            newest.masters = Arc::clone(&other.masters);
         }
         if other.coordinators_ever() > self.coordinators_ever() {
             newest.coordinators = Arc::clone(&other.coordinators);
@@ -407,6 +426,24 @@ mod tests {
         assert!(
             catalog(4, 1).with_spread(0).is_err() && catalog(2, 1).with_spread(40_000).is_err()
         );
+    }
+
+    #[test]
+    fn each_coordinator_has_one_master_while_that_stays() {
+        let nodes: Vec<_> = (0..8).map(NodeId).collect();
+        let masters = [NodeId(6), NodeId(7)];
+        let plain = catalog(3, 1);
+        assert!(nodes.iter().all(|node| plain.master_of(*node).is_none()));
+        let with = plain.with_masters(&masters);
+        let of = |catalog: &Catalog| nodes.iter().map(|it| catalog.master_of(*it)).collect();
+        let all: Vec<_> = of(&with);
+        let in_turn = masters.iter().copied().map(Some).cycle().take(6);
+        assert_eq!(all, in_turn.chain([None, None]).collect::<Vec<_>>());
+        let fewer: Vec<_> = of(&with.without(&masters[..1]));
+        assert!(fewer[..6].iter().all(|master| *master == Some(NodeId(7))));
+        assert!(with.without(&masters).master_of(NodeId(0)).is_none());
+        let behind = Catalog { placement: 0, ..catalog(3, 1) };
+        assert_eq!(behind.newest(&with).map(|it| it.masters), Some(with.masters));
     }
 
     #[test]

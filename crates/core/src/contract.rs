@@ -63,6 +63,11 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
     /// ask it of messages that came from another process, at the door; inside, names are trusted.
     fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
+    /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
+    fn has_masters(rules: &Self::Rules) -> bool {
+        let _ = rules;
+        false
+    }
     /// Whether a message to a repository is for every node that keeps a copy of it, and not only
     /// for the one that answers. It must be one that nothing has to be said or logged about.
     fn is_for_all(message: &Self::Message) -> bool {

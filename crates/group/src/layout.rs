@@ -124,6 +124,7 @@ pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
     let mut inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators)?;
     inner = inner.with_spread(usize::from(outer.spread))?;
     inner.visiting_coordinators = outer.visiting_coordinators;
+    inner = inner.with_masters(&outer.masters).without(&outer.left);
     for space in outer.spaces() {
         inner = inner.with_space(&space.name, space.options.clone())?;
     }

@@ -163,6 +163,10 @@ impl<P: Protocol> Protocol for Grouped<P> {
     type Coordinator = Front<P>;
     type Participant = Replica<P>;
 
+    fn has_masters(rules: &Rules<P::Rules>) -> bool {
+        P::has_masters(&rules.inner)
+    }
+
     fn wire_bytes(message: &Message<P::Message>) -> usize {
         match message {
             Message::Inside { message, .. } => 8 + P::wire_bytes(message),

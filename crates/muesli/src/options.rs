@@ -18,6 +18,9 @@ pub struct Options {
     pub spread: usize,
     /// How many loops (threads) run them; repositories are dealt to loops in turn.
     pub loops: usize,
+    /// How many loops there are besides, which hold no keys and decide for the others, under
+    /// protocols that have masters: `sinfonia`, whose masters are the clients' own loops without.
+    pub masters: usize,
     /// The protocol, by name; `muesli_protocols::NAMES` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
@@ -50,6 +53,7 @@ impl Default for Options {
             replicas: 1,
             spread: 1,
             loops: 1,
+            masters: 0,
             protocol: "score".to_owned(),
             spaces: Vec::new(),
             limits: Limits::default(),

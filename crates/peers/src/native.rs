@@ -80,6 +80,7 @@ impl Calls {
             agreement: Agreement::Alone,
             read_only: false,
             nearby: false,
+            master: None,
             participants: Repositories::from_iter([RepositoryId(0)]),
             parts: Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
         };

@@ -83,6 +83,36 @@ protocols! {
     "ngm" => global_clock::GlobalClock, two_phase::Rules::default();
 }
 
+/// Masters on nodes of their own under a protocol that has none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("protocol `{name}` has no masters; these have: {}", with_masters().join(", "))]
+pub struct NoMasters {
+    /// The protocol.
+    pub name: String,
+}
+
+/// The protocols whose masters may be put on nodes of their own.
+pub fn with_masters() -> Vec<&'static str> {
+    struct Asked;
+    impl Choice for Asked {
+        type Output = bool;
+
+        fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
+            P::has_masters(&rules)
+        }
+    }
+    NAMES.iter().copied().filter(|name| choose(name, Asked) == Ok(true)).collect()
+}
+
+/// Looks whether the protocol called `name` can have so many masters on nodes of their own.
+///
+/// # Errors
+/// It has none, and is to have some. What is no protocol has none either.
+pub fn check_masters(name: &str, masters: usize) -> Result<(), NoMasters> {
+    let fits = masters == 0 || with_masters().contains(&name);
+    if fits { Ok(()) } else { Err(NoMasters { name: name.to_owned() }) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,8 +133,12 @@ mod tests {
             // Sinfonia is Granola held in locking mode, with a master.
             let like = if *name == "sinfonia" { "granola" } else { name };
             assert!(choose(name, Name).is_ok_and(|found| like.starts_with(found)), "{name}");
+            assert_eq!(check_masters(name, 1).is_ok(), *name == "sinfonia", "{name}");
+            assert!(check_masters(name, 0).is_ok(), "{name}");
         }
         let error = choose("scores", Name).unwrap_err().to_string();
         assert!(NAMES.iter().all(|name| error.contains(name)), "{error}");
+        let error = check_masters("score", 2).unwrap_err().to_string();
+        assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
     }
 }

@@ -19,7 +19,7 @@ use muesli_core::together::Shuffled;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
-use muesli_protocols::{Choice, UnknownProtocol, choose};
+use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -55,6 +55,9 @@ pub struct Simulated {
     pub protocol: String,
     /// How many nodes there are.
     pub nodes: usize,
+    /// How many nodes there are besides, which decide for the others and do nothing else, under
+    /// protocols that have masters. They are counted behind all others.
+    pub masters: usize,
     /// How many repositories, dealt to the nodes in turn.
     pub repositories: usize,
     /// How many repositories hold each key.
@@ -88,6 +91,7 @@ impl Simulated {
         Simulated {
             protocol: protocol.to_owned(),
             nodes,
+            masters: 0,
             repositories: nodes,
             replicas: 1,
             spread: 1,
@@ -161,6 +165,9 @@ pub enum SimulationError {
     /// A protocol that there is not.
     #[error(transparent)]
     Protocol(#[from] UnknownProtocol),
+    /// Masters that the protocol does not have.
+    #[error(transparent)]
+    Masters(#[from] NoMasters),
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {
@@ -288,8 +295,14 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         rules: P::Rules,
         tallies: &'a Arc<Tallies>,
     ) -> Result<Self, SimulationError> {
-        let nodes = plan.nodes + machine.client_nodes;
-        let catalog = Arc::new(catalog(workload, plan, nodes)?);
+        if plan.masters > 0 && !P::has_masters(&rules) {
+            return Err(NoMasters { name: plan.protocol.clone() }.into());
+        }
+        let first_master = plan.nodes + machine.client_nodes;
+        let nodes = first_master + plan.masters;
+        let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
+        let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
+        let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes, machine.network);
         let seed = Seed::new(plan.seed);
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());

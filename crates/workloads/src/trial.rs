@@ -40,6 +40,8 @@ pub struct Trial {
     pub protocol: String,
     /// How many nodes there are; each holds a repository.
     pub nodes: usize,
+    /// How many nodes there are besides, which decide for the others.
+    pub masters: usize,
     /// How many repositories hold each key; drawn from 1 to 3 where it is not given.
     pub replicas: Option<usize>,
     /// How many partitions there are for each repository.
@@ -182,7 +184,7 @@ impl Trial {
         let nanos = chance.between(shortest, longest);
         let horizon = VirtualTime::ZERO + Span::from_nanos(nanos / 1_000_000 * 1_000_000);
         let shape = PlanShape {
-            nodes: self.nodes as u32,
+            nodes: (self.nodes + self.masters) as u32,
             // The loader is one too.
             clients: self.clients + 1,
             horizon,
@@ -199,6 +201,7 @@ impl Trial {
         Simulated {
             protocol: self.protocol.clone(),
             nodes: self.nodes,
+            masters: self.masters,
             repositories: self.nodes,
             replicas: self.replicas.unwrap_or(drawn),
             spread: self.spread,

@@ -135,6 +135,15 @@ pub const KEYS: &[Key] = &[
         set: |config, text| text_of(text, &mut config.server.protocol),
     },
     Key {
+        name: "masters",
+        value: "N,…",
+        default: "",
+        help: "Which of the servers, as in 3 or 3,4, decide for the clients under sinfonia, and \
+               hold no repositories; the same on all servers. None: each client decides for \
+               itself",
+        set: set_masters,
+    },
+    Key {
         name: "durability",
         value: "memory|log",
         default: "log",
@@ -360,6 +369,15 @@ fn set_servers(config: &mut Config, text: &str) -> Result<(), String> {
     let servers = (0..).map(NodeId).zip(texts.map(str::to_owned));
     config.server.servers = servers.collect();
     Ok(())
+}
+
+fn set_masters(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let masters = texts.map(|text| Ok(NodeId(number(text, 0, 4095)? as u32)));
+    let mut masters: Vec<_> = masters.collect::<Result<_, String>>()?;
+    masters.sort_unstable();
+    masters.dedup();
+    put(&mut config.server.masters, masters)
 }
 
 fn put<T>(place: &mut T, value: T) -> Result<(), String> {

@@ -156,6 +156,7 @@ mod tests {
             (meant.log_segment_bytes, meant.log_backlog_bytes)
         );
         assert_eq!((said.protocol, said.servers), (meant.protocol, meant.servers));
+        assert_eq!(said.masters, meant.masters);
     }
 
     /// The page for operators has a row for each key, as the command's help says it.
@@ -181,6 +182,7 @@ mod tests {
         let variables = [("MUESLI_LISTEN", "e"), ("MUESLI_REPOSITORIES", "4")];
         let config = read(file, &variables, &[("listen", "o")]).unwrap().server;
         assert_eq!((&*config.listen, config.repositories, config.replicas), ("o", 4, 2));
+        assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
         let servers = [(NodeId(0), "a:1".to_owned()), (NodeId(1), "b:2".to_owned())];
         assert_eq!(config.servers, servers);
     }
@@ -192,6 +194,7 @@ mod tests {
         assert!(unknown.contains("`alive_evry_ms`") && unknown.contains("`alive_every_ms`"));
         assert!(error("replicas = 0").contains("1 to 4096"));
         assert!(error("procedure_threads = 257").contains("1 to 256"));
+        assert!(error("masters = '1,x'").contains("0 to 4095"));
         assert!(error("keep_tombstones = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));
         assert!(error("listen = ").contains("is no TOML"));

@@ -75,6 +75,7 @@ impl Course {
             protocol: line.protocol,
             machine: (figure.machine)(),
             nodes: figure.nodes,
+            masters: 0,
             clients: None,
             parameters: figure.parameters.iter().map(|text| (*text).to_owned()).collect(),
         };
@@ -146,7 +147,8 @@ fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Res
     let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
     let length = Length::Time(Duration::from_secs_f64(seconds));
     let calm = Simulated::calm(protocol, nodes, course.seed, length);
-    let plan = Simulated { replicas: figure.replicas.min(nodes), ..calm };
+    let (masters, replicas) = (setting.masters, figure.replicas.min(nodes));
+    let plan = Simulated { masters, replicas, ..calm };
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
         .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;

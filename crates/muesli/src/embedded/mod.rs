@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
-use muesli_protocols::{Choice, choose};
+use muesli_protocols::{Choice, check_masters, choose};
 
 pub use report::Report;
 
@@ -49,6 +49,8 @@ struct Sent(AtomicU64);
 
 /// The loops of a database, from outside.
 struct Loops {
+    /// So many of them, the first ones, hold keys and run transactions; the others are masters.
+    serving: usize,
     doors: Arc<[Door]>,
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
@@ -62,15 +64,21 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     if !(1..=1024).contains(&options.loops) {
         return Err(Error::Options(format!("{} loops: there must be 1 to 1024", options.loops)));
     }
+    if options.masters > 1024 {
+        return Err(Error::Options(format!("{} masters: there can be 1024", options.masters)));
+    }
+    let no_masters = check_masters(&options.protocol, options.masters);
+    no_masters.map_err(|error| Error::Options(error.to_string()))?;
     let loops = options.loops.min(options.repositories.max(1));
+    let all = loops + options.masters;
     let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
-    let nodes: Vec<_> = (0..loops as u32).map(NodeId).collect();
-    let catalog = Catalog::new(&homes, options.replicas, &nodes)?;
+    let nodes: Vec<_> = (0..all as u32).map(NodeId).collect();
+    let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(&nodes[loops..]);
     let mut catalog = catalog.with_spread(options.spread)?;
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
-    let together = (0..loops).map(|_| muesli_threads::together(options.procedure_threads));
+    let together = (0..all).map(|_| muesli_threads::together(options.procedure_threads));
     let together = together.collect::<Result<_, _>>();
     let together = together.map_err(|error| Error::Options(error.to_string()))?;
     let start = Start { options: &options, together, catalog: Arc::new(catalog) };
@@ -142,7 +150,8 @@ fn start<P: Protocol>(
         let thread = std::thread::Builder::new().name(name).spawn(run);
         threads.push(thread.expect("the system has a thread for each loop"));
     }
-    let away = Loops { doors, stop, threads: Mutex::new(threads) };
+    let serving = loops - options.masters;
+    let away = Loops { serving, doors, stop, threads: Mutex::new(threads) };
     Db::new(database, catalog, options.retry, Some(Box::new(away)))
 }
 
@@ -166,7 +175,7 @@ impl Loops {
 
 impl Away for Loops {
     fn loops(&self) -> usize {
-        self.doors.len()
+        self.serving
     }
 
     fn submit(&self, home: usize, mut job: Job) -> Result<(), Job> {

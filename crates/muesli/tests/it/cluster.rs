@@ -49,6 +49,11 @@ pub fn start_with(count: u32, like: impl Fn(NodeId) -> ServerOptions) -> Servers
 }
 
 impl Servers {
+    /// Stops one of them, before the others.
+    pub fn stop_one(&self, which: usize) {
+        self.stops[which].stop();
+    }
+
     pub fn stop(self) {
         for stop in &self.stops {
             stop.stop();

@@ -5,6 +5,7 @@
 mod cluster;
 mod delayed;
 mod delayed_procedures;
+mod masters;
 mod partitions;
 mod procedure_threads;
 mod procedures;

@@ -120,7 +120,17 @@ impl Coordinator {
         let txn = self.next_txn_id();
         let floor = options.floor;
         let nearby = options.nearby && read_only && agreement == Agreement::Alone;
-        Ok(Request { txn, settled_below, floor, agreement, read_only, nearby, participants, parts })
+        Ok(Request {
+            txn,
+            settled_below,
+            floor,
+            agreement,
+            read_only,
+            nearby,
+            master: None,
+            participants,
+            parts,
+        })
     }
 
     /// How the participants of a call agree; and which of its parts tell something.

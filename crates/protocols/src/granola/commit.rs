@@ -49,6 +49,7 @@ impl Coordinator {
             agreement,
             read_only,
             nearby,
+            master: None,
             participants,
             parts,
         };

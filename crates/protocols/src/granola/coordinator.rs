@@ -13,6 +13,7 @@ use muesli_core::{
 };
 
 use super::calls::Holders;
+use super::cases::{CASES_TIMER, Cases};
 use super::copies::{COPIES_TIMER, Copies};
 use super::interactive::Operation;
 use super::message::{Found, Message, Seen};
@@ -55,6 +56,8 @@ pub struct Coordinator {
     pub(super) names: Names,
     /// It has asked, and was not answered.
     pub(super) learning: bool,
+    /// What it decides for other coordinators.
+    pub(super) cases: Cases,
     /// Copies of repositories that readers are answered from.
     pub(super) copies: Copies,
     sweep_timer_set: bool,
@@ -207,6 +210,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             unanswered: BTreeMap::new(),
             names: Names::default(),
             learning: false,
+            cases: Cases::default(),
             copies: Copies::default(),
             sweep_timer_set: false,
         }
@@ -333,9 +337,9 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             Message::News { repository, stream, news } => {
                 self.on_news(repository, stream, news, cx);
             }
+            Message::Request(request) => self.on_case(&request, cx),
             // For participants: whoever sent it here is mistaken.
-            Message::Request(_)
-            | Message::Decide { .. }
+            Message::Decide { .. }
             | Message::Tell { .. }
             | Message::Follow { .. }
             | Message::Fetch { .. }
@@ -352,6 +356,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             AGAIN_TIMER => self.on_again_timeout(cx),
             COPIES_TIMER => self.on_copies_timeout(cx),
+            CASES_TIMER => self.on_cases_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }

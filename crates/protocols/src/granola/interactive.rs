@@ -134,6 +134,7 @@ impl Coordinator {
                 agreement: Agreement::Alone,
                 read_only: true,
                 nearby,
+                master: None,
                 participants,
                 parts,
             };

@@ -1,9 +1,10 @@
 //! Sinfonia's minitransactions, as the thesis extends them with procedures (section 6.1.2): two
 //! phases with a master, the plain way that Granola is compared with.
 //!
-//! The master is the client's coordinator. It sends the call to all participants; each runs it,
-//! locks what it touched, writes its vote to the log and votes *to the master*, which tells all of
-//! them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
+//! The master is the client's coordinator, or another node's that decides for it
+//! ([`cases`](super::cases)), as in the thesis. It sends the call to all participants; each runs
+//! it, locks what it touched, writes its vote to the log and votes *to the master*, which tells all
+//! of them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
 //! client tries again after a random while that doubles. At one repository it is one phase, and
 //! locks are looked at only where others hold some. All of that is locking mode as Granola has it,
 //! held for ever ([`Rules::sinfonia`](super::Rules::sinfonia)); what differs stands here.
@@ -15,10 +16,9 @@
 //! that was made of its earlier vote.
 //!
 //! # Deviations
-//! The thesis runs masters on machines of their own, which is a message delay more. Its prepare
-//! tells locks and the procedure runs at the decision; here it runs once, under its locks, and what
-//! it wrote is put aside until then: the state is the same. Clients are told after the decision
-//! was carried out, as in the thesis.
+//! The thesis's prepare tells locks and the procedure runs at the decision; here it runs once,
+//! under its locks, and what it wrote is put aside until then: the state is the same. Clients are
+//! told after the decision was carried out, as in the thesis.
 
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, Nanos, RepositoryId, Settings, Timestamp, TxnId};
@@ -65,35 +65,44 @@ impl Coordinator {
         cx: &mut coordinator::Context<'_>,
     ) {
         let waits = self.rules.master_waits;
-        let Some(pending) = self.pending.get_mut(txn.sequence) else { return };
-        if pending.request.txn != txn {
-            return; // Of an earlier life.
-        }
+        let found = match txn.node == self.id {
+            true => self
+                .pending
+                .get_mut(txn.sequence)
+                .filter(|it| it.request.txn == txn)
+                .map(|pending| (&pending.request.participants, &mut pending.ruling)),
+            false => {
+                self.cases.get_mut(txn, cx.now()).map(|case| (&case.participants, &mut case.ruling))
+            }
+        };
+        let Some((participants, ruling)) = found else { return }; // Of an earlier life, or over.
         let against = !matches!(ballot, Ballot::Commit(_));
-        let decides = pending.ruling.count(repository, ballot, waits);
-        let Ruling::Made(made) = &pending.ruling else { return };
+        let decides = ruling.count(repository, ballot, waits);
+        let Ruling::Made(made) = ruling else { return };
         // Who voted against it is through with it.
         let told = |other: &RepositoryId| match decides {
             true => !against || *other != repository,
             false => !against && *other == repository,
         };
-        for &other in pending.request.participants.iter().filter(|other| told(other)) {
+        for &other in participants.iter().filter(|other| told(other)) {
             cx.send_to_repository(other, Message::Decide { txn, ballot: made.clone() });
         }
     }
 }
 
 impl Participant {
-    pub(super) fn vote_to_master(&self, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
+    pub(super) fn vote_to_master(&self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
+        let txn = request.txn;
         let vote = Message::Vote { txn, repository: self.id, ballot, order: None };
-        cx.send_when_logged(Address::coordinator(txn.node), vote);
+        let master = Address::coordinator(request.master.unwrap_or(txn.node));
+        cx.send_when_logged(master, vote);
     }
 
     /// A request came once more: the master has not heard the vote, or was not heard.
     pub(super) fn vote_again(&self, txn: TxnId, cx: &mut Context<'_>) {
         let waits = self.active.get(&txn).filter(|active| active.place.is_none());
         if let Some(active) = waits.filter(|_| self.rules.master) {
-            self.vote_to_master(txn, Ballot::Commit(active.proposed), cx);
+            self.vote_to_master(&active.request, Ballot::Commit(active.proposed), cx);
         }
     }
 

@@ -3,10 +3,11 @@
 //! | message | from | to | answered by |
 //! | --- | --- | --- | --- |
 //! | `Request` | coordinator | every participant | `Reply` |
+//! | `Request` | coordinator | its master, on another node | the same `Request` to participants |
 //! | `Vote` | participant | the other participants | their own `Vote`s, sent unasked |
 //! | `WhichPosition` | participant that has missed votes | who cast them | `Position` |
-//! | `Vote` | the same, under a master | the coordinator | `Decide` |
-//! | `Decide` | coordinator that is a master | every participant | `Reply` |
+//! | `Vote` | the same, under a master | the master, a coordinator | `Decide` |
+//! | `Decide` | master | every participant | `Reply` |
 //! | `Tell` | participant | the other participants | |
 //! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
 //! | `Reply` | participant | the coordinator of the transaction | |
@@ -19,7 +20,9 @@ use std::sync::Arc;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::spaces::Newest;
 use muesli_core::recorder::Operations;
-use muesli_core::{Abort, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{
+    Abort, NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+};
 use smallvec::SmallVec;
 
 use super::loading::{Fetched, Load};
@@ -212,6 +215,8 @@ pub struct Request {
     pub read_only: bool,
     /// Any copy of its one repository will do (section 7.2).
     pub nearby: bool,
+    /// Who counts the votes, where somebody does, and it is not the coordinator itself.
+    pub master: Option<NodeId>,
     /// Everyone who takes part, in ascending order.
     pub participants: Repositories,
     /// What is to be done; each participant does what is about partitions that it holds.

@@ -19,20 +19,21 @@
 //! # Rooms
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
-//! one that decides, for Sinfonia. [`participant`] keeps a repository, with [`requests`] (proposals
-//! and votes), `queue` and `streams` (who waits for whom, and what votes imply), [`telling`] (what
-//! participants are told of each other's data), [`turns`] and [`tasks`] (what is done when its turn
-//! has come), [`passing`] (before its turn has come), [`together`] (at the same time as others),
-//! [`locking`], [`blocked`] (a participant stays away), [`nearby`] (readers at copies), [`feed`]
-//! and [`copies`] (caches), `memory`, [`replay`] and [`checkpoint`]. Partitions move: [`owners`]
-//! (who holds which), [`mover`] (who has it done), [`loading`] (the keys) and [`moving`] (the move
-//! itself). `sizes` and `wire` are about bytes.
+//! one that decides, for Sinfonia, and [`cases`] one that decides for others. [`participant`] keeps
+//! a repository, with [`requests`] (proposals and votes), `queue` and `streams` (who waits for
+//! whom, and what votes imply), [`telling`] (what participants are told of each other's data),
+//! [`turns`] and [`tasks`] (what is done when its turn has come), [`passing`] (before its turn has
+//! come), [`together`] (at the same time as others), [`locking`], [`blocked`] (a participant stays
+//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`]
+//! and [`checkpoint`]. Partitions move: [`owners`] (who holds which), [`mover`] (who has it done),
+//! [`loading`] (the keys) and [`moving`] (the move itself). `sizes` and `wire` are about bytes.
 
 use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
 
 pub mod blocked;
 pub mod calls;
+pub mod cases;
 pub mod checkpoint;
 mod clock;
 pub mod commit;
@@ -93,6 +94,10 @@ impl Protocol for Granola {
 
     fn is_about(message: &Message, catalog: &Catalog) -> bool {
         wire::is_about(message, catalog)
+    }
+
+    fn has_masters(rules: &Rules) -> bool {
+        rules.master
     }
 
     fn is_for_any(message: &Message) -> bool {

@@ -138,8 +138,17 @@ impl Coordinator {
             1 => (Agreement::Alone, true),
             _ => (Agreement::Independent, false),
         };
-        let nearby = false;
-        Request { txn, settled_below, floor, agreement, read_only, nearby, participants, parts }
+        Request {
+            txn,
+            settled_below,
+            floor,
+            agreement,
+            read_only,
+            nearby: false,
+            master: None,
+            participants,
+            parts,
+        }
     }
 
     /// The name service has answered whoever was refused.

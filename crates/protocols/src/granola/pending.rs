@@ -5,10 +5,11 @@ use std::sync::Arc;
 use muesli_core::parts::votes::Votes;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Committed, Doubt, Failure, Nanos, OpId, OpResult, Outcome, RepositoryId, Timestamp, Txn,
-    TxnId,
+    Abort, Address, Committed, Doubt, Failure, Nanos, NodeId, OpId, OpResult, Outcome,
+    RepositoryId, Timestamp, Txn, TxnId,
 };
 
+use super::Rules;
 use super::calls::{Invocation, other_reader};
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
@@ -94,7 +95,9 @@ fn record_running(request: &Request, purpose: Option<&Purpose>) -> Option<TxnRec
 }
 
 impl Pending {
-    fn new(request: Request, purpose: Purpose, cx: &Context<'_>) -> Pending {
+    fn new(mut request: Request, purpose: Purpose, rules: Rules, cx: &Context<'_>) -> Pending {
+        let several = request.agreement != Agreement::Alone;
+        request.master = cx.catalog.master_of(cx.me.node).filter(|_| several && rules.master);
         let unacknowledged = match request.agreement {
             Agreement::Alone => Repositories::new(),
             Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
@@ -111,6 +114,11 @@ impl Pending {
             since: cx.now(),
             attempt: 0,
         }
+    }
+
+    /// Whether somebody has not answered.
+    fn waits(&self) -> bool {
+        !self.unanswered.is_empty()
     }
 
     /// A one-round transaction under way, as histories have it: it may take effect.
@@ -185,9 +193,9 @@ fn half_done(done: RepositoryId, by: RepositoryId, refusal: &Refusal) -> String 
 }
 
 impl Coordinator {
-    /// Sends a request to its participants.
+    /// Sends a request to its participants, or to who decides it on another node.
     pub(super) fn ask(&mut self, request: Request, purpose: Purpose, cx: &mut Context<'_>) {
-        let pending = Pending::new(request, purpose, cx);
+        let pending = Pending::new(request, purpose, self.rules, cx);
         self.send(pending, cx);
     }
 
@@ -202,8 +210,9 @@ impl Coordinator {
             // Members that follow would only pass it on.
             Arc::make_mut(&mut pending.request).nearby = !self.rules.passes;
         }
-        for &participant in &pending.request.participants {
-            cx.send_to_repository(participant, Message::Request(pending.request.clone()));
+        match pending.request.master {
+            Some(master) => send_to_master(master, &pending.request, cx),
+            None => send_to(&pending.request.participants, &pending.request, cx),
         }
         self.pending.insert(txn.sequence, pending);
         self.set_sweep_timer(cx);
@@ -344,7 +353,8 @@ impl Coordinator {
             {
                 slot.ending = Some(request.txn.sequence);
             }
-            let pending = Pending { since, attempt, ..Pending::new(request, purpose, cx) };
+            let new = Pending::new(request, purpose, self.rules, cx);
+            let pending = Pending { since, attempt, ..new };
             self.send(pending, cx);
         }
     }
@@ -389,9 +399,11 @@ impl Coordinator {
             }
             missing.sort_unstable();
             missing.dedup();
-            for participant in missing {
-                cx.send_to_repository(participant, Message::Request(pending.request.clone()));
+            if let Some(master) = pending.request.master.filter(|_| pending.waits()) {
+                send_to_master(master, &pending.request, cx);
             }
+            // A master may be dead: then they end it among themselves.
+            send_to(&missing, &pending.request, cx);
         }
         for (request, purpose) in given_up {
             self.give_up(&request, purpose, cx);
@@ -478,6 +490,17 @@ impl Coordinator {
             None => Outcome::NotKnown(Doubt::Forgotten),
         }
     }
+}
+
+/// Sends a request to participants.
+pub(super) fn send_to(whom: &[RepositoryId], request: &Arc<Request>, cx: &mut Context<'_>) {
+    for &participant in whom {
+        cx.send_to_repository(participant, Message::Request(request.clone()));
+    }
+}
+
+fn send_to_master(master: NodeId, request: &Arc<Request>, cx: &mut Context<'_>) {
+    cx.send(Address::coordinator(master), Message::Request(request.clone()));
 }
 
 /// A number that differs from one transaction to the next, and not by one: a coordinator has no

@@ -26,6 +26,10 @@ impl Participant {
         }
         if let Some(over) = self.memory.get(txn) {
             let (end, noted) = (over.end.clone(), over.noted.clone());
+            if let (Some(_), Some(ballot)) = (request.master, over.ballot.clone()) {
+                // One that has started again counts anew.
+                self.vote_to_master(&request, ballot, cx);
+            }
             return self.tell_end(&request, end, noted, cx);
         }
         match self.memory.age(txn) {
@@ -206,7 +210,7 @@ impl Participant {
 
     pub(super) fn send_vote(&mut self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
         if self.rules.master {
-            return self.vote_to_master(request.txn, ballot, cx);
+            return self.vote_to_master(request, ballot, cx);
         }
         self.memory.note_vote(request.txn);
         for other in self.others(request) {

@@ -43,7 +43,7 @@ impl Request {
         let owners = |part: &Part| part.owners.as_ref().map_or(0, |it| 12 + 2 * it.holders.len());
         let parts = self.parts.iter().map(|part| 3 + owners(part) + part.task.bytes());
         let parts: usize = parts.sum();
-        25 + 2 * self.participants.len() + parts
+        25 + 4 * usize::from(self.master.is_some()) + 2 * self.participants.len() + parts
     }
 }
 

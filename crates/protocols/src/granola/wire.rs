@@ -8,8 +8,8 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::spaces::Newest;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Catalog, Index, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
-    wire_struct,
+    Abort, Catalog, Index, NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp,
+    TxnId, wire_struct,
 };
 
 use super::loading::{Fetched, Load};
@@ -49,6 +49,7 @@ wire_struct!(Request {
     agreement: Agreement,
     read_only: bool,
     nearby: bool,
+    master: Option<NodeId>,
     participants: Repositories,
     parts: Few<Part>,
 });

@@ -39,6 +39,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
         agreement,
         read_only: false,
         nearby: true,
+        master: Some(NodeId(9)),
         participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
         parts,
     })

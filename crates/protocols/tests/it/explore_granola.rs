@@ -95,6 +95,49 @@ fn pairs_under_a_master() {
     hold("sinfonia_pairs", &pairs(Rules::sinfonia()));
 }
 
+/// Node 3 decides, for all.
+fn apart(scope: OneRound) -> OneRound {
+    Scope { masters: 1, ..scope }
+}
+
+#[test]
+fn pairs_under_a_master_on_a_node_of_its_own() {
+    let pairs = [
+        [BUMP_AB_AT_0, BUMP_A_AT_1],
+        [BUMP_AB_AT_0, LOOK_A_THEN_B_AT_2],
+        [BUMP_AB_AT_0, LOOK_AB_AT_2],
+        [TAKE_AB_AT_1, BUMP_A_AT_1],
+    ];
+    let scopes = pairs.map(|pair| apart(after_one(of(Rules::sinfonia(), &pair))));
+    hold("sinfonia_apart_pairs", &scopes);
+}
+
+/// Where the master or a repository crashes two are more than a test has time for.
+#[test]
+fn one_fault_under_a_master_on_a_node_of_its_own() {
+    let scope = |fault, programs: &[Program]| {
+        let scope = apart(after_one(of(Rules::sinfonia(), programs)));
+        Scope { fault: Some(fault), ..scope }
+    };
+    let scopes = [
+        scope(Fault::Crash(3), &[BUMP_AB_AT_0]),
+        scope(Fault::Crash(1), &[BUMP_AB_AT_0]),
+        scope(Fault::Crash(0), &[BUMP_AB_AT_0, BUMP_A_AT_1]),
+        scope(Fault::Lose, &[BUMP_AB_AT_0, BUMP_A_AT_1]),
+        scope(Fault::Repeat, &[BUMP_AB_AT_0, BUMP_A_AT_1]),
+        scope(Fault::Repeat, &[TAKE_AB_AT_1, BUMP_A_AT_1]),
+    ];
+    hold("sinfonia_apart_faults", &scopes);
+}
+
+/// One of the two has nothing to take: that is known at its repository alone.
+#[test]
+fn with_a_master_of_its_own_that_does_not_wait_the_checker_notices() {
+    let pair = apart(of(Rules::sinfonia(), &[TAKE_AB_AT_1, LOOK_A_AT_2]));
+    let pair = Scope { before: vec![BUMP_A_AT_1], ..pair };
+    breaks(|rules| rules.master_waits = false, &pair);
+}
+
 #[test]
 fn rings() {
     let before = vec![BUMP_AB_AT_0, BUMP_BC_AT_1, BUMP_CA_AT_2];

@@ -10,6 +10,7 @@ fn trial(faults: &str) -> Trial {
         parameters: vec!["keys=30".to_owned()],
         protocol: "score".to_owned(),
         nodes: 4,
+        masters: 0,
         replicas: None,
         spread: 1,
         clients: 8,

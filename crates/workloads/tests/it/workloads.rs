@@ -104,6 +104,7 @@ pub fn drawn(seed: u64, kinds: &str) -> Simulated {
     Simulated {
         protocol: "score".to_owned(),
         nodes: 3,
+        masters: 0,
         repositories: 4,
         replicas: 2,
         spread: 1 + seed as usize % 3,

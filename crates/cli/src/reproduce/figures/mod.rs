@@ -79,6 +79,8 @@ pub struct Setting {
     pub protocol: &'static str,
     pub machine: Machine,
     pub nodes: usize,
+    /// How many nodes there are besides, which decide for the others.
+    pub masters: usize,
     /// All of them; `None`: so many a node as the figure says.
     pub clients: Option<u32>,
     pub parameters: Vec<String>,

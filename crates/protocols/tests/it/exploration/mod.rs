@@ -50,6 +50,8 @@ pub struct Scope<P: Subject = Score> {
     pub level: Level,
     /// How many procedures a repository runs together at most, the last one first.
     pub together: usize,
+    /// How many nodes without repositories decide for the others, under protocols with masters.
+    pub masters: u32,
 }
 
 impl<P: Subject> Scope<P> {
@@ -63,6 +65,7 @@ impl<P: Subject> Scope<P> {
             fault: None,
             level: Level::Serializable,
             together: 1,
+            masters: 0,
         }
     }
 }
@@ -78,6 +81,9 @@ impl<P: Subject> Scope<P> {
         }
         if self.together > 1 {
             title += &format!("; {} together", self.together);
+        }
+        if self.masters > 0 {
+            title += &format!("; {} master", self.masters);
         }
         if self.reordered {
             title += "; reordered";
@@ -196,7 +202,9 @@ impl<P: Subject> World<P> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
         let rule = Rule::Range(vec!["b".into(), "c".into()]);
         let options = SpaceOptions { rule, ..SpaceOptions::default() };
+        let masters: Vec<_> = (3..3 + scope.masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
+        let catalog = catalog.with_masters(&masters);
         let catalog =
             Arc::new(catalog.with_space(procedures::SPACE, options).expect("ascending splits"));
         let logging = matches!(scope.fault, Some(Fault::Crash(_)));
@@ -210,7 +218,7 @@ impl<P: Subject> World<P> {
         });
         let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
         let mut world = World {
-            hosts: homes.into_iter().map(host).collect(),
+            hosts: homes.into_iter().chain(masters).map(host).collect(),
             links: BTreeMap::new(),
             clients: Vec::new(),
             timers: BTreeSet::new(),

@@ -32,13 +32,15 @@ struct Waits {
     syncs: u64,
 }
 
-fn setup(rules: Rules) -> Setup<Granola> {
+/// A cluster of three; with masters, n3 decides for all.
+fn setup(rules: Rules, masters: usize) -> Setup<Granola> {
     let homes: Vec<NodeId> = (0..3).map(NodeId).collect();
-    let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog");
+    let masters = &[NodeId(3)][..masters];
+    let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog").with_masters(masters);
     let catalog = catalog.with_space(SPACE, SpaceOptions::default()).expect("a space");
     let lane = LaneClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
     let plan = Plan::calm(VirtualTime::ZERO + Span::from_millis(100));
-    let topology = Topology::uniform(3, lane);
+    let topology = Topology::uniform(3 + masters.len(), lane);
     let mut setup = Setup::new(Seed::new(1), Arc::new(catalog), topology, plan);
     setup.rules = rules;
     setup.costs = Costs::FREE;
@@ -62,8 +64,12 @@ fn call(catalog: &Catalog, name: &str, repositories: &[u16]) -> Call {
 }
 
 /// What n0's client waits for; neither repository of its call lives on its own node.
-fn waits(rules: Rules, name: &'static str, repositories: &'static [u16]) -> Waits {
-    let setup = setup(rules);
+fn waits(
+    (rules, masters): (Rules, usize),
+    name: &'static str,
+    repositories: &'static [u16],
+) -> Waits {
+    let setup = setup(rules, masters);
     let catalog = setup.catalog.clone();
     let mut world = World::new(setup).expect("a setup");
     let (database, took) = (world.database(), Rc::new(RefCell::new(None)));
@@ -95,10 +101,11 @@ fn waits(rules: Rules, name: &'static str, repositories: &'static [u16]) -> Wait
 
 #[test]
 fn message_delays_and_writes_to_a_log() {
-    let granola = ("granola", Rules::default());
-    let telling = ("granola-passing", Rules::passing());
-    let locking = ("granola-locking", Rules::locking());
-    let sinfonia = ("sinfonia", Rules::sinfonia());
+    let granola = ("granola", (Rules::default(), 0));
+    let telling = ("granola-passing", (Rules::passing(), 0));
+    let locking = ("granola-locking", (Rules::locking(), 0));
+    let sinfonia = ("sinfonia", (Rules::sinfonia(), 0));
+    let apart = ("sinfonia with a master of its own", (Rules::sinfonia(), 1));
     let expected = [
         (granola, "bump", &[1][..], 2, 1),
         (granola, "look", &[1], 2, 0),
@@ -111,6 +118,9 @@ fn message_delays_and_writes_to_a_log() {
         (sinfonia, "bump", &[1], 2, 1),
         (sinfonia, "bump", &[1, 2], 4, 1),
         (sinfonia, "look", &[1, 2], 4, 1),
+        (apart, "bump", &[1], 2, 1),
+        (apart, "bump", &[1, 2], 5, 1),
+        (apart, "look", &[1, 2], 5, 1),
     ];
     for ((protocol, rules), name, repositories, messages, syncs) in expected {
         let found = waits(rules, name, repositories);

@@ -23,6 +23,20 @@ fn all_classes_under_every_kind_of_fault() {
     try_seeds(&Shape { replicas: 2, ..shape("all") }, 0..15);
 }
 
+/// Nodes besides that hold no keys decide for all others.
+fn apart(masters: u32, faults: &'static str) -> Shape {
+    Shape { masters, ..shape(faults) }
+}
+
+#[test]
+fn masters_on_nodes_of_their_own() {
+    try_seeds(&apart(1, "none"), 0..10);
+    try_seeds(&Shape { replicas: 2, ..apart(2, "none") }, 0..5);
+    try_seeds(&apart(1, "all"), 0..20);
+    try_seeds(&Shape { replicas: 2, ..apart(2, "all") }, 0..15);
+    try_seeds(&apart(1, "crash,link"), 100..115);
+}
+
 /// One of these once asked for ever: a checkpoint had left out that a reader was voted on.
 #[test]
 fn readers_are_in_checkpoints() {
@@ -57,9 +71,11 @@ fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
         telling: 0,
         keys: 4,
     };
-    let broken = Shape { rules, mix, ..shape("none") };
-    let noticed = (0..10).filter_map(|seed| broken.run(seed).problem).count();
-    assert!(noticed > 0);
+    for masters in [0, 1] {
+        let broken = Shape { rules, mix, ..apart(masters, "none") };
+        let noticed = (0..10).filter_map(|seed| broken.run(seed).problem).count();
+        assert!(noticed > 0, "{masters} masters");
+    }
 }
 
 /// The messages of one transaction of n0's at two other nodes, as the trace has them.

@@ -129,6 +129,7 @@ impl Stage {
             agreement,
             read_only: false,
             nearby: false,
+            master: None,
             participants: partitions.iter().map(|it| RepositoryId(*it)).collect(),
             parts: partitions.iter().map(part).collect(),
         }

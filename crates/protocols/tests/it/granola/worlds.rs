@@ -43,6 +43,8 @@ pub struct Shape {
     pub caches: bool,
     /// How many procedures are run together at most, in an order that the seed draws.
     pub together: usize,
+    /// How many nodes besides decide for the others; they hold no keys and run no clients.
+    pub masters: u32,
 }
 
 /// What came of it.
@@ -60,7 +62,7 @@ impl Shape {
     pub fn new(mix: Mix) -> Shape {
         let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
         let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
-        let (faults, together, spread) = ("none", 1, 1);
+        let (faults, together, spread, masters) = ("none", 1, 1, 0);
         Shape {
             rules,
             mix,
@@ -73,12 +75,19 @@ impl Shape {
             far,
             caches,
             together,
+            masters,
         }
+    }
+
+    fn nodes(&self) -> u32 {
+        NODES + self.masters
     }
 
     fn catalog(&self) -> Catalog {
         let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
+        let masters: Vec<NodeId> = (NODES..self.nodes()).map(NodeId).collect();
         let catalog = Catalog::new(&homes, self.replicas, &homes).expect("a catalog");
+        let catalog = catalog.with_masters(&masters);
         let catalog = catalog.with_spread(self.spread).expect("a few partitions");
         catalog.with_space(SPACE, SpaceOptions::default()).expect("a space")
     }
@@ -95,14 +104,16 @@ impl Shape {
         let kinds = kinds.without(FaultKind::Loss);
         let horizon = VirtualTime::ZERO + self.length;
         let faults_max = if self.faults == "none" { 0 } else { 8 };
-        let shape = PlanShape { nodes: NODES, clients: self.clients, horizon, kinds, faults_max };
+        let shape =
+            PlanShape { nodes: self.nodes(), clients: self.clients, horizon, kinds, faults_max };
         shape.draw(Seed::new(seed))
     }
 
     fn setup(&self, seed: u64) -> Setup<Granola> {
         let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
         let latency = Latency::Exponential { least, mean_tail };
-        let mut topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
+        let mut topology =
+            Topology::uniform(self.nodes() as usize, LaneClass { latency, bandwidth: 0 });
         for near in (0..NODES - 1).filter(|_| self.far > Span::ZERO) {
             let lane = LaneClass { latency: Latency::Constant(self.far), bandwidth: 0 };
             topology.set_lane(NodeId(near), NodeId(NODES - 1), lane);

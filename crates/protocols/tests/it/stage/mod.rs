@@ -73,7 +73,7 @@ pub struct Stage<P: Subject> {
 
 impl<P: Subject> Stage<P> {
     fn new(
-        nodes: u32,
+        (nodes, masters): (u32, u32),
         replicas: usize,
         settings: Settings,
         rules: P::Rules,
@@ -83,7 +83,9 @@ impl<P: Subject> Stage<P> {
         // Keys go by their first letter: a… to r0, b… to r1, and so on.
         let splits = (1..nodes as u8).map(|n| [b'a' + n].as_slice().into()).collect();
         let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+        let masters: Vec<_> = (nodes..nodes + masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, replicas, &homes).expect("possible numbers");
+        let catalog = catalog.with_masters(&masters);
         let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");
         let mut stage = Stage {
             catalog: Arc::new(catalog),
@@ -103,7 +105,7 @@ impl<P: Subject> Stage<P> {
             evidence: Evidence::default(),
             page: String::new(),
         };
-        (0..nodes).for_each(|id| stage.boot(id));
+        homes.iter().chain(&masters).for_each(|id| stage.boot(id.0));
         stage.deliver_all(); // The first bounds, of which no script has more to say.
         stage.page.clear();
         stage

@@ -3,6 +3,7 @@
 //! | command | meaning |
 //! | --- | --- |
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
+//! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
@@ -120,10 +121,11 @@ fn stage<P: Subject>(
         limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
     };
-    let (mut nodes, mut replicas, mut manual) = (3, 1, false);
+    let (mut nodes, mut masters, mut replicas, mut manual) = (3, 0, 1, false);
     while let Some((key, value)) = args.next_key() {
         match key {
             "nodes" => nodes = value.parse()?,
+            "masters" => masters = value.parse()?,
             "replicas" => replicas = value.parse()?,
             "log" => (settings.logging, manual) = (true, value == "manual"),
             "off" => value.split(',').try_for_each(|name| turn(&mut rules, name, false))?,
@@ -138,7 +140,7 @@ fn stage<P: Subject>(
         }
     }
     args.reject_next()?;
-    Ok(Box::new(Stage::<P>::new(nodes, replicas, settings, rules, manual)))
+    Ok(Box::new(Stage::<P>::new((nodes, masters), replicas, settings, rules, manual)))
 }
 
 fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), String> {
