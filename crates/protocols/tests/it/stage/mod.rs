@@ -1,6 +1,7 @@
 //! A stage for nodes: the script decides which message arrives when, what is lost, when time
 //! passes, and who crashes.
 
+mod clusters;
 mod script;
 
 use std::collections::{BTreeMap, VecDeque};

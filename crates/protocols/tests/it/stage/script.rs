@@ -28,19 +28,11 @@ use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant as _;
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Delay, Later, Limits, Nanos, OpResult, Scan, Settings, SmallBytes, Step, Timestamp,
-    Txn, TxnOptions,
+    Action, Delay, Later, Nanos, OpResult, Scan, SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
-use muesli_protocols::bumper::{self, TimeWarp};
-use muesli_protocols::global_clock::Everybody;
-use muesli_protocols::gmu::{self, Vectors};
-use muesli_protocols::granola::{self, Granola, WayBack};
-use muesli_protocols::locking::TryLocks;
-use muesli_protocols::repeatable_read::NewestVersions;
-use muesli_protocols::score::Snapshots;
-use muesli_protocols::two_phase::{self, TwoPhase};
 
 use super::Stage;
+use super::clusters::cluster;
 use crate::delayable::{self, SPACE};
 use crate::subject::{Subject, lines, procedures};
 
@@ -53,7 +45,7 @@ pub struct Script {
 }
 
 /// A stage, whatever its protocol.
-trait Play {
+pub(super) trait Play {
     /// Does what a command says, and gives what is to be printed.
     fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>>;
 }
@@ -79,154 +71,7 @@ impl goldenscript::Runner for Script {
     }
 }
 
-/// Turns one switch of a protocol.
-type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
-
-fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
-    let mut args = command.consume_args();
-    match args.take_key("protocol").unwrap_or("score") {
-        "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Rules::default(), switch),
-        "2pc" => stage::<TwoPhase<TryLocks>>(args, two_phase::Rules::default(), switch),
-        "rr" => stage::<TwoPhase<NewestVersions>>(args, two_phase::Rules::default(), switch),
-        "ngm" => stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch),
-        "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
-        "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
-        "bumper" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::default(), bumper_switch),
-        "bumper-da" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch),
-        "bumper-tw" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::time_warping(), bumper_switch)
-        }
-        "bumper-reconciled" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::reconciled(), bumper_switch)
-        }
-        "bumper-printed" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::printed(), bumper_switch)
-        }
-        "granola" => stage::<Granola>(args, granola::Rules::default(), granola_switch),
-        "granola-locking" => stage::<Granola>(args, granola::Rules::locking(), granola_switch),
-        "sinfonia" => stage::<Granola>(args, granola::Rules::sinfonia(), granola_switch),
-        other => Err(format!("no protocol `{other}`").into()),
-    }
-}
-
-fn stage<P: Subject>(
-    mut args: ArgumentConsumer<'_>,
-    mut rules: P::Rules,
-    turn: Switch<P::Rules>,
-) -> Result<Box<dyn Play>, Box<dyn Error>> {
-    let mut settings = Settings {
-        gossip_every: Nanos::from_millis(3_600_000),
-        keep_tombstones: true,
-        procedures: procedures::all(),
-        limits: Limits { procedure_steps: 1_000, ..Limits::default() },
-        ..Settings::default()
-    };
-    let (mut nodes, mut masters, mut replicas, mut manual) = (3, 0, 1, false);
-    while let Some((key, value)) = args.next_key() {
-        match key {
-            "nodes" => nodes = value.parse()?,
-            "masters" => masters = value.parse()?,
-            "replicas" => replicas = value.parse()?,
-            "log" => (settings.logging, manual) = (true, value == "manual"),
-            "off" => value.split(',').try_for_each(|name| turn(&mut rules, name, false))?,
-            "on" => value.split(',').try_for_each(|name| turn(&mut rules, name, true))?,
-            "gossip" => settings.gossip_every = duration(value)?,
-            "lease" => settings.snapshot_lease = duration(value)?,
-            "lock_wait" => settings.lock_wait = duration(value)?,
-            "in_doubt" => settings.in_doubt_after = duration(value)?,
-            "give_up" => settings.give_up_after = duration(value)?,
-            "tombstones" => settings.keep_tombstones = value == "kept",
-            other => return Err(format!("no setting `{other}`").into()),
-        }
-    }
-    args.reject_next()?;
-    Ok(Box::new(Stage::<P>::new((nodes, masters), replicas, settings, rules, manual)))
-}
-
-fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "validate" => &mut rules.validate,
-        "reads_wait" => &mut rules.reads_wait,
-        "waits_by_proposal" => &mut rules.waits_by_proposal,
-        "lock_reads" => &mut rules.lock_reads,
-        "ordered_queue" => &mut rules.ordered_queue,
-        "validate_scans" => &mut rules.validate_scans,
-        "reads_raise" => &mut rules.reads_raise,
-        "catch_up_when_idle" => &mut rules.catch_up_when_idle,
-        "delayed_excludes" => &mut rules.delayed_excludes,
-        "finish_waits_for_log" => &mut rules.finish_waits_for_log,
-        "seen_is_not_missed" => &mut rules.seen_is_not_missed,
-        "sessions_bring_pasts" => &mut rules.sessions_bring_pasts,
-        other => return Err(format!("no rule `{other}`")),
-    } = on;
-    Ok(())
-}
-
-fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "alone_in_the_past" => &mut rules.alone_in_the_past,
-        "below_proposals" => &mut rules.below_proposals,
-        "read_stamps" => &mut rules.read_stamps,
-        "triad_rule" => &mut rules.triad_rule,
-        "before_the_earliest" => &mut rules.before_the_earliest,
-        "reads_wait_for_the_past" => &mut rules.reads_wait_for_the_past,
-        "distinct_readers" => &mut rules.distinct_readers,
-        "stamps_reach_the_snapshot" => &mut rules.stamps_reach_the_snapshot,
-        "updates_stamp" => &mut rules.updates_stamp,
-        other => return switch(&mut rules.family, other, on),
-    } = on;
-    Ok(())
-}
-
-fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "reads_wait" => &mut rules.reads_wait,
-        "local_reads_wait" => &mut rules.local_reads_wait,
-        "filter_by_vectors" => &mut rules.filter_by_vectors,
-        "pointwise" => &mut rules.pointwise,
-        "exact_validation" => &mut rules.exact_validation,
-        "unique_numbers" => &mut rules.unique_numbers,
-        "merge_votes" => &mut rules.merge_votes,
-        other => return switch(&mut rules.family, other, on),
-    } = on;
-    Ok(())
-}
-
-fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "undo_on_demand" => return way_back(rules, WayBack::UndoOnDemand),
-        "stay" => return way_back(rules, WayBack::Stay),
-        "implicit_votes" => &mut rules.implicit_votes,
-        "bounds_in_order" => &mut rules.bounds_in_order,
-        "in_order" => &mut rules.in_order,
-        "highest_is_final" => &mut rules.highest_is_final,
-        "carries_floor" => &mut rules.carries_floor,
-        "raises_last" => &mut rules.raises_last,
-        "reads_raise" => &mut rules.reads_raise,
-        "readers_check" => &mut rules.readers_check,
-        "passes" => &mut rules.passes,
-        "tells" => &mut rules.tells,
-        "tells_in_turn" => &mut rules.tells_in_turn,
-        "passes_apart" => &mut rules.passes_apart,
-        "readers_look" => &mut rules.readers_look,
-        "ceiling" => &mut rules.ceiling,
-        "stable_conflicts" => &mut rules.stable_conflicts,
-        "master_waits" => &mut rules.master_waits,
-        "reads_logged" => &mut rules.reads_logged,
-        "supersets" => &mut rules.supersets,
-        "locks_queued" => &mut rules.locks_queued,
-        "epochs_checked" => &mut rules.epochs_checked,
-        other => return Err(format!("no rule `{other}`")),
-    } = on;
-    Ok(())
-}
-
-fn way_back(rules: &mut granola::Rules, way: WayBack) -> Result<(), String> {
-    rules.way_back = way;
-    Ok(())
-}
-
-fn duration(text: &str) -> Result<Nanos, Box<dyn Error>> {
+pub(super) fn duration(text: &str) -> Result<Nanos, Box<dyn Error>> {
     match (text.strip_suffix("ms"), text.strip_suffix("us")) {
         (Some(millis), _) => Ok(Nanos::from_millis(millis.parse()?)),
         (_, Some(micros)) => Ok(Nanos::from_micros(micros.parse()?)),
