@@ -76,7 +76,8 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 /// What the vote of this repository and that of another come to.
 fn decided<V: Scalar>(txn: TxnId, yes: V::Yes, above: u64) -> Decision<V::Place> {
     // Unique, as only the proposals of others could be.
-    let other = RepositoryId(1 + (txn.sequence % 4000) as u16);
+    let number = 2 * txn.sequence + u64::from(txn.node == HERE);
+    let other = RepositoryId(1 + (number % 4000) as u16);
     let proposal: Timestamp = yes.into();
     let mut votes = Votes::from_voters([REPOSITORY, other]);
     votes.count(REPOSITORY, yes);
