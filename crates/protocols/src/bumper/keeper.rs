@@ -22,6 +22,8 @@ pub struct Keeper {
     warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
     /// Which versions at or below this are of the past was forgotten: each may be.
     warped_below: Timestamp,
+    /// Deletions and stamps at or below this may be forgotten.
+    low: Timestamp,
 }
 
 impl Keeper {
@@ -31,6 +33,7 @@ impl Keeper {
             stamps: Stamps::new(hash_seed),
             warped: BTreeSet::new(),
             warped_below: Timestamp::ZERO,
+            low: Timestamp::ZERO,
         }
     }
 
@@ -133,7 +136,9 @@ impl Keeper {
             let barred = read >= standing.snapshot;
             if barred || head > standing.snapshot { Timestamp::MAX } else { Timestamp::ZERO }
         } else {
-            read.max(head)
+            // An update may come whose snapshot is below the watermark, if its coordinator was
+            // silent for longer than the lease: who read or deleted there may be forgotten.
+            read.max(head).max(self.low)
         };
         standing.floor = standing.floor.max(floor);
     }
@@ -170,6 +175,7 @@ impl Keeper {
     }
 
     pub(super) fn collect(&mut self, low: Timestamp) {
+        self.low = self.low.max(low);
         self.stamps.raise_low(low);
         while self.warped.first().is_some_and(|(at, ..)| *at <= low) {
             self.warped.pop_first();

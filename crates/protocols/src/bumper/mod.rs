@@ -20,7 +20,12 @@
 //! # Why it is safe
 //! Give everybody a place: an update its version, a reader its snapshot, after the updates there.
 //! * Whoever reads a version lies after its writer: an update's place is above its snapshot.
-//! * Versions of a key are in the order of their tags: the floor is at least the version replaced.
+//! * Versions of a key are in the order of their tags: the floor is at least the version replaced,
+//!   and at least the watermark, below which a deletion and the stamps of reads may be forgotten.
+//! * What an update missed lies above its snapshot. A replica may hold a deletion at or below that
+//!   snapshot which the replica that was read has collected, or the other way round: neither was
+//!   missed, so a voter goes by the snapshot and never by the version read. Counted as missed, such
+//!   a deletion would put the update below its own snapshot, before updates that it saw.
 //! * A *reader* of a version at `s` lies before whoever replaces it, and may not find the key
 //!   locked by somebody who could end at or below `s`: then it waits ([`Variant::blocks`]). Else it
 //!   has left its stamp `s` when the replacing update prepares, which then ends above.

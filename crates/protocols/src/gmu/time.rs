@@ -15,7 +15,7 @@ use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId}
 use super::{Ballot, CommitVector, Reads, Rules, Vectors};
 use crate::two_phase::message::Prepare;
 use crate::two_phase::reads::{NotServed, Reading};
-use crate::two_phase::{Standing, Time, TwoPhase};
+use crate::two_phase::{Key, Standing, Time, TwoPhase};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
 
@@ -165,14 +165,22 @@ impl Time<Vectors> for VectorTime {
         }
     }
 
-    /// Validation asks for the very version that was read, and needs no older ones.
-    fn is_too_old(&self, _snapshot: &Reads) -> bool {
-        false
+    fn is_too_old(&self, snapshot: &Reads) -> bool {
+        !self.low.is_within(&snapshot.clock)
     }
 
-    fn is_current(&self, newest: Timestamp, read: Timestamp, snapshot: &Reads) -> bool {
+    /// A version that is visible at the snapshot was seen, or found collected. What this log knows
+    /// no writer of is visible to all at or above the watermark.
+    fn is_current(
+        &self,
+        (space, key): Key<'_>,
+        newest: Timestamp,
+        read: Timestamp,
+        snapshot: &Reads,
+    ) -> bool {
         if self.rules.exact_validation {
             newest == read
+                || self.rules.family.judged_by_snapshot && self.sees(space, key, newest, snapshot)
         } else {
             newest.counter() <= snapshot.clock.get(self.me).counter
         }
@@ -180,11 +188,14 @@ impl Time<Vectors> for VectorTime {
 
     fn is_phantom(
         &self,
+        (space, key): Key<'_>,
         newest: Timestamp,
-        _snapshot: &Reads,
+        snapshot: &Reads,
         seen: impl FnOnce() -> Option<Timestamp>,
     ) -> bool {
-        newest != Timestamp::ZERO && seen() != Some(newest)
+        let unseen = newest != Timestamp::ZERO && seen() != Some(newest);
+        unseen
+            && !(self.rules.family.judged_by_snapshot && self.sees(space, key, newest, snapshot))
     }
 
     fn yes(&mut self, prepare: &Prepare<Vectors>, _standing: Standing<Reads>) -> Ballot {

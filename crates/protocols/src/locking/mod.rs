@@ -24,7 +24,7 @@
 //! * As printed, a read does not raise a partition's clock, and the check compares the newest
 //!   version with the snapshot. A partition whose clock is behind the snapshot can then install a
 //!   version below it after it was read: the check passes, and an update is lost. Here reads raise
-//!   the clock, and the check asks for the very version that was read.
+//!   the clock, so that nothing is installed below a snapshot that was read at.
 //! * As printed, the first object's version is the snapshot, however old. Here it is the
 //!   repository's clock; the reader of an old object would else find nothing but old versions.
 //! * As printed, a client decides alone and a decision is sent once. Here votes are stable,

@@ -186,20 +186,24 @@ impl<V: Variant> Participant<V> {
         let rules = self.rules;
         let tolerant = self.tolerates(standing);
         let versions = self.space(space, cx);
-        let Some((handle, newest, lock)) = versions.look(handle, key) else {
-            let stale = rules.validate && version != Timestamp::ZERO;
+        let found = versions.look(handle, key);
+        let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
+        let is_current =
+            self.time.is_current((space, key), newest, version, &standing.snapshot);
+        let Some((handle, _, lock)) = found else {
+            let stale = rules.validate && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
-        let is_current = self.time.is_current(newest, version, &standing.snapshot);
         let closed = self.is_closed(lock);
+        let seen = if rules.judged_by_snapshot { standing.snapshot.at() } else { version };
         if rules.lock_reads && closed && tolerant {
-            self.check_missed((space, handle, key), (lock, version), standing, &is_written)?;
+            self.check_missed((space, handle, key), (lock, seen), standing, &is_written)?;
         }
         if rules.validate && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
-            return self.note_missed((space, key), version, standing);
+            return self.note_missed((space, key), seen, standing);
         }
         if rules.lock_reads && closed && !tolerant {
             return Err(Abort::Locked.into());
@@ -255,7 +259,8 @@ impl<V: Variant> Participant<V> {
                 locked = false;
             }
             let newest = versions.newest(handle).at;
-            let stale = self.time.is_phantom(newest, &standing.snapshot, || seen(space, key));
+            let seen = || seen(space, key);
+            let stale = self.time.is_phantom((space, key), newest, &standing.snapshot, seen);
             match (tolerant, stale, locked) {
                 (_, false, false) => {}
                 (true, true, _) if !is_written(space, key) => {

@@ -12,7 +12,7 @@ use super::message::{Prepare, Record};
 use super::participant::Context;
 use super::reads::{NotServed, Reading};
 use super::time::Time;
-use super::{Rules, Standing, Variant};
+use super::{Key, Rules, Standing, Variant};
 
 /// A ceiling is raised by so many steps at once, so that it is seldom logged.
 const CEILING_STEPS: u64 = 1 << 20;
@@ -115,6 +115,19 @@ impl ScalarTime {
     }
 }
 
+impl ScalarTime {
+    /// An update that lies in the past lies where the first version was written that it missed, and
+    /// its reads are right only above its snapshot.
+    #[inline(always)]
+    fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &Standing) {
+        let rules = &self.rules;
+        if V::MAY_COMMIT_IN_THE_PAST && rules.judged_by_snapshot && rules.seen_is_not_missed {
+            let above = standing.missed.is_none_or(|at| at > standing.snapshot);
+            assert!(above, "an update at {} missed {:?}", standing.snapshot, standing.missed);
+        }
+    }
+}
+
 /// Where versions are looked for in a read at `snapshot`.
 #[inline]
 fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
@@ -203,9 +216,24 @@ impl<V: Scalar> Time<V> for ScalarTime {
         *snapshot < self.low
     }
 
+    /// A reader at a snapshot has seen every version at or below it, at whichever replica: so what
+    /// lies there is not missed, though the reader may have found it collected, or replaced by
+    /// nothing at a replica that has collected less.
+    #[inline]
+    fn is_current(
+        &self,
+        _key: Key<'_>,
+        newest: Timestamp,
+        read: Timestamp,
+        snapshot: &Timestamp,
+    ) -> bool {
+        newest == read || self.rules.judged_by_snapshot && newest <= *snapshot
+    }
+
     #[inline]
     fn is_phantom(
         &self,
+        _key: Key<'_>,
         newest: Timestamp,
         snapshot: &Timestamp,
         _seen: impl FnOnce() -> Option<Timestamp>,
@@ -218,6 +246,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         if self.rules.reads_raise {
             self.clock.promise(prepare.snapshot);
         }
+        self.assert_missed_above_snapshot::<V>(&standing);
         <V as Scalar>::yes(self.clock.propose(), &standing)
     }
 
@@ -267,6 +296,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
     #[inline(always)]
     fn yes_alone(&mut self, standing: &Standing<Timestamp>, _logging: bool) -> Option<V::Yes> {
+        self.assert_missed_above_snapshot::<V>(standing);
         self.clock.serve(standing.snapshot);
         let room = self.clock.room_below(self.queue.first());
         // Somebody queued may have been decided, and have left its stamp on what is written.

@@ -18,7 +18,7 @@ use super::message::Prepare;
 use super::participant::Context;
 use super::reads::{NotServed, Reading};
 use super::variant::Told;
-use super::{Standing, Variant};
+use super::{Key, Standing, Variant};
 
 /// What a transaction reads at, and what bounds it.
 pub trait Snapshot: Bound + Told {
@@ -101,15 +101,19 @@ pub trait Time<V: Variant>: Clone + Debug {
 
     /// Whether what proves a read at `snapshot` stale may be gone.
     fn is_too_old(&self, snapshot: &V::Snapshot) -> bool;
-    /// Whether a version that was read counts as the newest, which `newest` is.
-    #[inline]
-    fn is_current(&self, newest: Timestamp, read: Timestamp, snapshot: &V::Snapshot) -> bool {
-        let _ = snapshot;
-        newest == read
-    }
+    /// Whether a read of `key` at `snapshot`, which saw the version `read`, has missed nothing up to
+    /// `newest`, the newest version here; zero where there is none.
+    fn is_current(
+        &self,
+        key: Key<'_>,
+        newest: Timestamp,
+        read: Timestamp,
+        snapshot: &V::Snapshot,
+    ) -> bool;
     /// Whether a scan at `snapshot` that saw `seen` of a key has missed its newest version.
     fn is_phantom(
         &self,
+        key: Key<'_>,
         newest: Timestamp,
         snapshot: &V::Snapshot,
         seen: impl FnOnce() -> Option<Timestamp>,

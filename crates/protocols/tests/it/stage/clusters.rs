@@ -93,6 +93,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "catch_up_when_idle" => &mut rules.catch_up_when_idle,
         "delayed_excludes" => &mut rules.delayed_excludes,
         "finish_waits_for_log" => &mut rules.finish_waits_for_log,
+        "judged_by_snapshot" => &mut rules.judged_by_snapshot,
         "seen_is_not_missed" => &mut rules.seen_is_not_missed,
         "sessions_bring_pasts" => &mut rules.sessions_bring_pasts,
         other => return Err(format!("no rule `{other}`")),
