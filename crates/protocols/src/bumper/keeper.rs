@@ -138,7 +138,8 @@ impl Keeper {
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
-            read.max(head).max(self.low)
+            let low = if self.rules.floors_at_watermark { self.low } else { Timestamp::ZERO };
+            read.max(head).max(low)
         };
         standing.floor = standing.floor.max(floor);
     }

@@ -36,6 +36,8 @@ pub struct Rules {
     pub stamps_reach_the_snapshot: bool,
     /// Correction 3: updates that commit stamp what they read with where they lie.
     pub updates_stamp: bool,
+    /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten.
+    pub floors_at_watermark: bool,
     /// As printed: a stamp at or above an update's snapshot keeps it from the past, wherever it
     /// would lie, and who missed a version of the past aborts. Off, places are compared, which is
     /// exact.
@@ -58,6 +60,7 @@ impl Default for Rules {
             distinct_readers: true,
             stamps_reach_the_snapshot: true,
             updates_stamp: true,
+            floors_at_watermark: true,
             by_flags: false,
         }
     }

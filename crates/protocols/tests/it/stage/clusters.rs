@@ -111,6 +111,7 @@ fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), 
         "reads_wait_for_the_past" => &mut rules.reads_wait_for_the_past,
         "distinct_readers" => &mut rules.distinct_readers,
         "stamps_reach_the_snapshot" => &mut rules.stamps_reach_the_snapshot,
+        "floors_at_watermark" => &mut rules.floors_at_watermark,
         "updates_stamp" => &mut rules.updates_stamp,
         other => return switch(&mut rules.family, other, on),
     } = on;
