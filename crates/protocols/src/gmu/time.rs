@@ -194,8 +194,7 @@ impl Time<Vectors> for VectorTime {
         seen: impl FnOnce() -> Option<Timestamp>,
     ) -> bool {
         let unseen = newest != Timestamp::ZERO && seen() != Some(newest);
-        unseen
-            && !(self.rules.family.judged_by_snapshot && self.sees(space, key, newest, snapshot))
+        unseen && !(self.rules.family.judged_by_snapshot && self.sees(space, key, newest, snapshot))
     }
 
     fn yes(&mut self, prepare: &Prepare<Vectors>, _standing: Standing<Reads>) -> Ballot {

@@ -188,8 +188,7 @@ impl<V: Variant> Participant<V> {
         let versions = self.space(space, cx);
         let found = versions.look(handle, key);
         let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
-        let is_current =
-            self.time.is_current((space, key), newest, version, &standing.snapshot);
+        let is_current = self.time.is_current((space, key), newest, version, &standing.snapshot);
         let Some((handle, _, lock)) = found else {
             let stale = rules.validate && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
