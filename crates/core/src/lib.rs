@@ -23,6 +23,7 @@ pub mod parts;
 pub mod post;
 pub mod procedure;
 pub mod recorder;
+pub mod secret;
 pub mod together;
 pub mod traffic;
 pub mod wire;
@@ -46,6 +47,7 @@ pub use procedure::{
     Stop, Store, Touched,
 };
 pub use recorder::Recorder;
+pub use secret::{Secret, Tag};
 pub use together::Together;
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

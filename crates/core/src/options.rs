@@ -3,6 +3,7 @@
 use crate::actions::Actions;
 use crate::ids::Timestamp;
 use crate::procedure::Procedures;
+use crate::secret::Secret;
 use crate::together::Together;
 
 /// Virtual or real time, in nanoseconds from a start of the driver's choosing.
@@ -118,6 +119,8 @@ pub struct Settings {
     pub gossip_every: Nanos,
     /// A node silent for this long no longer holds old versions back.
     pub snapshot_lease: Nanos,
+    /// The secret that members of the cluster share, where there is one; clients need not have it.
+    pub secret: Option<Secret>,
 }
 
 impl Default for Settings {
@@ -138,6 +141,7 @@ impl Default for Settings {
             give_up_after: Nanos::from_millis(10_000),
             gossip_every: Nanos::from_millis(5),
             snapshot_lease: Nanos::from_millis(10_000),
+            secret: None,
         }
     }
 }
