@@ -10,11 +10,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::batch::{Batch, Sequence};
 use crate::disk::Disk;
 use crate::error::LogError;
 use crate::writer::Writer;
+
+/// When nothing came for so long after a batch, a mark says that the batch was stable.
+const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 
 /// A log with a thread that syncs it.
 #[derive(Debug)]
@@ -221,16 +225,32 @@ impl Shared {
 
     fn write_until_closed<D: Disk>(&self, mut writer: Writer<D>, wake: &impl Fn()) -> LogError {
         let mut batch = Batch::after(writer.stable());
+        let mut marked = true;
         loop {
             let mut state = self.lock();
             while state.is_idle() {
-                state = self.wait(&self.work, state);
+                if marked {
+                    state = self.wait(&self.work, state);
+                    continue;
+                }
+                let waited = self.work.wait_timeout(state, IDLE_MARK_AFTER);
+                let (since, pause) = waited.unwrap_or_else(PoisonError::into_inner);
+                state = since;
+                if pause.timed_out() && state.is_idle() {
+                    drop(state);
+                    if let Err(error) = writer.mark() {
+                        return error;
+                    }
+                    marked = true;
+                    state = self.lock();
+                }
             }
             if state.closing && state.pending.is_empty() {
                 drop(state);
                 return writer.close().err().unwrap_or(LogError::Closed);
             }
             batch.absorb(&mut state.pending);
+            marked &= batch.is_empty();
             state.writing = batch.bytes();
             let truncate = state.truncate.take();
             drop(state);

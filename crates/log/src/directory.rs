@@ -23,10 +23,7 @@ impl Directory {
     /// # Errors
     /// It is not there and cannot be made.
     pub fn create(path: &Path) -> io::Result<Directory> {
-        fs::create_dir_all(path)?;
-        if let Some(parent) = path.canonicalize()?.parent() {
-            File::open(parent)?.sync_all()?;
-        }
+        create_synced(path)?;
         Ok(Directory { path: Arc::new(path.to_owned()) })
     }
 
@@ -45,6 +42,35 @@ impl Directory {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Makes the directory at `path` with all directories above it, each stable in the one that holds
+/// it. One that is there is synced into its parent too: whoever made it may not have lived to do
+/// that.
+///
+/// # Errors
+/// One of them cannot be made or synced.
+pub fn create_synced(path: &Path) -> io::Result<()> {
+    create_each(path, &mut |parent| File::open(parent)?.sync_all())
+}
+
+/// Makes a directory and those above it, from the first that is missing down; `sync` gets the
+/// parent of each one that was made, and that of `path` in any case.
+fn create_each(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let path = std::path::absolute(path)?;
+    let missing: Vec<_> = path.ancestors().take_while(|above| !above.exists()).collect();
+    for made in missing.iter().rev() {
+        match fs::create_dir(made) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && made.is_dir() => {}
+            done => done?,
+        }
+        made.parent().map_or(Ok(()), &mut *sync)?;
+    }
+    match path.parent() {
+        Some(parent) if missing.is_empty() && path.is_dir() => sync(parent),
+        Some(_) if missing.is_empty() => Err(io::ErrorKind::NotADirectory.into()),
+        _ => Ok(()),
     }
 }
 
@@ -110,5 +136,31 @@ impl DiskFile for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directory_that_is_made_is_synced_into_its_parent() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let synced = |path: &Path| {
+            let mut synced = Vec::new();
+            let made = create_each(path, &mut |parent| {
+                synced.push(parent.strip_prefix(&root).unwrap().display().to_string());
+                Ok(())
+            });
+            made.map(|()| synced)
+        };
+        assert_eq!(synced(&root.join("a/b/c")).unwrap(), ["", "a", "a/b"]);
+        assert!(root.join("a/b/c").is_dir());
+        assert_eq!(synced(&root.join("a/b/c")).unwrap(), ["a/b"]);
+        assert_eq!(synced(&root.join("a/d")).unwrap(), ["a"]);
+        fs::write(root.join("file"), "").unwrap();
+        assert!(synced(&root.join("file")).is_err());
+        assert!(synced(&root.join("file/below")).is_err());
     }
 }

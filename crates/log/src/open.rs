@@ -55,7 +55,9 @@ pub struct Opened {
     pub cut: Option<Cut>,
 }
 
-/// A torn tail: written and never synced, so nobody was told of it.
+/// A tail that was cut: the last batch, which no mark claims. It was being written when the process
+/// or its power ended, and nobody was told of it; or it was synced, and damaged before the log's
+/// next mark, which follows within milliseconds. The two cannot be told apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The segment that ended in it.
@@ -66,6 +68,8 @@ pub struct Cut {
     pub bytes: u64,
     /// Why it was not taken for a record.
     pub what: &'static str,
+    /// The last of the whole records behind the place where it breaks off, if there are any.
+    pub later: Option<Sequence>,
 }
 
 /// A segment that was found.
@@ -358,7 +362,8 @@ impl<'a, R: Replay> Going<'a, R> {
             let zeros = rest.iter().rev().take_while(|&&byte| byte == 0).count();
             let bytes = (rest.len() - zeros) as u64;
             let (file, offset) = (segment.name.clone(), scanned.end as u64);
-            self.cut = Some(Cut { file, offset, bytes, what });
+            let later = scanned.later;
+            self.cut = Some(Cut { file, offset, bytes, what, later });
         }
         let (file, last) = (&mut segment.file, &self.buffer[scanned.batch..scanned.end]);
         let rewritten = file.write_at(scanned.batch as u64, last);

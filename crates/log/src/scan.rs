@@ -5,6 +5,9 @@ use crate::error::LogError;
 use crate::frame::{self, Frame, MARK, MARK_BYTES, OWN_KINDS};
 use crate::segment::{self, Header};
 
+/// So many records after the one expected may be of the same batch.
+const NEAR: u64 = 1 << 20;
+
 /// How far the frames of a segment go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {
@@ -18,6 +21,8 @@ pub(crate) struct Scanned {
     pub batch: usize,
     /// What follows it.
     pub tail: Tail,
+    /// Where the tail is torn: the last of the whole records that follow the gap.
+    pub later: Option<Sequence>,
 }
 
 /// What follows the last good frame of a segment.
@@ -59,8 +64,21 @@ pub(crate) fn scan(
         }
         (previous, end) = (frame.checksum, end + frame.bytes());
     };
-    let tail = judge(bytes.get(end..).unwrap_or_default(), salt, next, what);
-    Ok(Scanned { next, previous, end, batch, tail })
+    let rest = bytes.get(end..).unwrap_or_default();
+    let tail = judge(rest, salt, next, what);
+    let later = matches!(tail, Tail::Torn(_)).then(|| last_whole(rest, salt, next)).flatten();
+    Ok(Scanned { next, previous, end, batch, tail, later })
+}
+
+/// The last of the whole records after a gap. A number near the expected one makes it worth looking
+/// whether the checksum is right.
+fn last_whole(rest: &[u8], salt: u32, next: Sequence) -> Option<Sequence> {
+    let records = rest.windows(frame::HEADER_BYTES).enumerate().filter_map(|(at, header)| {
+        let sequence = frame::sequence_at(header);
+        let near = sequence > next && sequence.0 - next.0 < NEAR && header[12] < OWN_KINDS;
+        near.then(|| frame::read(&rest[at..], salt)).flatten().map(|frame| frame.sequence)
+    });
+    records.max()
 }
 
 /// Whether the bytes after the last good frame were ever promised: a mark that claims `next`
@@ -126,6 +144,42 @@ mod tests {
             assert_eq!(matches!(tail, Tail::Torn(_)), last, "byte {place}: {tail:?}");
             assert_eq!(matches!(tail, Tail::Damaged(_)), !last, "byte {place}: {tail:?}");
         }
+    }
+
+    #[test]
+    fn after_a_mark_a_bad_byte_is_damage_in_every_batch() {
+        let whole = segment();
+        let last = scan(&whole, HEADER, |_, _| Ok(())).unwrap();
+        let mut mark = Batch::after(Sequence(6));
+        let (mark, _) = mark.seal(Sequence(6), HEADER.salt(), last.previous);
+        let marked = [&whole, mark].concat();
+        assert_eq!(tail_of(&marked), (7, Tail::Clean));
+        for place in segment::HEADER_BYTES..whole.len() {
+            let mut bytes = marked.clone();
+            bytes[place] ^= 0x40;
+            let (next, tail) = tail_of(&bytes);
+            assert!(next < 7 && matches!(tail, Tail::Damaged(_)), "byte {place}: {tail:?}");
+        }
+        for place in whole.len()..marked.len() {
+            let mut bytes = marked.clone();
+            bytes[place] ^= 0x40;
+            let (next, tail) = tail_of(&bytes);
+            assert!(next == 7 && matches!(tail, Tail::Torn(_)), "byte {place}: {tail:?}");
+        }
+    }
+
+    #[test]
+    fn whole_records_after_a_gap_are_found() {
+        let whole = segment();
+        let batch = (whole.len() - segment::HEADER_BYTES) / 3;
+        let later = |place: usize| {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0x40;
+            scan(&bytes, HEADER, |_, _| Ok(())).unwrap().later
+        };
+        // The first of the last batch's two records, and the second.
+        assert_eq!(later(whole.len() - batch + 40), Some(Sequence(6)));
+        assert_eq!(later(whole.len() - 1), None);
     }
 
     #[test]

@@ -168,6 +168,27 @@ impl<D: Disk> Writer<D> {
         Ok(removed)
     }
 
+    /// Writes a mark, synced: from here on, damage to what was written before it is told from a
+    /// batch that was never finished. A log does this after each pause.
+    ///
+    /// # Errors
+    /// The disk did; the log is failed then.
+    pub fn mark(&mut self) -> Result<(), LogError> {
+        self.check()?;
+        let done = self.try_mark();
+        self.remember_failure(done)
+    }
+
+    fn try_mark(&mut self) -> Result<(), LogError> {
+        let mut empty = Batch::after(self.stable);
+        let salt = self.active.header.salt();
+        let (mark, previous) = empty.seal(self.stable, salt, self.previous);
+        self.active.append(mark, self.options.preallocate_bytes)?;
+        self.active.file.sync().map_err(LogError::io("sync", &self.active.name))?;
+        self.previous = previous;
+        Ok(())
+    }
+
     /// Ends the log with a mark, so that damage to its last batch can be told from a torn one.
     ///
     /// # Errors

@@ -5,4 +5,5 @@
 mod background;
 mod crash;
 mod damage;
+mod marks;
 mod shared;
