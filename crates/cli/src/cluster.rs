@@ -125,7 +125,7 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
 fn add(dir: &std::path::Path, protocol: &str) -> anyhow::Result<String> {
     let mut cluster = LocalCluster::open(dir)?;
     let others = cluster.addresses().to_vec();
-    let admin = Admin::connect(others, protocol)?;
+    let admin = Admin::connect(others, protocol, cluster.secret()?)?;
     let node = cluster.add()?;
     admin.join(node as u32, &cluster.addresses()[node])?;
     cluster.start(node)?;

@@ -1,24 +1,29 @@
 //! A cluster of processes on this machine.
 //!
-//! Its folder holds a file of keys, the output and the process number of each node, so that one
-//! command can start it and another one stop it. A process number is used only while the process
-//! that has it was started with that node's file: numbers are given again by the system.
+//! Its folder holds the cluster's secret, and a file of keys, the output and the process number of
+//! each node, so that one command can start it and another one stop it. A process number is used
+//! only while the process that has it was started with that node's file: numbers are given again by
+//! the system.
 
 mod addresses;
 mod temporary;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use muesli_cluster::visit::{self, Visited};
+use muesli_core::Secret;
 use rustix::process::{Pid, Signal, kill_process};
 
 use addresses::free_addresses;
 pub use temporary::Temporary;
 
+/// The file of the servers' secret, in the cluster's folder.
+const SECRET_FILE: &str = "secret";
 /// How long a node may take to come up, or to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often is looked.
@@ -115,6 +120,7 @@ impl LocalCluster {
         }
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
+        make_secret(&dir.join(SECRET_FILE))?;
         Ok(LocalCluster { dir: dir.to_owned(), addresses, namespaces })
     }
 
@@ -186,6 +192,14 @@ impl LocalCluster {
         self.dir.join(format!("node-{node}"))
     }
 
+    /// The secret of its servers.
+    ///
+    /// # Errors
+    /// It is not there any more.
+    pub fn secret(&self) -> anyhow::Result<Option<Secret>> {
+        Ok(Some(muesli_cluster::read_secret(&self.dir.join(SECRET_FILE))?))
+    }
+
     /// What a node's disk goes by, if it is a troubled one.
     pub fn trouble_file(&self, node: usize) -> PathBuf {
         self.folder(node).join("trouble")
@@ -210,6 +224,7 @@ impl LocalCluster {
             format!("protocol = {:?}", plan.protocol),
             format!("durability = {:?}", if plan.durable { "log" } else { "memory" }),
             format!("data_dir = {:?}", data.display().to_string()),
+            format!("secret_file = {:?}", self.dir.join(SECRET_FILE).display().to_string()),
         ];
         if let Some(reached) = &plan.reached {
             lines.push(format!("dial = {:?}", reached.dial[node]));
@@ -369,6 +384,17 @@ impl LocalCluster {
     pub fn last_words(&self, node: usize) -> String {
         let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
         text.lines().last().unwrap_or("none").to_owned()
+    }
+}
+
+/// Makes a secret, for its owner to read, where there is none.
+fn make_secret(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => Ok(writeln!(file, "{}", muesli_cluster::proof::new_secret())?),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot make {}", path.display())),
     }
 }
 

@@ -120,7 +120,9 @@ impl Benchmark {
         let history = self.history && workload.history().is_none();
         let protocol = self.protocol.clone();
         let procedures = registry::procedures();
-        let connect = Connect { addresses, protocol, history, procedures, ..Connect::default() };
+        let secret = crate::options::secret(None)?;
+        let connect =
+            Connect { addresses, protocol, history, procedures, secret, ..Connect::default() };
         let db = Db::connect_with(connect)?;
         let options = Options::default();
         let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);

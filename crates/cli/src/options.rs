@@ -2,8 +2,25 @@
 
 use std::fmt::Write as _;
 
+use std::path::Path;
+
 use clap::{ArgMatches, Args, Command};
+use muesli_core::Secret;
 use muesli_workloads::registry::{Description, WORKLOADS};
+
+/// The variable that names the file of a cluster's secret, for clients and administrators as for
+/// servers.
+const SECRET_VARIABLE: &str = "MUESLI_SECRET_FILE";
+
+/// The secret of the file that was given, or else of the one that the environment names.
+///
+/// # Errors
+/// There is such a file, and it holds no secret.
+pub fn secret(given: Option<&Path>) -> anyhow::Result<Option<Secret>> {
+    let named = std::env::var_os(SECRET_VARIABLE);
+    let path = given.or(named.as_deref().map(Path::new));
+    Ok(path.map(muesli_cluster::read_secret).transpose()?)
+}
 
 /// One subcommand per workload, each with the options of `A` and the workload's parameters in
 /// its help.

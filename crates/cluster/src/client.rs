@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_core::{
-    Actions, Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder,
+    Actions, Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Secret,
     Settings, SpaceOptions, Traffic, catalog::CatalogError,
 };
 use muesli_group::{Grouped, layout};
@@ -57,6 +57,9 @@ pub struct ClientOptions {
     pub caches: bool,
     /// Whether what transactions do is recorded.
     pub history: bool,
+    /// The cluster's secret: both sides prove that they know it. Needed only where the servers ask
+    /// clients for it, or where this client wants to know that they are the servers.
+    pub secret: Option<Secret>,
     /// How long to look for the servers.
     pub connect_within: Duration,
     /// How long an operation may wait for its answer.
@@ -79,6 +82,7 @@ impl Default for ClientOptions {
             actions: Actions::default(),
             caches: false,
             history: false,
+            secret: None,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
             space_within: Duration::from_secs(5),
@@ -330,6 +334,7 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
         // Servers have small numbers.
         node: NodeId(fastrand::u32(1 << 31..)),
         life: Life(fastrand::u64(1..)),
+        secret: options.secret.clone(),
     };
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }

@@ -5,7 +5,14 @@ use std::io::{self, Read, Write};
 use mio::net::TcpStream;
 use muesli_core::{Nanos, NodeId};
 
-use crate::hello::{HELLO_BYTES_MAX, Life, Station};
+use crate::frame;
+use crate::hello::{HELLO_BYTES_MAX, Hello, Life, Station};
+use crate::proof::Challenge;
+
+/// The longest body of a frame of a visitor, who has but questions.
+pub(crate) const VISITOR_BYTES_MAX: usize = 16 << 10;
+/// The longest body of a frame of an administrator, who sends maps.
+const ADMIN_BYTES_MAX: usize = 16 << 20;
 
 /// How a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +23,8 @@ pub(crate) enum Stage {
     AwaitWelcome,
     /// Accepted; nobody has said who it is.
     AwaitHello,
+    /// It said who it is, and was asked to prove the cluster's secret.
+    AwaitProof,
     /// Messages pass.
     Up { node: NodeId, station: Station, life: Life },
     /// A refusal was sent: what still comes is thrown away, until the other end closes.
@@ -42,6 +51,20 @@ pub(crate) struct Connection {
     pub partial_since: Option<Nanos>,
     /// Since when too much waits to be sent.
     pub crowded_since: Option<Nanos>,
+    /// The bytes of room that were given for a long frame of which a part has come.
+    pub room: usize,
+    /// The bytes of room that it waits for; until then nothing is read.
+    pub awaits_room: Option<usize>,
+    /// What was said and asked in a handshake that is under way.
+    pub claim: Option<Box<Claim>>,
+}
+
+/// A handshake under way.
+pub(crate) struct Claim {
+    /// What whoever dialled said.
+    pub hello: Hello,
+    /// What it was asked to prove by whoever was dialled.
+    pub challenge: Challenge,
 }
 
 /// What came of reading.
@@ -66,6 +89,9 @@ impl Connection {
             spoke: now,
             partial_since: None,
             crowded_since: None,
+            room: 0,
+            awaits_room: None,
+            claim: None,
         }
     }
 
@@ -81,7 +107,7 @@ impl Connection {
     pub fn is_guest(&self) -> bool {
         match self.stage {
             Stage::Up { station, .. } => station != Station::Server,
-            Stage::AwaitHello | Stage::Closing => true,
+            Stage::AwaitHello | Stage::AwaitProof | Stage::Closing => true,
             Stage::Dialling | Stage::AwaitWelcome => false,
         }
     }
@@ -89,7 +115,9 @@ impl Connection {
     /// The longest body of a frame that is taken now.
     pub fn frame_bytes_max(&self, most: usize) -> usize {
         match self.stage {
-            Stage::AwaitHello => HELLO_BYTES_MAX.min(most),
+            Stage::AwaitHello | Stage::AwaitProof => HELLO_BYTES_MAX.min(most),
+            Stage::Up { station: Station::Visitor, .. } => VISITOR_BYTES_MAX.min(most),
+            Stage::Up { station: Station::Admin, .. } => ADMIN_BYTES_MAX.min(most),
             _ => most,
         }
     }
@@ -144,6 +172,27 @@ impl Connection {
     pub fn keep(&mut self, rest: &[u8], now: Nanos) {
         self.partial_since = (!rest.is_empty()).then(|| self.partial_since.unwrap_or(now));
         self.input = rest.to_vec();
+    }
+
+    /// How many bytes are held of a frame that is not whole.
+    pub fn held(&self) -> usize {
+        self.input.len()
+    }
+
+    /// How long the frame is of which a part has come, as far as its header says.
+    pub fn promised(&self) -> usize {
+        frame::promised(&self.input).unwrap_or(self.input.len())
+    }
+
+    /// Whether it can be closed to make room for somebody who has something to say: it has not said
+    /// who it is, or only asks questions. Lower ones go first.
+    pub fn expendable(&self) -> Option<u8> {
+        match self.stage {
+            Stage::Closing => Some(0),
+            Stage::AwaitHello | Stage::AwaitProof => Some(1),
+            Stage::Up { station: Station::Visitor, .. } => Some(2),
+            Stage::Dialling | Stage::AwaitWelcome | Stage::Up { .. } => None,
+        }
     }
 
     /// A whole frame has come.

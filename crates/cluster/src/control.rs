@@ -38,9 +38,13 @@ pub enum Control {
         /// The repositories.
         members: Vec<(RepositoryId, Post)>,
     },
-    /// From a visitor that has read or written the row of the placement: this is what it says. The
-    /// answer is [`Members`](Control::Members), under the placement that the server goes by then.
+    /// From an administrator that has read or written the row of the placement: this is what it
+    /// says. The answer is [`Members`](Control::Members), under the placement that the server goes
+    /// by then. From anybody else it ends the connection.
     Place(MapParts),
+    /// From a client of a database of groups that has made a space: the spaces are of this epoch by
+    /// now. The server reads them itself ([`register`](crate::register)).
+    SpacesMade(u64),
 }
 
 impl Wire for Control {
@@ -77,6 +81,10 @@ impl Wire for Control {
                 out.push(7);
                 map.encode(out);
             }
+            Control::SpacesMade(epoch) => {
+                out.push(8);
+                epoch.encode(out);
+            }
         }
     }
 
@@ -98,6 +106,7 @@ impl Wire for Control {
                 Control::Members { placement: Wire::decode(input)?, members: Wire::decode(input)? }
             }
             7 => Control::Place(Wire::decode(input)?),
+            8 => Control::SpacesMade(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message between drivers", at, other)),
         })
     }
@@ -124,6 +133,7 @@ mod tests {
                 Control::AskMembers,
                 Control::Members { placement, members: vec![(RepositoryId(3), Post::Joins)] },
                 Control::Place(MapParts::default()),
+                Control::SpacesMade(request),
             ] {
                 let mut bytes = Vec::new();
                 control.encode(&mut bytes);

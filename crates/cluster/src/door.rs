@@ -1,6 +1,7 @@
 //! What other threads see of a loop.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
@@ -25,6 +26,17 @@ pub(crate) enum Command {
     CreateSpace(SpaceParts, mpsc::Sender<Option<String>>),
     /// Another server's map.
     Map(Map),
+    /// A name of somebody to be dialled was looked up.
+    Found {
+        /// The number of the target.
+        number: usize,
+        /// Its address, as it was asked for.
+        address: String,
+        /// Where that leads to.
+        found: Result<SocketAddr, String>,
+    },
+    /// The register of spaces was read, as it was said to have grown.
+    SpacesRead(Result<Option<Register>, String>),
     /// These are the spaces now; the answer is why not, if not.
     Register(Register, mpsc::Sender<Option<String>>),
 }

@@ -1,100 +1,17 @@
-//! `durability = "log"`: a server's files, and its log.
-//!
-//! A server's folder holds `identity` (the life of its data, drawn when they began, and how often
-//! it was started), `map` (the newest map it knows: a record of a space means nothing without
-//! it), and `log`, the write-ahead log. The two small files are written anew as a whole, synced,
-//! and put in the place of the old ones by a rename.
+//! `durability = "log"`: a server's write-ahead log, in its [folder](crate::folder).
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use muesli_core::wire::Wire;
-use muesli_core::{Effects, LogPosition, Node, Protocol, RepositoryId, wire_struct};
+use muesli_core::{Effects, LogPosition, Node, Protocol, RepositoryId};
 use muesli_log::{CheckpointStream, Directory, Disk, Opened, Published, Sequence};
-use thiserror::Error;
 
-use crate::frame::{self, Kind};
+use crate::folder::{Folder, FolderError};
 use crate::log::{Log, LogFailure};
-use crate::map::{Map, MapError, MapParts};
 use crate::replaying::{RECORD, Replayed, Replaying};
 use crate::trouble::Troubled;
 
-/// Longest file of an identity or a map, in bytes.
-const FILE_BYTES_MAX: usize = 64 << 20;
-
-/// Why a server's files are of no use.
-#[derive(Debug, Error)]
-pub enum FolderError {
-    /// The system refused.
-    #[error("{path}: {error}")]
-    Io {
-        /// What was to be read or written.
-        path: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A file is not what was written.
-    #[error("{path} is damaged: {why}; restore the folder, or begin with an empty one")]
-    Damaged {
-        /// Which one.
-        path: String,
-        /// How.
-        why: String,
-    },
-    /// The map makes no sense.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// The log.
-    #[error(transparent)]
-    Log(#[from] muesli_log::LogError),
-}
-
-/// Who a server is, from one start to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Remembered {
-    /// The life of its data.
-    pub life: u64,
-    /// How often it was started, this time included.
-    pub starts: u32,
-}
-
-wire_struct!(Remembered { life: u64, starts: u32 });
-
-/// A server's folder.
-#[derive(Clone, Debug)]
-pub(crate) struct Folder {
-    path: PathBuf,
-}
-
 impl Folder {
-    /// The folder at `path`, made if it is not there.
-    pub fn open(path: &Path) -> Result<Folder, FolderError> {
-        let folder = Folder { path: path.to_owned() };
-        fs::create_dir_all(path).map_err(|error| folder.io("", error))?;
-        Ok(folder)
-    }
-
-    /// Notes another start; who the server is.
-    pub fn begin(&self) -> Result<Remembered, FolderError> {
-        let before = self.read::<Remembered>("identity")?;
-        let before = before.unwrap_or(Remembered { life: fastrand::u64(1..), starts: 0 });
-        let now = Remembered { starts: before.starts.saturating_add(1), ..before };
-        self.write("identity", &now)?;
-        Ok(now)
-    }
-
-    /// The newest map that was kept.
-    pub fn map(&self) -> Result<Option<Map>, FolderError> {
-        let parts = self.read::<MapParts>("map")?;
-        Ok(parts.map(Map::try_from).transpose()?)
-    }
-
-    /// Keeps a map.
-    pub fn keep_map(&self, map: &Map) -> Result<(), FolderError> {
-        self.write("map", &MapParts::from(map))
-    }
-
     /// Opens the log and takes what it holds to the node, which has not started.
     pub fn open_log<P: Protocol>(
         &self,
@@ -112,41 +29,6 @@ impl Folder {
         };
         (effects.logged, effects.gate) = (LogPosition(0), LogPosition(0));
         Ok(opened)
-    }
-
-    fn read<T: Wire>(&self, name: &str) -> Result<Option<T>, FolderError> {
-        let bytes = match fs::read(self.path.join(name)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.io(name, error)),
-        };
-        let damaged = |why: String| FolderError::Damaged {
-            path: self.path.join(name).display().to_string(),
-            why,
-        };
-        let found = frame::next(&bytes, FILE_BYTES_MAX).map_err(|why| damaged(why.to_string()))?;
-        let found = found.ok_or_else(|| damaged("it ends too early".to_owned()))?;
-        T::decode_all(found.body).map(Some).map_err(|why| damaged(why.to_string()))
-    }
-
-    fn write(&self, name: &str, value: &impl Wire) -> Result<(), FolderError> {
-        let mut bytes = Vec::new();
-        let start = frame::begin(Kind::Control, &mut bytes);
-        value.encode(&mut bytes);
-        frame::end(start, &mut bytes);
-        let (new, old) = (self.path.join(format!("{name}.new")), self.path.join(name));
-        let put = || {
-            let mut file = File::create(&new)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            fs::rename(&new, &old)?;
-            File::open(&self.path)?.sync_all()
-        };
-        put().map_err(|error| self.io(name, error))
-    }
-
-    fn io(&self, name: &str, error: io::Error) -> FolderError {
-        FolderError::Io { path: self.path.join(name).display().to_string(), error }
     }
 }
 
@@ -258,31 +140,5 @@ impl<P: Protocol> Log<P> for WriteAhead {
 
     fn close(self: Box<Self>) -> Result<(), LogFailure> {
         self.log.close().map(drop).map_err(failure)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::map::Deal;
-    use muesli_core::NodeId;
-
-    #[test]
-    fn a_folder_remembers_and_notices_damage() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open(dir.path()).unwrap();
-        let first = folder.begin().unwrap();
-        let again = Folder::open(dir.path()).unwrap().begin().unwrap();
-        assert_eq!(again, Remembered { starts: 2, ..first });
-        assert_eq!(folder.map().unwrap(), None);
-        let map = Map::deal(vec![(NodeId(0), "a:1".to_owned())], Deal::default()).unwrap();
-        folder.keep_map(&map).unwrap();
-        assert_eq!(folder.map().unwrap(), Some(map));
-        let path = dir.path().join("identity");
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[20] ^= 1;
-        fs::write(&path, &bytes).unwrap();
-        let error = folder.begin().unwrap_err().to_string();
-        assert!(error.contains("identity is damaged"), "{error}");
     }
 }

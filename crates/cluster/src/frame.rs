@@ -17,8 +17,10 @@
 
 use thiserror::Error;
 
+use crate::formats;
+
 /// The version of frames and of what is in them.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = formats::WIRE;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
 
@@ -39,6 +41,10 @@ pub enum Kind {
     Alive,
     /// A message between drivers.
     Control,
+    /// A server asks who dialled to prove the cluster's secret.
+    Challenge,
+    /// The answer to that.
+    Proof,
 }
 
 impl Kind {
@@ -50,6 +56,8 @@ impl Kind {
             Kind::Messages => 4,
             Kind::Alive => 5,
             Kind::Control => 6,
+            Kind::Challenge => 7,
+            Kind::Proof => 8,
         }
     }
 
@@ -61,6 +69,8 @@ impl Kind {
             4 => Kind::Messages,
             5 => Kind::Alive,
             6 => Kind::Control,
+            7 => Kind::Challenge,
+            8 => Kind::Proof,
             _ => return None,
         })
     }
@@ -89,7 +99,10 @@ pub enum FrameError {
     #[error("this is not the Muesli protocol")]
     Foreign,
     /// Another version.
-    #[error("version {0} of the protocol is not spoken here, version {VERSION} is")]
+    #[error(
+        "version {0} of the protocol is not spoken here, version {VERSION} is: run one version of \
+         the program everywhere (docs/compatibility.md)"
+    )]
     Version(u8),
     /// A kind that there is not.
     #[error("there is no frame of kind {0}")]
@@ -135,6 +148,12 @@ pub fn next(buffer: &[u8], most: usize) -> Result<Option<Frame<'_>>, FrameError>
         return Err(FrameError::Damaged);
     }
     Ok(Some(Frame { kind, body }))
+}
+
+/// How many bytes the frame has in all that `buffer` begins with, if its header is there.
+pub fn promised(buffer: &[u8]) -> Option<usize> {
+    let header = buffer.first_chunk::<HEADER_BYTES>()?;
+    Some(HEADER_BYTES + word(header, 8) as usize)
 }
 
 /// Begins a frame at the end of `out`; its body is appended next. Answers where it began, for
@@ -186,7 +205,7 @@ mod tests {
     }
 
     fn kind() -> impl Strategy<Value = Kind> {
-        (1u8..7).prop_map(|number| Kind::from_number(number).unwrap())
+        (1u8..9).prop_map(|number| Kind::from_number(number).unwrap())
     }
 
     fn body() -> impl Strategy<Value = Vec<u8>> {

@@ -1,16 +1,19 @@
 //! How connections begin and end: accepted or dialled, welcomed or refused, dead or closed.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role};
 
-use crate::connection::{Connection, Stage};
+use crate::connection::{Claim, Connection, Stage};
 use crate::frame::{Frame, Kind};
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
-use crate::map::{Map, MapParts};
+use crate::map::Map;
 use crate::outgoing::Outgoing;
+use crate::proof::{Challenge, Proof};
+use crate::targets::{begin_look_up, look_up};
 use crate::turn::{Failed, Loop};
 
 /// So many connections are accepted in one turn.
@@ -23,8 +26,16 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn accept(&mut self, now: Nanos) {
         for turn in 0.. {
             let Some(listener) = &self.peers.listener else { return };
-            let Ok((stream, _)) = listener.accept() else { return };
-            if self.peers.count() >= self.network.connections_max {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // As where no descriptor is left: the poller does not tell again of who waits.
+                    self.accept_again = true;
+                    return;
+                }
+            };
+            if self.peers.count() >= self.connections_most() && !self.make_room(None, now) {
                 self.turn_away(stream);
                 continue;
             }
@@ -40,11 +51,16 @@ impl<P: Protocol> Loop<P> {
     /// Says why, if the socket takes it at once, and closes.
     fn turn_away(&mut self, mut stream: TcpStream) {
         self.peers.turned_away += 1;
-        let most = self.network.connections_max;
-        let text = format!("there are {most} connections already, which is the limit");
+        let text = self.full();
         let mut last = Outgoing::default();
-        last.frame(Kind::Refusal, &Refusal { reason: Reason::Full, text });
+        last.frame(Kind::Refusal, &Refusal { reason: Reason::Full, text, proof: None });
         let _ = stream.write(last.ready()); // Who does not hear it sees the connection close.
+    }
+
+    /// What is said to those for whom there is no connection left.
+    pub(crate) fn full(&self) -> String {
+        let most = self.network.connections_max;
+        format!("there are {most} connections already, which is the limit (`connections_max`)")
     }
 
     /// Dials who is to be dialled.
@@ -52,15 +68,36 @@ impl<P: Protocol> Loop<P> {
         while let Some(number) = self.peers.targets.next_due(now) {
             let Some(target) = self.peers.targets.get(number) else { return };
             let address = target.address.clone();
-            let dialled = target.resolve().and_then(|at| {
-                TcpStream::connect(at).map_err(|error| format!("cannot reach {address}: {error}"))
-            });
-            let opened = dialled.map(|stream| {
-                self.open(Connection::new(stream, Stage::Dialling, Some(number), now))
-            });
-            if let Err(why) = opened {
-                self.on_unreachable(number, why, now);
+            match begin_look_up(&self.door, number, &address, look_up) {
+                Ok(None) => {} // It stays busy until the name is known.
+                Ok(Some(at)) => self.connect(number, &address, at, now),
+                Err(why) => self.on_unreachable(number, why, now),
             }
+        }
+    }
+
+    /// A name was looked up, if its target is still to be dialled.
+    pub(crate) fn on_found(
+        &mut self,
+        number: usize,
+        address: &str,
+        found: Result<SocketAddr, String>,
+        now: Nanos,
+    ) {
+        if self.peers.targets.get(number).is_none_or(|target| target.address != address) {
+            return; // The map has come meanwhile.
+        }
+        match found {
+            Ok(at) => self.connect(number, address, at, now),
+            Err(why) => self.on_unreachable(number, why, now),
+        }
+    }
+
+    fn connect(&mut self, number: usize, address: &str, at: SocketAddr, now: Nanos) {
+        let opened = TcpStream::connect(at)
+            .map(|stream| self.open(Connection::new(stream, Stage::Dialling, Some(number), now)));
+        if let Err(error) = opened {
+            self.on_unreachable(number, format!("cannot reach {address}: {error}"), now);
         }
     }
 
@@ -84,6 +121,8 @@ impl<P: Protocol> Loop<P> {
         }
         connection.stage = Stage::AwaitWelcome;
         let me = &self.peers.me;
+        let proves = me.secret.is_some();
+        let challenge = if proves { Challenge::draw() } else { Challenge::default() };
         let hello = Hello {
             cluster: me.cluster,
             protocol: me.protocol.clone(),
@@ -91,8 +130,13 @@ impl<P: Protocol> Loop<P> {
             node: me.node,
             life: me.life,
             lives: self.peers.lives(),
+            proves,
+            challenge,
         };
         self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Hello, &hello);
+        if let Some(connection) = self.peers.at_mut(place) {
+            connection.claim = Some(Box::new(Claim { hello, challenge: Challenge::default() }));
+        }
     }
 
     /// A whole frame has come.
@@ -102,17 +146,23 @@ impl<P: Protocol> Loop<P> {
             (Stage::AwaitHello, Kind::Hello) => {
                 Hello::decode_all(frame.body).map(|hello| self.on_hello(place, hello, now))
             }
+            (Stage::AwaitProof, Kind::Proof) => {
+                Proof::decode_all(frame.body).map(|proof| self.on_proof(place, proof, now))
+            }
+            (Stage::AwaitWelcome, Kind::Challenge) => {
+                Challenge::decode_all(frame.body).map(|it| self.on_challenge(place, it))
+            }
             (Stage::AwaitWelcome, Kind::Welcome) => {
                 Welcome::decode_all(frame.body).map(|welcome| self.on_welcome(place, welcome, now))
             }
             (Stage::AwaitWelcome | Stage::Up { .. }, Kind::Refusal) => {
                 Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
             }
-            (Stage::Up { node, station, .. }, Kind::Messages) if station != Station::Visitor => {
-                self.on_messages(node, frame.body, now)
+            (Stage::Up { node, station, .. }, Kind::Messages) if station.is_node() => {
+                self.on_messages((node, station), frame.body, now)
             }
             (Stage::Up { .. }, Kind::Control) => {
-                Wire::decode_all(frame.body).map(|control| self.on_control(place, control))
+                Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
             }
             (Stage::Up { .. }, Kind::Alive) => Ok(()),
             (stage, kind) => {
@@ -131,7 +181,7 @@ impl<P: Protocol> Loop<P> {
     /// who waits for them goes on while the rest is worked on.
     fn on_messages(
         &mut self,
-        from: NodeId,
+        from: (NodeId, Station),
         body: &[u8],
         now: Nanos,
     ) -> Result<(), muesli_core::WireError> {
@@ -147,15 +197,20 @@ impl<P: Protocol> Loop<P> {
     }
 
     /// Takes a message to the node. What names something that is not there is left out: its sender
-    /// has another map, and says it again when it has this one.
+    /// has another map, and says it again when it has this one. So is what a client says in the
+    /// name of a repository, which it does not have.
     fn on_message(
         &mut self,
-        from: NodeId,
+        (from, station): (NodeId, Station),
         body: &mut Reader<'_>,
     ) -> Result<(), muesli_core::WireError> {
         let machine = &mut *self.station.machine.borrow_mut();
         let (to, sender) = (Role::decode(body)?, Role::decode(body)?);
         let message = P::Message::decode(body)?;
+        if station != Station::Server && sender != Role::Coordinator {
+            self.peers.unproven += 1;
+            return Ok(());
+        }
         if !P::is_about(&message, machine.node.catalog()) {
             self.peers.astray += 1;
             return Ok(());
@@ -166,109 +221,16 @@ impl<P: Protocol> Loop<P> {
         Ok(())
     }
 
-    fn on_hello(&mut self, place: usize, hello: Hello, now: Nanos) {
-        if let Err((reason, text)) = self.judge(&hello) {
-            self.refuse(place, reason, text, now);
-            return;
-        }
-        let Hello { station, node, life, .. } = hello;
-        let before = self.station.machine.borrow().outbox.place_of(node);
-        if let Some(before) = before.filter(|_| station != Station::Visitor) {
-            // The same process once more: it has noticed before us that the link is dead.
-            self.close(before, now, "the other end dialled again");
-        }
-        let Some(map) = &self.peers.map else { return };
-        let welcome = Welcome {
-            cluster: self.peers.me.cluster,
-            node: self.peers.me.node,
-            life: self.peers.me.life,
-            lives: self.peers.lives(),
-            map: MapParts::from(map),
-        };
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Welcome, &welcome);
-        self.come_up(place, node, station, life);
-    }
-
-    /// Whether whoever says hello may come in.
-    fn judge(&mut self, hello: &Hello) -> Result<(), (Reason, String)> {
-        let (me, map) = (&self.peers.me, self.peers.map.as_ref());
-        if hello.cluster != ClusterId(0) && hello.cluster != me.cluster {
-            let text = format!("this is cluster {:x}, not {:x}", me.cluster.0, hello.cluster.0);
-            return Err((Reason::Cluster, text));
-        }
-        let is_server = map.is_some_and(|map| map.address_of(hello.node).is_some());
-        if hello.station == Station::Server && map.is_some_and(|map| map.has_left(hello.node)) {
-            return Err((Reason::Left, left(hello.node)));
-        }
-        if hello.station == Station::Visitor {
-            return Ok(());
-        }
-        if hello.protocol != me.protocol {
-            let text = format!("this cluster runs protocol `{}`", me.protocol);
-            return Err((Reason::Protocol, text));
-        }
-        if is_server != (hello.station == Station::Server) || hello.node == me.node {
-            let text = format!("node {} cannot come in as a {:?}", hello.node.0, hello.station);
-            return Err((Reason::Taken, text));
-        }
-        if hello.station == Station::Server {
-            return self.learn_lives(hello.node, hello.life, &hello.lives);
-        }
-        self.judge_client(hello)
-    }
-
-    fn judge_client(&self, hello: &Hello) -> Result<(), (Reason, String)> {
-        let awaited = self.peers.awaited();
-        if !awaited.is_empty() {
-            let names: Vec<_> = awaited.iter().map(|node| node.0.to_string()).collect();
-            let text = format!("not ready: still looking for nodes {}", names.join(", "));
-            return Err((Reason::NotReady, text));
-        }
-        let before = self.station.machine.borrow().outbox.place_of(hello.node);
-        let other = before.and_then(|place| self.peers.at(place)).is_some_and(
-            |connection| !matches!(connection.stage, Stage::Up { life, .. } if life == hello.life),
-        );
-        if other {
-            return Err((Reason::Taken, format!("another client has the number {}", hello.node.0)));
-        }
-        for (node, life) in hello.lives.iter().filter(|_| !self.peers.forgives()) {
-            if self.peers.lives.get(node).is_some_and(|known| known != life) {
-                return Err((Reason::Lost, lost(*node)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes note of a server's life and of the lives that it knows.
-    fn learn_lives(
-        &mut self,
-        node: NodeId,
-        life: Life,
-        lives: &[(NodeId, Life)],
-    ) -> Result<(), (Reason, String)> {
-        let me = self.peers.me.node;
-        if self.peers.forgives() {
-            self.peers.lives.insert(node, life);
-            return Ok(());
-        }
-        for &(node, life) in lives.iter().chain([&(node, life)]) {
-            let known = self.peers.lives.get(&node).copied();
-            if known.is_none() {
-                self.peers.lives.insert(node, life);
-            } else if known != Some(life) {
-                if node == me && self.peers.me.station == Station::Server {
-                    self.failed = Some(Failed::Refused(lost(node)));
-                }
-                return Err((Reason::Lost, lost(node)));
-            }
-        }
-        Ok(())
-    }
-
     fn on_welcome(&mut self, place: usize, welcome: Welcome, now: Nanos) {
         let Some(number) = self.peers.at(place).and_then(|connection| connection.target) else {
             return;
         };
+        if !self.is_proven(place, &welcome) {
+            let text = "it did not prove that it knows the cluster's secret".to_owned();
+            self.tell_refused(&text);
+            self.close(place, now, &text);
+            return;
+        }
         let expected = self.peers.targets.get(number).and_then(|target| target.node);
         if expected.is_some_and(|node| node != welcome.node) {
             let text = format!("this is node {}, not the one that was dialled", welcome.node.0);
@@ -302,10 +264,11 @@ impl<P: Protocol> Loop<P> {
         self.come_up(place, node, Station::Server, life);
     }
 
-    fn come_up(&mut self, place: usize, node: NodeId, station: Station, life: Life) {
+    pub(crate) fn come_up(&mut self, place: usize, node: NodeId, station: Station, life: Life) {
         let Some(connection) = self.peers.at_mut(place) else { return };
         connection.stage = Stage::Up { node, station, life };
-        if station == Station::Visitor {
+        connection.claim = None;
+        if !station.is_node() {
             return;
         }
         self.station.machine.borrow_mut().link(place, node);
@@ -318,8 +281,13 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn on_refusal(&mut self, place: usize, refusal: Refusal, now: Nanos) {
+        if self.peers.me.station == Station::Server {
+            self.tell_refused(&refusal.text);
+        }
         match refusal.reason {
-            Reason::Cluster | Reason::Protocol | Reason::Lost | Reason::Left => {
+            // Anybody may say so who sits at a server's address.
+            _ if !self.is_believed(place, &refusal) => {}
+            Reason::Cluster | Reason::Protocol | Reason::Lost | Reason::Left | Reason::Unproven => {
                 self.give_up(refusal.text.clone());
             }
             Reason::Misunderstood
@@ -344,10 +312,10 @@ impl<P: Protocol> Loop<P> {
         }
         self.leave(place);
         self.keep_placement();
+        let refusal = self.refusal_to(place, reason, text);
         let Some(connection) = self.peers.at_mut(place) else { return };
         connection.stage = Stage::Closing;
         connection.opened = now;
-        let refusal = Refusal { reason, text };
         self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Refusal, &refusal);
         self.write(place, now);
         if let Some(connection) = self.peers.at(place) {
@@ -387,6 +355,7 @@ impl<P: Protocol> Loop<P> {
             self.accept(now);
         }
         self.dial(now);
+        self.keep_budget(now);
         let mut overdue = Vec::new();
         let station = self.station.clone();
         let mut machine = station.machine.borrow_mut();
@@ -422,7 +391,7 @@ impl<P: Protocol> Loop<P> {
     }
 }
 
-fn lost(node: NodeId) -> String {
+pub(crate) fn lost(node: NodeId) -> String {
     format!(
         "node {} has lost its data: it was started anew without what it held in memory; \
          start the whole cluster anew, or use a durable log",
@@ -454,7 +423,7 @@ fn overdue_reason(
     let since = |since: Option<Nanos>| since.is_some_and(|at| passed(at, network.slow_after, now));
     match connection.stage {
         Stage::Closing => (now - connection.opened > CLOSING_AT_MOST).then_some("it was refused"),
-        Stage::Dialling | Stage::AwaitHello | Stage::AwaitWelcome => {
+        Stage::Dialling | Stage::AwaitHello | Stage::AwaitProof | Stage::AwaitWelcome => {
             let late = passed(connection.opened, network.hello_within, now);
             late.then_some("nobody said hello in time")
         }

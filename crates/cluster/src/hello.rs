@@ -1,8 +1,9 @@
 //! Who speaks: the first frames of a connection.
 //!
 //! Whoever dialled says [`Hello`]; whoever was dialled answers [`Welcome`] with the map of the
-//! cluster, or [`Refusal`] and closes. Until then neither takes anything else, and no frame may
-//! be longer than [`HELLO_BYTES_MAX`].
+//! cluster, or [`Refusal`] and closes. Where the cluster has a secret, servers and administrators
+//! are asked to [prove](crate::proof) that they know it before they are welcomed. Until then
+//! neither takes anything else, and no frame may be longer than [`HELLO_BYTES_MAX`].
 //!
 //! A process has a *life*: a number drawn when its data began. Where data live in memory only,
 //! each start of a process is a new life, and whoever knew the old one knows that its data are
@@ -12,9 +13,10 @@
 use std::fmt;
 
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{NodeId, wire_struct};
+use muesli_core::{NodeId, Tag, wire_struct};
 
 use crate::map::MapParts;
+use crate::proof::Challenge;
 
 /// The longest body of a frame from somebody who has not been welcomed, in bytes.
 pub const HELLO_BYTES_MAX: usize = 16 << 10;
@@ -28,18 +30,39 @@ pub struct ClusterId(pub u64);
 pub struct Life(pub u64);
 
 /// What kind of process speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Station {
-    /// It holds repositories.
+    /// It holds repositories. Where the cluster has a secret, only who has proven it is one.
     Server,
     /// It runs transactions for an application.
     Client,
     /// It wants to be told something, and is no node.
+    #[default]
     Visitor,
+    /// A visitor who may change where members live. Where the cluster has a secret, only who has
+    /// proven it is one.
+    Admin,
+}
+
+impl Station {
+    /// Whether it sends and gets messages of the protocol.
+    pub fn is_node(self) -> bool {
+        matches!(self, Station::Server | Station::Client)
+    }
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Station::Server => "a server",
+            Station::Client => "a client",
+            Station::Visitor => "a visitor",
+            Station::Admin => "an administrator",
+        }
+    }
 }
 
 /// The first frame of whoever dialled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// The cluster it belongs to, or looks for.
     pub cluster: ClusterId,
@@ -53,6 +76,10 @@ pub struct Hello {
     pub life: Life,
     /// The lives of the servers as it knows them.
     pub lives: Vec<(NodeId, Life)>,
+    /// Whether it has the cluster's secret; then it proves that, and wants the server's proof.
+    pub proves: bool,
+    /// What the server's proof is for.
+    pub challenge: Challenge,
 }
 
 /// The answer of whoever was dialled.
@@ -68,6 +95,8 @@ pub struct Welcome {
     pub lives: Vec<(NodeId, Life)>,
     /// Where everything is.
     pub map: MapParts,
+    /// That it knows the cluster's secret, for who has proven that too.
+    pub proof: Option<Tag>,
 }
 
 /// Why a connection is closed.
@@ -91,6 +120,8 @@ pub enum Reason {
     Stopping,
     /// The server was taken off the cluster's list.
     Left,
+    /// It did not prove the cluster's secret, which it must for what it wants.
+    Unproven,
 }
 
 /// The last frame of a connection.
@@ -100,6 +131,8 @@ pub struct Refusal {
     pub reason: Reason,
     /// Why, for people.
     pub text: String,
+    /// That the server knows the cluster's secret, for who said that it knows it too.
+    pub proof: Option<Tag>,
 }
 
 impl fmt::Display for Refusal {
@@ -132,7 +165,7 @@ impl Wire for Life {
     }
 }
 
-const STATIONS: [Station; 3] = [Station::Server, Station::Client, Station::Visitor];
+const STATIONS: [Station; 4] = [Station::Server, Station::Client, Station::Visitor, Station::Admin];
 
 impl Wire for Station {
     const LEAST_BYTES: usize = 1;
@@ -147,7 +180,7 @@ impl Wire for Station {
     }
 }
 
-const REASONS: [Reason; 9] = [
+const REASONS: [Reason; 10] = [
     Reason::Misunderstood,
     Reason::Cluster,
     Reason::Protocol,
@@ -157,6 +190,7 @@ const REASONS: [Reason; 9] = [
     Reason::NotReady,
     Reason::Stopping,
     Reason::Left,
+    Reason::Unproven,
 ];
 
 impl Wire for Reason {
@@ -179,6 +213,8 @@ wire_struct!(Hello {
     node: NodeId,
     life: Life,
     lives: Vec<(NodeId, Life)>,
+    proves: bool,
+    challenge: Challenge,
 });
 wire_struct!(Welcome {
     cluster: ClusterId,
@@ -186,8 +222,9 @@ wire_struct!(Welcome {
     life: Life,
     lives: Vec<(NodeId, Life)>,
     map: MapParts,
+    proof: Option<Tag>,
 });
-wire_struct!(Refusal { reason: Reason, text: String });
+wire_struct!(Refusal { reason: Reason, text: String, proof: Option<Tag> });
 
 #[cfg(test)]
 mod tests {
@@ -202,7 +239,7 @@ mod tests {
         }
         for reason in REASONS {
             let mut out = Vec::new();
-            let refusal = Refusal { reason, text: format!("{reason:?}") };
+            let refusal = Refusal { reason, text: format!("{reason:?}"), proof: None };
             refusal.encode(&mut out);
             assert_eq!(Refusal::decode_all(&out), Ok(refusal));
         }

@@ -21,18 +21,23 @@
 //!
 //! # Rooms
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
-//! `peers`, `targets`, `handshake`: connections and their lives. `machine`, `operations`,
-//! `station`, `tasks`, `signal`: the node and the clients polled beside it. `spaces`, `placement`:
-//! the map as it changes. [`log`], [`durable`],
+//! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
+//! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
+//! it. `spaces`, `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
 //! `checkpoints`, `replaying`: what survives. [`server`], [`process`] and [`client`] put them
 //! together.
 
+mod admission;
+mod budget;
 mod checkpoints;
 pub mod client;
 mod connection;
 pub mod control;
 mod door;
-pub mod durable;
+mod durable;
+mod files;
+pub mod folder;
+pub mod formats;
 pub mod frame;
 mod handshake;
 pub mod hello;
@@ -45,8 +50,11 @@ mod outgoing;
 mod peers;
 mod placement;
 pub mod process;
+pub mod proof;
+mod reading;
 pub mod register;
 mod replaying;
+pub mod rules;
 pub mod server;
 mod signal;
 mod spaces;
@@ -64,5 +72,6 @@ pub use machine::Counts;
 pub use map::{Deal, Map};
 pub use network::Network;
 pub use process::{Process, StopAll};
+pub use proof::read_secret;
 pub use server::{Durability, Server, ServerOptions, StartError, Stop};
 pub use turn::Failed;

@@ -151,6 +151,17 @@ pub enum MapError {
     /// Nobody to hold keys.
     #[error("all {0} servers are to be masters: somebody must hold the keys")]
     OnlyMasters(usize),
+    /// A register that did not grow out of the spaces that are known.
+    #[error(
+        "the register of spaces, of epoch {found}, does not go on from those known here, of epoch \
+         {known}: its row was written by somebody who makes no spaces"
+    )]
+    Register {
+        /// The epoch of the spaces known.
+        known: u64,
+        /// That of the register.
+        found: u64,
+    },
     /// A server has left that there never was.
     #[error("node {0} has left, which was no server of the cluster")]
     Left(u32),
@@ -262,6 +273,44 @@ impl Map {
         let joined = &self.servers[after.len().min(before.len())..];
         let servers = now.servers.iter().chain(joined).cloned().collect();
         (same && self.shape() == now.shape()).then_some(Map { servers, ..self.clone() })
+    }
+
+    /// What keeps this map, as it was kept, from being [moved](Self::moved_to) to another one.
+    pub fn differences(&self, now: &Map) -> Vec<String> {
+        let names = |map: &Map| map.servers.iter().map(|(node, _)| node.0).collect::<Vec<_>>();
+        let masters = |map: &Map| map.catalog.masters.iter().map(|it| it.0).collect::<Vec<_>>();
+        let numbers = |map: &Map| {
+            let Catalog { replicas, spread, .. } = *map.catalog;
+            let repositories = map.catalog.repositories();
+            let repositories = if map.group > 1 {
+                repositories / usize::from(layout::PLACES)
+            } else {
+                repositories
+            };
+            [
+                ("repositories", repositories),
+                ("replicas", replicas.into()),
+                ("spread", spread.into()),
+                ("group", map.group.into()),
+                ("loops", map.loops.into()),
+            ]
+        };
+        let pairs = numbers(self).into_iter().zip(numbers(now));
+        let mut all: Vec<_> = pairs
+            .filter(|(before, after)| before != after)
+            .map(|((name, before), (_, after))| format!("`{name}` was {before} and is {after}"))
+            .collect();
+        for (name, before, after) in
+            [("servers", names(self), names(now)), ("masters", masters(self), masters(now))]
+        {
+            if before != after {
+                all.push(format!("the nodes of `{name}` were {before:?} and are {after:?}"));
+            }
+        }
+        if all.is_empty() {
+            all.push("its repositories live on other servers".to_owned());
+        }
+        all
     }
 
     /// Where `node` listens, if it is a server that has not left.

@@ -9,6 +9,11 @@ pub struct Network {
     pub frame_bytes_max: usize,
     /// The most connections accepted; further ones are told so and closed.
     pub connections_max: usize,
+    /// So many more are kept for servers and administrators.
+    pub connections_reserved: usize,
+    /// The most bytes of unfinished frames that are held for clients and strangers together;
+    /// further long frames are not read until there is room.
+    pub incoming_bytes_total: usize,
     /// With more bytes than this waiting to be sent to a client, nothing more is read from it; a
     /// client process with more takes on no new work.
     pub outgoing_bytes_high: usize,
@@ -41,6 +46,8 @@ impl Default for Network {
         Network {
             frame_bytes_max: 80 << 20,
             connections_max: 12_000,
+            connections_reserved: 64,
+            incoming_bytes_total: 256 << 20,
             outgoing_bytes_high: 4 << 20,
             outgoing_bytes_max: 256 << 20,
             outgoing_bytes_total: 512 << 20,

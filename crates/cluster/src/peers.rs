@@ -1,13 +1,13 @@
 //! The connections of a loop, by their places, and what is known of who is at their other ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc;
 
 use mio::net::TcpListener;
-use muesli_core::NodeId;
+use muesli_core::{NodeId, Secret};
 
 use crate::connection::Connection;
-use crate::durable::Folder;
+use crate::folder::Folder;
 use crate::hello::{ClusterId, Life, Station};
 use crate::map::Map;
 use crate::targets::Targets;
@@ -21,6 +21,8 @@ pub(crate) struct Identity {
     pub station: Station,
     pub node: NodeId,
     pub life: Life,
+    /// The cluster's secret, where this process knows one.
+    pub secret: Option<Secret>,
 }
 
 /// The connections of a loop.
@@ -46,6 +48,18 @@ pub(crate) struct Peers {
     pub requests: u64,
     /// Connections closed because of what came over them.
     pub misunderstood: u64,
+    /// Whether clients have to prove the cluster's secret, too.
+    pub clients_prove: bool,
+    /// Connections and messages refused for want of a proof, or of a role that may say so.
+    pub unproven: u64,
+    /// The register of spaces is being read.
+    pub reading_spaces: bool,
+    /// The last refusal of another server that was told to those who look after this one.
+    pub told_refusal: Option<String>,
+    /// Room that was given for long frames under way, in bytes.
+    pub incoming: usize,
+    /// Who waits for such room, in the order of asking.
+    pub awaiting_room: VecDeque<usize>,
     /// Connections refused because there were too many.
     pub turned_away: u64,
     /// So much waits to be sent that nothing is read from clients.
@@ -80,6 +94,12 @@ impl Peers {
             asked: BTreeMap::new(),
             requests: 0,
             misunderstood: 0,
+            clients_prove: false,
+            unproven: 0,
+            reading_spaces: false,
+            told_refusal: None,
+            incoming: 0,
+            awaiting_room: VecDeque::new(),
             turned_away: 0,
             all_crowded: false,
             places: Vec::new(),
@@ -113,6 +133,8 @@ impl Peers {
     /// Takes a connection out; its place is free.
     pub fn remove(&mut self, place: usize) -> Option<Connection> {
         let connection = self.places.get_mut(place)?.take()?;
+        self.incoming -= connection.room;
+        self.awaiting_room.retain(|waiting| *waiting != place);
         self.free.push(place);
         self.open -= 1;
         Some(connection)

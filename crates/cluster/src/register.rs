@@ -46,6 +46,25 @@ impl Register {
         Map::try_from(MapParts { epoch, spaces, ..MapParts::from(map) })
     }
 
+    /// This map with these spaces, if they are its own and some after them: so grows a register
+    /// that only those wrote who make spaces.
+    ///
+    /// # Errors
+    /// They are others, or do not fit.
+    pub fn grown_from(&self, map: &Map) -> Result<Map, MapError> {
+        let before = Register::of(map);
+        if self.epoch <= before.epoch {
+            return Ok(map.clone());
+        }
+        let more = self.spaces.len().saturating_sub(before.spaces.len()) as u64;
+        // A map that has heard of no space yet takes any: a server that joins begins so.
+        let fits = self.epoch - before.epoch == more && self.spaces.starts_with(&before.spaces);
+        if !fits && before.epoch > 0 {
+            return Err(MapError::Register { known: before.epoch, found: self.epoch });
+        }
+        self.in_map(map)
+    }
+
     /// The row with one more space; the same, where the space is there already.
     ///
     /// # Errors

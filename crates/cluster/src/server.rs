@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Interest;
-use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Settings};
+use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Secret, Settings};
 use muesli_group::{Grouped, Rules};
 use muesli_log::{Cut, Opened};
 use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
@@ -14,7 +14,9 @@ use muesli_threads::ThreadsError;
 use thiserror::Error;
 
 use crate::door::Door;
-use crate::durable::{Folder, FolderError, LogFiles};
+use crate::durable::LogFiles;
+use crate::files;
+use crate::folder::{Folder, FolderError, Owner};
 use crate::handshake::left;
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
@@ -23,6 +25,7 @@ use crate::machine::Machine;
 use crate::map::{Deal, Map, MapError};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
+use crate::rules;
 use crate::signal::Signal;
 use crate::station::{Clock, Station};
 use crate::targets::Targets;
@@ -81,6 +84,13 @@ pub struct ServerOptions {
     pub log_backlog_bytes: usize,
     /// A file that says how the log's disk is to misbehave, for tests; see [`crate::trouble`].
     pub trouble: Option<PathBuf>,
+    /// The cluster's secret, the same on all its servers: servers and administrators prove that
+    /// they know it. Without one everybody is believed who can reach this server.
+    pub secret: Option<Secret>,
+    /// Whether clients have to prove the secret, too.
+    pub clients_prove: bool,
+    /// Without a secret: whether to listen where other machines can connect to, all the same.
+    pub trusts_network: bool,
     /// Where what those who look after it should know is told, a line each.
     pub notice: fn(&str),
     /// Limits and times of connections.
@@ -123,6 +133,9 @@ impl Default for ServerOptions {
             checkpoint_bytes: 256 << 20,
             log_backlog_bytes: 64 << 20,
             trouble: None,
+            secret: None,
+            clients_prove: false,
+            trusts_network: false,
             notice: |_| {},
             network: Network::default(),
         }
@@ -140,6 +153,20 @@ pub enum StartError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// Everybody who can reach the server could pass for a server or an administrator.
+    #[error(
+        "{address} can be reached from other machines, and there is no secret: whoever connects \
+         could pass for a server of the cluster or for its administrator. Give all servers the \
+         same `secret_file` (as made by `openssl rand -hex 32`), listen on a loopback address, or, \
+         on a network that you trust, set `trust_network = true`"
+    )]
+    Unprotected {
+        /// Where it would listen.
+        address: SocketAddr,
+    },
+    /// Rules that the options break, all of them.
+    #[error("this configuration cannot be: {}", .0.join("; "))]
+    Rules(Vec<String>),
     /// Servers, repositories or replicas that cannot be.
     #[error(transparent)]
     Map(#[from] MapError),
@@ -162,11 +189,8 @@ pub enum StartError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The map that was kept is another one than the one configured.
-    #[error(
-        "the data in this folder belong to a cluster of other servers, repositories, replicas or \
-         groups; they cannot be changed here"
-    )]
-    OtherMap,
+    #[error("the data in this folder belong to another cluster, which cannot be changed here: {0}")]
+    OtherMap(String),
     /// It was taken off the cluster's list.
     #[error("{0}")]
     Left(String),
@@ -184,6 +208,21 @@ pub enum StartError {
     /// Threads that there cannot be.
     #[error(transparent)]
     Threads(#[from] ThreadsError),
+    /// The system lets the process open too few files.
+    #[error(
+        "the limit of open files (`ulimit -n`) is {limit}, and {used} are open: {room} are left \
+         for connections beside those that the log needs; at least {least} are wanted"
+    )]
+    Files {
+        /// The limit.
+        limit: u64,
+        /// How many are open already.
+        used: u64,
+        /// How many are left for connections.
+        room: u64,
+        /// How many there must be.
+        least: u64,
+    },
     /// The system has no poller.
     #[error("the system refused to wait for connections: {0}")]
     Poll(std::io::Error),
@@ -254,11 +293,18 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     if options.cluster == ClusterId(0) {
         return Err(StartError::Cluster);
     }
+    let broken = rules::broken(&options);
+    if !broken.is_empty() {
+        return Err(StartError::Rules(broken));
+    }
     if !options.masters.is_empty() && !P::has_masters(&rules) {
         return Err(NoMasters { name: options.protocol }.into());
     }
     let listener = listen(&options.listen)?;
     let address = listener.local_addr().map_err(StartError::Poll)?;
+    if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
+        return Err(StartError::Unprotected { address });
+    }
     let servers = match options.servers.is_empty() {
         true => vec![(options.node, address.to_string())],
         false => options.servers.clone(),
@@ -281,6 +327,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     registry.register(&mut listener, LISTENER, Interest::READABLE).map_err(StartError::Poll)?;
     let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let network = files::network_within_limit(&options, map.servers.len())?;
     let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
@@ -291,13 +338,15 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
             station: Kind::Server,
             node: options.node,
             life,
+            secret: options.secret.clone(),
         };
-        look_out(for_loop.clone(), &map, options.node);
+        look_out(for_loop.clone(), &map, options.node, options.secret.clone());
         let targets = Targets::below(&map, options.node, &options.dial);
         let station = Station::new(0, machine, Clock::new());
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         (peers.folder, peers.fresh) = (folder, fresh);
-        let mut serving = Loop::new(station, peers, poll, for_loop, options.network);
+        peers.clients_prove = options.clients_prove;
+        let mut serving = Loop::new(station, peers, poll, for_loop, network);
         serving.notice = options.notice;
         let ended = serving.run().map(drop);
         over.stop();
@@ -335,17 +384,24 @@ fn prepare<P: Protocol>(
         let life = Life(fastrand::u64(1..));
         return Ok(Prepared { machine, map, life, folder: None, fresh: true });
     };
+    // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
-    let me = folder.begin()?;
+    let protocol = spoken(&options.protocol, options.group);
+    let owner = Owner { cluster: options.cluster, node: options.node, protocol };
+    let before = folder.identity(&owner)?;
     let kept = folder.map()?;
     let fresh = kept.is_none();
     let map = match kept {
-        Some(kept) => kept.moved_to(&map).ok_or(StartError::OtherMap)?,
+        Some(kept) => {
+            let differences = || kept.differences(&map).join("; ");
+            kept.moved_to(&map).ok_or_else(|| StartError::OtherMap(differences()))?
+        }
         None => map,
     };
     if map.has_left(options.node) {
         return Err(StartError::Left(left(options.node)));
     }
+    let me = folder.begin(before, owner)?;
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts)?;
     let wake = move || door.signal.raise();
@@ -369,10 +425,20 @@ fn prepare<P: Protocol>(
 /// Tells what the log held.
 fn tell(opened: &Opened, notice: fn(&str)) {
     if let Some(cut) = &opened.cut {
-        let Cut { file, offset, bytes, what } = cut;
+        let Cut { file, offset, bytes, what, later } = cut;
+        let found = match later {
+            None => "nothing whole follows, as when the process or its power ended while it was \
+                     written"
+                .to_owned(),
+            Some(last) => format!(
+                "whole records up to {last} follow, as when the power failed while it was written, \
+                 or when a byte was damaged after it was synced; only then was anybody told of it"
+            ),
+        };
         notice(&format!(
-            "{file} ended in {bytes} bytes that were never synced ({what}); nobody was promised \
-             anything about them, and they were cut at byte {offset}"
+            "{file} broke off after record {}: {bytes} bytes of a last batch, which no mark says \
+             were stable, were cut at byte {offset} ({what}; {found})",
+            opened.last
         ));
     }
     for (file, why) in &opened.unusable {
@@ -405,6 +471,7 @@ fn node<P: Protocol>(
         hash_seed: fastrand::u64(..),
         // A group agrees on its log also where no disk keeps it.
         logging: options.durability != Durability::Memory || options.group > 1,
+        secret: options.secret.clone(),
         together: muesli_threads::together(options.procedure_threads)?,
         ..options.settings.clone()
     };

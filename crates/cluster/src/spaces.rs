@@ -3,25 +3,28 @@
 //! Without groups one server, the home of the first repository, keeps the map: whoever wants a
 //! space asks it. It tells everybody who is connected before it answers, over the same connections,
 //! so whoever asked knows the space when it has the answer. With groups the database itself keeps
-//! the spaces ([`register`](crate::register)), and whoever made one there tells the servers before
-//! it uses it. A server that has not heard of a space yet leaves messages about it out, which are
-//! said again.
+//! the spaces ([`register`](crate::register)), and whoever made one there tells the servers that
+//! there is something new, which they read for themselves: nobody's word is taken for it. A server
+//! that has not heard of a space yet leaves messages about it out, which are said again.
 
 use std::sync::mpsc;
 
+use muesli_core::client::Task;
 use muesli_core::{Nanos, Protocol};
 
 use crate::connection::Stage;
 use crate::control::Control;
+use crate::door::Command;
 use crate::frame::Kind;
-use crate::hello::Station;
+use crate::hello::{Reason, Station};
 use crate::map::{Map, MapParts, SpaceParts};
+use crate::reading;
 use crate::register::Register;
 use crate::turn::Loop;
 
 impl<P: Protocol> Loop<P> {
     /// A message from another driver.
-    pub(crate) fn on_control(&mut self, place: usize, control: Control) {
+    pub(crate) fn on_control(&mut self, place: usize, control: Control, now: Nanos) {
         match control {
             Control::CreateSpace { request, space } => {
                 let refused = self.create_space(&space).err();
@@ -42,13 +45,8 @@ impl<P: Protocol> Loop<P> {
                     self.peers.fresh &= !self.peers.unmet().is_empty();
                 }
             }
-            Control::Place(parts) => {
-                if let Ok(map) = Map::try_from(parts) {
-                    self.on_map(map);
-                }
-                let members = self.members();
-                self.say(place, &members);
-            }
+            Control::Place(parts) => self.on_place(place, parts, now),
+            Control::SpacesMade(epoch) => self.read_spaces(epoch),
             Control::AskMembers => {
                 let members = self.members();
                 self.say(place, &members);
@@ -58,6 +56,67 @@ impl<P: Protocol> Loop<P> {
                 self.say(place, &Control::Status(status));
             }
             Control::Status(_) | Control::Members { .. } => {}
+        }
+    }
+
+    /// Somebody says where members are to live: an administrator may, who has proven the secret if
+    /// there is one.
+    fn on_place(&mut self, place: usize, parts: MapParts, now: Nanos) {
+        let station = match self.peers.at(place).map(|connection| connection.stage) {
+            Some(Stage::Up { station, .. }) => station,
+            _ => return,
+        };
+        if station != Station::Admin {
+            self.peers.unproven += 1;
+            let text = format!(
+                "{} may not say where members live; an administrator may, who knows the cluster's \
+                 secret (`muesli admin --secret-file`)",
+                station.name()
+            );
+            self.refuse(place, Reason::Unproven, text, now);
+            return;
+        }
+        match Map::try_from(parts).map_err(|error| error.to_string()).and_then(sensible) {
+            Ok(map) => self.on_map(map),
+            Err(why) => {
+                self.refuse(place, Reason::Misunderstood, format!("the placement: {why}"), now);
+                return;
+            }
+        }
+        let members = self.members();
+        self.say(place, &members);
+    }
+
+    /// Reads the register, if it is said to have more spaces than are known here; one reading at a
+    /// time.
+    fn read_spaces(&mut self, epoch: u64) {
+        let Some(map) = self.peers.map.as_ref().filter(|map| map.group > 1) else { return };
+        let is_server = self.peers.me.station == Station::Server;
+        if !is_server || epoch <= map.catalog.epoch || self.peers.reading_spaces {
+            return;
+        }
+        let Some(space) = map.catalog.space_named(crate::register::SPACE) else { return };
+        self.peers.reading_spaces = true;
+        let door = self.door.clone();
+        let database = self.station.database;
+        let task: Task = Box::pin(async move {
+            let read = reading::register(database, space, epoch).await;
+            door.command(Command::SpacesRead(read));
+        });
+        self.spawn(task);
+    }
+
+    /// The register was read, or could not be.
+    pub(crate) fn spaces_read(&mut self, read: Result<Option<Register>, String>) {
+        self.peers.reading_spaces = false;
+        let Some(map) = &self.peers.map else { return };
+        let next = read.and_then(|register| match register {
+            Some(register) => register.grown_from(map).map_err(|error| error.to_string()),
+            None => Ok(map.clone()),
+        });
+        match next {
+            Ok(next) => self.on_map(next),
+            Err(why) => (self.notice)(&format!("the spaces cannot be read: {why}")),
         }
     }
 
@@ -94,7 +153,7 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn take_spaces(&mut self, register: &Register) -> Result<(), String> {
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
         let next = register.in_map(map).map_err(|error| error.to_string())?;
-        let word = Control::Place(MapParts::from(&next));
+        let word = Control::SpacesMade(next.catalog.epoch);
         self.on_map(next);
         let is_server = |stage| matches!(stage, Stage::Up { station: Station::Server, .. });
         let all = self.peers.all().filter(|(_, connection)| is_server(connection.stage));
@@ -197,9 +256,23 @@ impl<P: Protocol> Loop<P> {
             ("messages-astray", self.peers.astray),
             ("connections-misunderstood", self.peers.misunderstood),
             ("connections-turned-away", self.peers.turned_away),
+            ("unproven", self.peers.unproven),
             ("checkpoints", machine.counts.checkpoints),
             ("time-ms", now.as_millis()),
         ];
         lines.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    }
+}
+
+/// A placement that an administrator may ask for: no member lives on a server that has left.
+fn sensible(map: Map) -> Result<Map, String> {
+    let homes = (0u16..).zip(&*map.catalog.homes);
+    let mut gone = homes.filter(|(_, home)| map.has_left(**home));
+    match gone.next() {
+        None => Ok(map),
+        Some((member, home)) => Err(format!(
+            "member {member} lives on node {}, which is to leave; move it first",
+            home.0
+        )),
     }
 }

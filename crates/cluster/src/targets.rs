@@ -5,10 +5,13 @@
 //! dials every server of the map.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use muesli_core::{Nanos, NodeId};
 
+use crate::door::{Command, Door};
 use crate::map::Map;
 
 /// Somebody to be dialled.
@@ -132,22 +135,48 @@ impl Target {
     fn new(address: String, node: Option<NodeId>) -> Target {
         Target { address, node, busy: false, gone: false, due: Nanos(0), pause: Duration::ZERO }
     }
+}
 
-    /// Where to connect to.
-    ///
-    /// # Errors
-    /// The address names nothing.
-    pub fn resolve(&self) -> Result<SocketAddr, String> {
-        let told = |why: String| format!("the address `{}` is of no use: {why}", self.address);
-        let mut found = self.address.to_socket_addrs().map_err(|error| told(error.to_string()))?;
-        found.next().ok_or_else(|| told("it names no machine".to_owned()))
+/// Where an address leads to. Waits for the system, which may ask other machines.
+///
+/// # Errors
+/// The address names nothing.
+pub(crate) fn look_up(address: &str) -> Result<SocketAddr, String> {
+    let told = |why: String| format!("the address `{address}` is of no use: {why}");
+    let mut found = address.to_socket_addrs().map_err(|error| told(error.to_string()))?;
+    found.next().ok_or_else(|| told("it names no machine".to_owned()))
+}
+
+/// Looks an address up, without keeping the loop: one that is written in numbers is known at once,
+/// and a name is asked for on a thread of its own, whose answer comes as a command. `None`: it is
+/// on its way.
+///
+/// # Errors
+/// There is no thread.
+pub(crate) fn begin_look_up(
+    door: &Arc<Door>,
+    number: usize,
+    address: &str,
+    look_up: fn(&str) -> Result<SocketAddr, String>,
+) -> Result<Option<SocketAddr>, String> {
+    if let Ok(known) = address.parse() {
+        return Ok(Some(known));
     }
+    let (door, address) = (door.clone(), address.to_owned());
+    let ask = move || {
+        let found = look_up(&address);
+        door.command(Command::Found { number, address, found });
+    };
+    let thread = thread::Builder::new().name("muesli-names".to_owned()).spawn(ask);
+    thread.map(|_| None).map_err(|error| format!("no thread to look names up: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::map::Deal;
+    use crate::signal::Signal;
+    use std::sync::Mutex;
 
     const PAUSES: (Duration, Duration) = (Duration::from_nanos(100), Duration::from_nanos(1000));
 
@@ -191,6 +220,35 @@ mod tests {
         let due: Vec<_> = std::iter::from_fn(|| targets.next_due(Nanos(0))).collect();
         assert_eq!(due, [0, 2]);
         assert_eq!(Targets::below(&fewer, NodeId(3), &[]).list.len(), 2);
+    }
+
+    #[test]
+    fn names_are_looked_up_while_the_loop_goes_on() {
+        static RESOLVER: Mutex<()> = Mutex::new(());
+        let slow = |_: &str| {
+            drop(RESOLVER.lock().unwrap());
+            Ok("127.0.0.1:9".parse().unwrap())
+        };
+        let poll = mio::Poll::new().unwrap();
+        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
+        let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+        let commands = || std::mem::take(&mut *door.commands.lock().unwrap());
+        let resolver_hangs = RESOLVER.lock().unwrap();
+        let numbers = begin_look_up(&door, 1, "127.0.0.1:7", slow).unwrap();
+        assert_eq!(numbers, Some("127.0.0.1:7".parse().unwrap()));
+        assert_eq!(begin_look_up(&door, 2, "name:7", slow), Ok(None));
+        assert!(commands().is_empty());
+        drop(resolver_hangs);
+        let found = loop {
+            if let Some(found) = commands().pop() {
+                break found;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        let Command::Found { number: 2, address, found: Ok(found) } = found else {
+            panic!("another command came");
+        };
+        assert_eq!((&*address, found), ("name:7", "127.0.0.1:9".parse().unwrap()));
     }
 
     #[test]

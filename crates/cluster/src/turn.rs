@@ -292,7 +292,9 @@ impl<P: Protocol> Loop<P> {
     /// Whether nothing is to be read from a connection for now: what it causes could not leave.
     fn is_held_back(&self, connection: &Connection, waiting: usize) -> bool {
         connection.is_guest()
-            && (waiting > self.network.outgoing_bytes_high || self.peers.all_crowded)
+            && (waiting > self.network.outgoing_bytes_high
+                || self.peers.all_crowded
+                || connection.awaits_room.is_some())
     }
 
     fn read_all(&mut self, now: Nanos) {
@@ -342,10 +344,12 @@ impl<P: Protocol> Loop<P> {
                 Ok(Some(found)) => {
                     connection.hear(now);
                     at += found.bytes();
+                    self.return_room(place);
                     self.on_frame(place, found, now);
                 }
                 Ok(None) => {
                     connection.keep(&bytes[at..], now);
+                    self.ask_for_room(place);
                     return;
                 }
                 Err(error) => {
@@ -378,6 +382,11 @@ impl<P: Protocol> Loop<P> {
             match command {
                 Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
                 Command::Map(map) => self.on_map(map),
+                Command::Found { number, address, found } => {
+                    let now = self.station.machine.borrow().now();
+                    self.on_found(number, &address, found, now);
+                }
+                Command::SpacesRead(read) => self.spaces_read(read),
                 Command::Register(register, answer) => {
                     let _ = answer.send(self.take_spaces(&register).err());
                 }
@@ -465,6 +474,12 @@ impl<P: Protocol> Loop<P> {
         self.station.machine.borrow_mut().outbox.open(place);
         self.peers.put(place, connection);
         Some(place)
+    }
+
+    /// Takes in a task of the driver's own.
+    pub(crate) fn spawn(&mut self, task: muesli_core::client::Task) {
+        self.tasks.spawn(task);
+        self.door.signal.raise();
     }
 
     /// How many tasks run.

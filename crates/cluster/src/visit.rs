@@ -1,16 +1,18 @@
-//! A visit: a short blocking conversation with one server, for tools.
+//! A visit: a short blocking conversation with one server, for tools. An administrator's begins
+//! with the proofs of both sides, where there is a secret.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use muesli_core::NodeId;
 use muesli_core::wire::{Wire, WireError};
+use muesli_core::{NodeId, Secret};
 use thiserror::Error;
 
 use crate::control::Control;
 use crate::frame::{self, FrameError, Kind};
-use crate::hello::{ClusterId, Hello, Life, Refusal, Station, Welcome};
+use crate::hello::{ClusterId, Hello, Refusal, Station, Welcome};
+use crate::proof::{self, Challenge, Proof};
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -61,6 +63,14 @@ pub enum VisitError {
     /// The server said no.
     #[error("refused: {0}")]
     Refused(String),
+    /// The server is not one of the cluster, as far as it has shown.
+    #[error(
+        "{address}: the server did not prove that it knows the cluster's secret, or has another one"
+    )]
+    Unproven {
+        /// Who was visited.
+        address: String,
+    },
     /// The server answered something else.
     #[error("the server answered with a frame {0:?}")]
     Unexpected(Kind),
@@ -85,6 +95,28 @@ impl Visit {
     /// # Errors
     /// It does not answer, or refuses.
     pub fn begin(address: &str, within: Duration) -> Result<Visit, VisitError> {
+        Visit::begin_as(Station::Visitor, address, within, None)
+    }
+
+    /// Visits the server at `address` as an administrator, who may change where members live. With
+    /// a secret both sides prove that they know it; a server that has one asks for that.
+    ///
+    /// # Errors
+    /// It does not answer, refuses, or does not prove the secret.
+    pub fn begin_as_admin(
+        address: &str,
+        within: Duration,
+        secret: Option<&Secret>,
+    ) -> Result<Visit, VisitError> {
+        Visit::begin_as(Station::Admin, address, within, secret)
+    }
+
+    fn begin_as(
+        station: Station,
+        address: &str,
+        within: Duration,
+        secret: Option<&Secret>,
+    ) -> Result<Visit, VisitError> {
         let told = |error| VisitError::Io { address: address.to_owned(), error };
         let mut found = address.to_socket_addrs().map_err(told)?;
         let none = || std::io::Error::other("the address names no machine");
@@ -92,18 +124,22 @@ impl Visit {
         let stream = TcpStream::connect_timeout(&at, within).map_err(told)?;
         stream.set_read_timeout(Some(within)).map_err(told)?;
         stream.set_write_timeout(Some(within)).map_err(told)?;
-        let hello = Hello {
-            cluster: ClusterId(0),
-            protocol: String::new(),
-            station: Station::Visitor,
-            node: NodeId(u32::MAX),
-            life: Life(0),
-            lives: Vec::new(),
-        };
+        let proves = secret.is_some();
+        let challenge = if proves { Challenge::draw() } else { Challenge::default() };
+        let (cluster, node) = (ClusterId(0), NodeId(u32::MAX));
+        let hello = Hello { cluster, station, node, proves, challenge, ..Hello::default() };
         let (address, welcome) = (address.to_owned(), Welcome::default());
         let mut visit = Visit { address, stream, buffer: Vec::new(), welcome };
         visit.say(Kind::Hello, &hello)?;
+        if let Some(secret) = secret {
+            let asked = Challenge::decode_all(&visit.answer(Kind::Challenge)?)?;
+            let tag = proof::of_dialler(secret, &hello, asked);
+            visit.say(Kind::Proof, &Proof { tag })?;
+        }
         visit.welcome = Welcome::decode_all(&visit.answer(Kind::Welcome)?)?;
+        if secret.is_some_and(|it| !proof::is_signed(it, challenge, &visit.welcome)) {
+            return Err(VisitError::Unproven { address: visit.address });
+        }
         Ok(visit)
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
-use muesli_core::{Actions, Catalog, Limits, Procedures, SmallBytes, SpaceOptions, Traffic, Wire};
+use muesli_core::{
+    Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic, Wire,
+};
 
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
@@ -40,6 +42,9 @@ pub struct Connect {
     pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
+    /// The cluster's secret: needed where the servers ask clients for it (`clients_need_secret`),
+    /// and where this client is to make sure that they are the servers.
+    pub secret: Option<Secret>,
     /// How long to look for the servers; those that have not answered by then are looked for
     /// while transactions run already.
     pub connect_within: Duration,
@@ -59,6 +64,7 @@ impl Default for Connect {
             actions: Actions::default(),
             caches: false,
             history: false,
+            secret: None,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
         }
@@ -101,6 +107,7 @@ impl Db {
             actions: connect.actions,
             caches: connect.caches,
             history: connect.history,
+            secret: connect.secret,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,
             space_within: connect.connect_within,

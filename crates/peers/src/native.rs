@@ -53,6 +53,7 @@ pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, C
         node,
         life: Life(u64::from(number) + 1),
         lives: Vec::new(),
+        ..Hello::default()
     };
     say(&mut stream, Kind::Hello, &hello)?;
     let mut input = Vec::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use muesli::{Connect, Db, Space};
-use muesli_core::{NodeId, Post, RepositoryId, SmallBytes, Wire};
+use muesli_core::{NodeId, Post, RepositoryId, Secret, SmallBytes, Wire};
 use muesli_group::placement::{KEY, Refused, Row, SPACE};
 
 use super::survey::Survey;
@@ -18,6 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A way into a cluster for whoever looks after it.
 pub struct Admin {
     addresses: Vec<String>,
+    secret: Option<Secret>,
     db: Db,
     space: Space,
 }
@@ -26,13 +27,22 @@ impl Admin {
     /// Connects to the cluster that these addresses belong to.
     ///
     /// # Errors
-    /// It does not answer, or has no groups.
-    pub fn connect(addresses: Vec<String>, protocol: &str) -> anyhow::Result<Admin> {
-        Survey::of(&addresses)?;
-        let (to, protocol) = (addresses.clone(), protocol.to_owned());
-        let db = Db::connect_with(Connect { addresses: to, protocol, ..Connect::default() })?;
+    /// It does not answer, has no groups, or wants a secret that is not this one.
+    pub fn connect(
+        addresses: Vec<String>,
+        protocol: &str,
+        secret: Option<Secret>,
+    ) -> anyhow::Result<Admin> {
+        Survey::of(&addresses, secret.as_ref())?.prove()?;
+        let connect = Connect {
+            addresses: addresses.clone(),
+            protocol: protocol.to_owned(),
+            secret: secret.clone(),
+            ..Connect::default()
+        };
+        let db = Db::connect_with(connect)?;
         let space = db.space(SPACE).context("the cluster has no row of its placement")?;
-        Ok(Admin { addresses, db, space })
+        Ok(Admin { addresses, secret, db, space })
     }
 
     /// What the servers say.
@@ -40,7 +50,7 @@ impl Admin {
     /// # Errors
     /// None of them answers.
     pub fn survey(&self) -> anyhow::Result<Survey> {
-        Survey::of(&self.addresses)
+        Survey::of(&self.addresses, self.secret.as_ref())
     }
 
     /// The row as it is now.

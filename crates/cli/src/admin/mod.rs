@@ -5,6 +5,7 @@ mod partitions;
 mod survey;
 
 use std::io::{Write, stdout};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -31,6 +32,9 @@ group keeps at least 2 members. `group = 1` is no group, and cannot grow.
 `partitions` and `move-partition` need a protocol that moves partitions (`granola` and its kin); \
 repositories are groups there, by their numbers, where there are groups.
 
+Where the cluster has a secret, all commands but `members` and `partitions` need it \
+(`--secret-file`): servers take changes from nobody who does not prove that he knows it.
+
 Where servers run several loops, each loop is a node of its own for `members`, `placement`, \
 `move`, `grow` and `shrink`: loop L of server S is node S times loops plus L. `drain`, `join` and \
 `leave` take a server as a whole, by the number that its key `node` has. No two members of a group \
@@ -50,6 +54,12 @@ pub fn command() -> Command {
         .global(true)
         .default_value("score")
         .help("The protocol of the cluster");
+    let secret = Arg::new("secret-file")
+        .long("secret-file")
+        .value_name("FILE")
+        .global(true)
+        .value_parser(value_parser!(PathBuf))
+        .help("The file of the cluster's secret, as the servers have it [env: MUESLI_SECRET_FILE]");
     let member = || Arg::new("member").required(true).value_parser(value_parser!(u16));
     let node = || Arg::new("node").required(true).value_parser(value_parser!(u32));
     let group = || {
@@ -64,6 +74,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .arg(connect)
         .arg(protocol)
+        .arg(secret)
         .subcommand(Command::new("members").about("Say which part each member takes"))
         .subcommand(Command::new("placement").about("Say where each member is to live"))
         .subcommand(
@@ -115,16 +126,18 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let member = || RepositoryId(*matches.get_one::<u16>("member").expect("it is required"));
     let group = || *matches.get_one::<u16>("group").expect("it is required");
     let part = |name: &str| matches.get_one::<u16>(name).copied();
+    let secret =
+        crate::options::secret(matches.get_one::<PathBuf>("secret-file").map(PathBuf::as_path))?;
     let said = match name {
-        "partitions" => partitions::list(addresses, &text("protocol"))?,
+        "partitions" => partitions::list(addresses, &text("protocol"), secret)?,
         "move-partition" => {
             let partition = part("partition").expect("it is required");
             let way = (part("from"), part("repository").expect("it is required"));
-            partitions::relocate(addresses, &text("protocol"), partition, way)?
+            partitions::relocate(addresses, (&text("protocol"), secret), partition, way)?
         }
-        "members" => members(&Survey::of(&addresses)?),
+        "members" => members(&Survey::of(&addresses, None)?),
         _ => {
-            let admin = Admin::connect(addresses, &text("protocol"))?;
+            let admin = Admin::connect(addresses, &text("protocol"), secret)?;
             match name {
                 "placement" => placement(&admin.row()?),
                 "move" => admin.move_member(member(), NodeId(server()))?,

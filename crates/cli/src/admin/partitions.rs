@@ -2,6 +2,7 @@
 
 use clap::{Arg, Command, value_parser};
 use muesli::{Connect, Db, PlacedPartition, RepositoryId};
+use muesli_core::Secret;
 
 use crate::table;
 
@@ -19,17 +20,21 @@ pub fn commands() -> [Command; 2] {
     ]
 }
 
-fn connect(addresses: Vec<String>, protocol: &str) -> anyhow::Result<Db> {
+fn connect(addresses: Vec<String>, protocol: &str, secret: Option<Secret>) -> anyhow::Result<Db> {
     let protocol = protocol.to_owned();
-    Ok(Db::connect_with(Connect { addresses, protocol, ..Connect::default() })?)
+    Ok(Db::connect_with(Connect { addresses, protocol, secret, ..Connect::default() })?)
 }
 
 /// Where all partitions are.
 ///
 /// # Errors
 /// The cluster does not answer, or its protocol moves none.
-pub fn list(addresses: Vec<String>, protocol: &str) -> anyhow::Result<String> {
-    let db = connect(addresses, protocol)?;
+pub fn list(
+    addresses: Vec<String>,
+    protocol: &str,
+    secret: Option<Secret>,
+) -> anyhow::Result<String> {
+    let db = connect(addresses, protocol, secret)?;
     Ok(show(&muesli::blocking::block_on(db.partitions())?))
 }
 
@@ -50,11 +55,11 @@ fn show(all: &[PlacedPartition]) -> String {
 /// As [`Db::move_partition`], and where the cluster does not answer.
 pub fn relocate(
     addresses: Vec<String>,
-    protocol: &str,
+    (protocol, secret): (&str, Option<Secret>),
     partition: u16,
     (from, to): (Option<u16>, u16),
 ) -> anyhow::Result<String> {
-    let db = connect(addresses, protocol)?;
+    let db = connect(addresses, protocol, secret)?;
     let (from, to) = (from.map(RepositoryId), RepositoryId(to));
     let epoch = muesli::blocking::block_on(db.move_partition(partition, from, to))?;
     Ok(format!("partition {partition} is at repository {}; it has moved {epoch} times", to.0))

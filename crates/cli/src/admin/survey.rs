@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use muesli_cluster::control::Control;
 use muesli_cluster::map::MapParts;
-use muesli_cluster::visit::Visit;
-use muesli_core::{NodeId, Post, RepositoryId};
+use muesli_cluster::visit::{Visit, VisitError};
+use muesli_core::{NodeId, Post, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 
 /// How long a server may take to answer.
@@ -27,20 +27,23 @@ pub struct Survey {
     pub servers: Vec<Surveyed>,
     /// The map of the first that answered.
     pub map: MapParts,
+    secret: Option<Secret>,
 }
 
 impl Survey {
-    /// Asks all servers of the cluster that one of these addresses belongs to.
+    /// Asks all servers of the cluster that one of these addresses belongs to. The secret is for
+    /// what they are told later.
     ///
     /// # Errors
     /// None of them answers, or the cluster has no groups.
-    pub fn of(addresses: &[String]) -> anyhow::Result<Survey> {
+    pub fn of(addresses: &[String], secret: Option<&Secret>) -> anyhow::Result<Survey> {
         let map = map_of(addresses)?;
         if map.group <= 1 {
             bail!("this cluster has no groups: `group` is 1, and repositories stay where they are");
         }
         let ask = |(node, address): &(NodeId, String)| {
-            let answer = say(address, &Control::AskMembers);
+            let visit = Visit::begin(address, WITHIN);
+            let answer = say(visit, &Control::AskMembers);
             Surveyed { node: *node, address: address.clone(), answer }
         };
         let servers = std::thread::scope(|scope| {
@@ -49,7 +52,18 @@ impl Survey {
             asked.into_iter().map(|it| it.join().expect("a visit does not panic")).collect()
         });
         let shape = Shape { group: map.group, loops: map.loops };
-        Ok(Survey { shape, servers, map })
+        Ok(Survey { shape, servers, map, secret: secret.cloned() })
+    }
+
+    /// Proves to one of the servers that this is an administrator.
+    ///
+    /// # Errors
+    /// It does not believe that, or none answers.
+    pub fn prove(&self) -> anyhow::Result<()> {
+        let there = self.servers.iter().find(|server| server.answer.is_some());
+        let there = there.context("no server answers")?;
+        let proven = Visit::begin_as_admin(&there.address, WITHIN, self.secret.as_ref());
+        proven.map(drop).with_context(|| format!("{} takes no changes from here", there.address))
     }
 
     /// Looks whether there is such a server.
@@ -104,7 +118,8 @@ impl Survey {
         map.left.extend(&row.left);
         let word = Control::Place(map);
         for server in self.servers.iter().filter(|server| server.answer.is_some()) {
-            say(&server.address, &word); // Who does not hear it is told by the others.
+            let visit = Visit::begin_as_admin(&server.address, WITHIN, self.secret.as_ref());
+            say(visit, &word); // Who does not hear it is told by the others.
         }
     }
 }
@@ -121,8 +136,11 @@ fn map_of(addresses: &[String]) -> anyhow::Result<MapParts> {
     bail!("no server answers: {trouble}")
 }
 
-fn say(address: &str, word: &Control) -> Option<(u64, Vec<(RepositoryId, Post)>)> {
-    match Visit::begin(address, WITHIN).and_then(|mut visit| visit.ask(word)) {
+fn say(
+    visit: Result<Visit, VisitError>,
+    word: &Control,
+) -> Option<(u64, Vec<(RepositoryId, Post)>)> {
+    match visit.and_then(|mut visit| visit.ask(word)) {
         Ok(Control::Members { placement, members }) => Some((placement, members)),
         _ => None,
     }

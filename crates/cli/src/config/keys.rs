@@ -1,9 +1,9 @@
 //! The keys of a server's configuration: one table, for the file, the environment and options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use muesli_cluster::ClusterId;
+use muesli_cluster::{ClusterId, read_secret};
 use muesli_core::{Nanos, NodeId};
 
 use super::{Config, PREFIX};
@@ -46,6 +46,28 @@ pub const KEYS: &[Key] = &[
         default: "",
         help: "Servers that this one reaches at another address than others do, as behind a proxy",
         set: set_dial,
+    },
+    Key {
+        name: "secret_file",
+        value: "FILE",
+        default: "",
+        help: "A file with the secret of the cluster, the same on all its servers: servers and \
+               administrators prove that they know it; none: whoever can connect is believed",
+        set: set_secret,
+    },
+    Key {
+        name: "clients_need_secret",
+        value: "true|false",
+        default: "false",
+        help: "Whether clients must prove the secret, too",
+        set: |config, text| put(&mut config.server.clients_prove, truth(text)?),
+    },
+    Key {
+        name: "trust_network",
+        value: "true|false",
+        default: "false",
+        help: "Without a secret: listen where other machines can connect to, all the same",
+        set: |config, text| put(&mut config.server.trusts_network, truth(text)?),
     },
     Key {
         name: "cluster",
@@ -269,6 +291,23 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "connections_reserved",
+        value: "N",
+        default: "64",
+        help: "So many more are kept for servers and administrators",
+        set: |config, text| {
+            put(&mut config.server.network.connections_reserved, number(text, 1, 4096)? as usize)
+        },
+    },
+    Key {
+        name: "incoming_bytes_total",
+        value: "BYTES",
+        default: "268435456",
+        help: "The most bytes of unfinished frames that are held for clients and strangers \
+               together; further long frames are not read until there is room",
+        set: |config, text| bytes(text, &mut config.server.network.incoming_bytes_total),
+    },
+    Key {
         name: "outgoing_bytes_high",
         value: "BYTES",
         default: "4194304",
@@ -368,6 +407,14 @@ fn set_servers(config: &mut Config, text: &str) -> Result<(), String> {
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     let servers = (0..).map(NodeId).zip(texts.map(str::to_owned));
     config.server.servers = servers.collect();
+    Ok(())
+}
+
+fn set_secret(config: &mut Config, text: &str) -> Result<(), String> {
+    config.server.secret = match text {
+        "" => None,
+        path => Some(read_secret(Path::new(path)).map_err(|error| error.to_string())?),
+    };
     Ok(())
 }
 

@@ -57,6 +57,11 @@ impl Cluster {
         self.dir.path().join(format!("node-{node}"))
     }
 
+    /// The file of the cluster's secret.
+    pub(crate) fn secret(&self) -> String {
+        self.dir.path().join("secret").display().to_string()
+    }
+
     /// The last line that a node has printed.
     pub(crate) fn last_words(&self, node: usize) -> String {
         let text = std::fs::read_to_string(self.node(node).join("output")).unwrap_or_default();
@@ -353,6 +358,16 @@ fn mistakes_are_told_in_one_line() {
         (&["bench", "bank", "--group", "3"], "--group is for the driver cluster"),
         (&["admin", "members", "--connect", "127.0.0.1:1"], "no server answers"),
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
+        (
+            &["start", "--dead-after-ms", "500", "--connections-max", "1", "--data-dir", none],
+            "`dead_after_ms` = 500 must be at least twice `alive_every_ms` = 1000",
+        ),
+        (&["start", "--frame-bytes-max", "1000", "--data-dir", none], "at least 65536"),
+        (&["start", "--group-tick-ms", "86400000", "--data-dir", none], "1 to 1000"),
+        (
+            &["start", "--connections-max", "1", "--data-dir", none],
+            "`connections_max` = 1 must be at least 9",
+        ),
         (&["start", "--protocol", "tea", "--listen", "127.0.0.1:0"], "no protocol `tea`"),
         (&["cluster", "status", "--dir", none], "no cluster in"),
         (&["torture", "--memory", "--faults", "pause,kill"], "loses what it holds in memory"),

@@ -64,8 +64,12 @@ fn leader(cluster: &Cluster, nodes: usize) -> usize {
 
 fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
     let addresses = cluster.addresses().join(",");
-    let output =
-        muesli(&[&["admin", "--connect", &addresses], arguments].concat()).output().unwrap();
+    let output = muesli(
+        &[&["admin", "--connect", &addresses, "--secret-file", &cluster.secret()], arguments]
+            .concat(),
+    )
+    .output()
+    .unwrap();
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
     said(&output)
 }
@@ -359,7 +363,8 @@ fn no_server_of_several_loops_ever_holds_two_members_of_a_group() {
 /// What is said about a command that is refused.
 fn refused(cluster: &Cluster, arguments: &[&str]) -> String {
     let addresses = cluster.addresses().join(",");
-    let all = [&["admin", "--connect", &addresses], arguments].concat();
+    let secret = cluster.secret();
+    let all = [&["admin", "--connect", &addresses, "--secret-file", &secret], arguments].concat();
     let output = muesli(&all).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
     said(&output)

@@ -4,5 +4,7 @@
 
 mod cluster;
 mod commands;
+mod files;
 mod groups;
+mod strangers;
 mod torture;

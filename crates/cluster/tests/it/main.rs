@@ -2,5 +2,8 @@
 //!
 //! One program: each further one would be linked with all of it again.
 
+mod admission;
+mod crowds;
+mod folders;
 mod patience;
 mod strangers;

@@ -60,10 +60,10 @@ fn client_of(address: SocketAddr, network: Network) -> Client {
 }
 
 /// Tests that look at the memory of the process take turns.
-static MEMORY: Mutex<()> = Mutex::new(());
+pub(crate) static MEMORY: Mutex<()> = Mutex::new(());
 
 /// How much memory this process has, in bytes.
-fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
@@ -152,7 +152,8 @@ fn welcome(listener: &TcpListener, map: &Map) -> (TcpStream, Station) {
     let hello = Hello::decode_all(frame.body).unwrap();
     let (cluster, node, life) = (ClusterId(1), NodeId(0), Life(1));
     let lives = vec![(node, life)];
-    let welcome = Welcome { cluster, node, life, lives, map: MapParts::from(map) };
+    let map = MapParts::from(map);
+    let welcome = Welcome { cluster, node, life, lives, map, proof: None };
     let mut out = Vec::new();
     let start = frame::begin(Kind::Welcome, &mut out);
     welcome.encode(&mut out);

@@ -1,0 +1,398 @@
+//! A server's folder: whose it is, in which formats it is written, and who uses it.
+//!
+//! It holds `lock` (held by the process that uses the folder), `identity` (who the server is and
+//! what its data are of, see [`Identity`]), `map` (the newest map that it knows: a record of a
+//! space means nothing without it), and `log`, the write-ahead log. The lock is taken before
+//! anything is read or changed. The two small files are written anew as a whole, synced, and put in
+//! the place of the old ones by a rename. Each begins with a header of its own:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 0 to 7 | `MuesFile` |
+//! | 8 to 11 | the version of the format, [`formats::FOLDER`], little-endian |
+//! | 12 to 15 | the length of the body, little-endian |
+//! | 16 to 19 | CRC-32 of bytes 0 to 15 and the body |
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use muesli_core::wire::Wire;
+use muesli_core::{NodeId, wire_struct};
+use thiserror::Error;
+
+use crate::formats;
+use crate::hello::ClusterId;
+use crate::map::{Map, MapError, MapParts};
+
+/// The file that is locked while a process uses the folder; it holds nothing.
+const LOCK_FILE: &str = "lock";
+const MAGIC: &[u8; 8] = b"MuesFile";
+/// What these files began with up to version 2, where they were frames: the version followed.
+const MAGIC_OF_FRAMES: &[u8; 3] = b"Mue";
+const HEADER_BYTES: usize = 20;
+
+/// Why a server's files cannot be used.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// The system refused.
+    #[error("{path}: {error}")]
+    Io {
+        /// What was to be read or written.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Another process uses the folder.
+    #[error(
+        "the folder {path} is in use: another process holds {path}/{LOCK_FILE}; nothing was \
+         changed. Stop that process, or give this one another `data_dir`"
+    )]
+    InUse {
+        /// The folder.
+        path: String,
+    },
+    /// A file is not what was written.
+    #[error("{path} is damaged: {why}; restore the folder, or begin with an empty one")]
+    Damaged {
+        /// Which one.
+        path: String,
+        /// How.
+        why: String,
+    },
+    /// A file of another version.
+    #[error(
+        "{path} is of version {found} of {what}, and this program ({}) reads version {reads}. \
+         Nothing is damaged and nothing was changed: keep the folder, and start it with a program \
+         that reads version {found} (docs/compatibility.md)",
+        formats::PROGRAM
+    )]
+    Version {
+        /// Which one.
+        path: String,
+        /// Of what.
+        what: &'static str,
+        /// The version that was found.
+        found: u32,
+        /// The version that is read here.
+        reads: u32,
+    },
+    /// Data of something else than what is to be started.
+    #[error(
+        "the data in {path} are those of {what} {before}, not of {now}; nothing was changed. \
+         Start it as {before}, or give another `data_dir`"
+    )]
+    Other {
+        /// The folder.
+        path: String,
+        /// Of what kind.
+        what: &'static str,
+        /// Whose they are.
+        before: String,
+        /// Who was to be started.
+        now: String,
+    },
+    /// The map makes no sense.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] muesli_log::LogError),
+}
+
+/// Whose data a folder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The server's number there.
+    pub node: NodeId,
+    /// The protocol by name, that of groups included.
+    pub protocol: String,
+}
+
+/// What `identity` says: who a server is, from one start to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The version of the records and checkpoints in the log.
+    pub data: u32,
+    /// The program that wrote this last.
+    pub program: String,
+    /// Whose data these are.
+    pub owner: Owner,
+    /// The life of the data, drawn when they began.
+    pub life: u64,
+    /// How often the server was started, this time included.
+    pub starts: u32,
+}
+
+wire_struct!(Owner { cluster: ClusterId, node: NodeId, protocol: String });
+wire_struct!(Identity { data: u32, program: String, owner: Owner, life: u64, starts: u32 });
+
+/// A server's folder, locked for as long as any clone of this is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    _lock: Arc<File>,
+}
+
+impl Folder {
+    /// The folder at `path`, made if it is not there, and locked.
+    pub fn open(path: &Path) -> Result<Folder, FolderError> {
+        let create = muesli_log::directory::create_synced(path);
+        create.map_err(|error| io_error(path, error))?;
+        let file = path.join(LOCK_FILE);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file);
+        let lock = lock.map_err(|error| io_error(&file, error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Folder { path: path.to_owned(), _lock: Arc::new(lock) }),
+            Err(TryLockError::WouldBlock) => {
+                Err(FolderError::InUse { path: path.display().to_string() })
+            }
+            Err(TryLockError::Error(error)) => Err(io_error(&file, error)),
+        }
+    }
+
+    /// What `identity` says, if there is one and it is of this owner. Changes nothing.
+    pub fn identity(&self, owner: &Owner) -> Result<Option<Identity>, FolderError> {
+        let Some(identity) = self.read::<Identity>("identity")? else { return Ok(None) };
+        if identity.data != formats::DATA {
+            return Err(FolderError::Version {
+                path: self.path.display().to_string(),
+                what: "records and checkpoints",
+                found: identity.data,
+                reads: formats::DATA,
+            });
+        }
+        let before = &identity.owner;
+        self.check("protocol", &before.protocol, &owner.protocol)?;
+        self.check("cluster", &before.cluster.0.to_string(), &owner.cluster.0.to_string())?;
+        self.check("node", &before.node.0.to_string(), &owner.node.0.to_string())?;
+        Ok(Some(identity))
+    }
+
+    fn check(&self, what: &'static str, before: &str, now: &str) -> Result<(), FolderError> {
+        if before == now {
+            return Ok(());
+        }
+        let (path, before) = (self.path.display().to_string(), format!("`{before}`"));
+        Err(FolderError::Other { path, what, before, now: format!("`{now}`") })
+    }
+
+    /// Notes another start after what `identity` said before; who the server is.
+    pub fn begin(&self, before: Option<Identity>, owner: Owner) -> Result<Identity, FolderError> {
+        let (life, starts) =
+            before.map_or_else(|| (fastrand::u64(1..), 0), |before| (before.life, before.starts));
+        let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
+        let starts = starts.saturating_add(1);
+        let now = Identity { data, program, owner, life, starts };
+        self.write("identity", &now)?;
+        Ok(now)
+    }
+
+    /// The newest map that was kept.
+    pub fn map(&self) -> Result<Option<Map>, FolderError> {
+        let parts = self.read::<MapParts>("map")?;
+        Ok(parts.map(Map::try_from).transpose()?)
+    }
+
+    /// Keeps a map.
+    pub fn keep_map(&self, map: &Map) -> Result<(), FolderError> {
+        self.write("map", &MapParts::from(map))
+    }
+
+    fn read<T: Wire>(&self, name: &str) -> Result<Option<T>, FolderError> {
+        let path = self.path.join(name);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io_error(&path, error)),
+        };
+        let path = path.display().to_string();
+        match body(&bytes) {
+            Err(Unfit::Version(found)) => {
+                let (what, reads) = ("a server's folder", formats::FOLDER);
+                Err(FolderError::Version { path, what, found, reads })
+            }
+            Err(Unfit::Damaged(why)) => Err(FolderError::Damaged { path, why: why.to_owned() }),
+            Ok(body) => T::decode_all(body)
+                .map(Some)
+                .map_err(|why| FolderError::Damaged { path, why: why.to_string() }),
+        }
+    }
+
+    fn write(&self, name: &str, value: &impl Wire) -> Result<(), FolderError> {
+        let bytes = file(formats::FOLDER, value);
+        let (new, old) = (self.path.join(format!("{name}.new")), self.path.join(name));
+        let put = || {
+            let mut file = File::create(&new)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            fs::rename(&new, &old)?;
+            File::open(&self.path)?.sync_all()
+        };
+        put().map_err(|error| io_error(&old, error))
+    }
+
+    /// An error of the system about a file in this folder.
+    pub fn io(&self, name: &str, error: io::Error) -> FolderError {
+        io_error(&self.path.join(name), error)
+    }
+}
+
+fn io_error(path: &Path, error: io::Error) -> FolderError {
+    FolderError::Io { path: path.display().to_string(), error }
+}
+
+/// Why the bytes of a file cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unfit {
+    /// Of another version.
+    Version(u32),
+    /// Not what was written.
+    Damaged(&'static str),
+}
+
+/// The bytes of a file that holds this value.
+fn file(version: u32, value: &impl Wire) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&version.to_le_bytes());
+    bytes.extend_from_slice(&[0; 8]);
+    value.encode(&mut bytes);
+    let length = u32::try_from(bytes.len() - HEADER_BYTES).expect("a map has far fewer bytes");
+    bytes[12..16].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(&bytes);
+    bytes[16..20].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The body of a file's bytes. The version is looked at before the checksum: another version may
+/// have its checksum elsewhere.
+fn body(bytes: &[u8]) -> Result<&[u8], Unfit> {
+    if bytes.len() > 3 && bytes[..3] == *MAGIC_OF_FRAMES && bytes[3] < b' ' {
+        return Err(Unfit::Version(bytes[3].into()));
+    }
+    let header = bytes.get(..HEADER_BYTES).ok_or(Unfit::Damaged("it ends in its header"))?;
+    if header[..8] != *MAGIC {
+        return Err(Unfit::Damaged("it does not begin as such a file does"));
+    }
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+    if word(8) != formats::FOLDER {
+        return Err(Unfit::Version(word(8)));
+    }
+    let body = &bytes[HEADER_BYTES..];
+    if body.len() as u64 != u64::from(word(12)) {
+        return Err(Unfit::Damaged("it has another length than it says"));
+    }
+    if checksum(bytes) != word(16) {
+        return Err(Unfit::Damaged("its checksum does not match"));
+    }
+    Ok(body)
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&bytes[..16]);
+    sum.update(&bytes[HEADER_BYTES..]);
+    sum.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Deal;
+
+    fn owner(protocol: &str) -> Owner {
+        Owner { cluster: ClusterId(1), node: NodeId(0), protocol: protocol.to_owned() }
+    }
+
+    fn begun(path: &Path) -> (Folder, Identity) {
+        let folder = Folder::open(path).unwrap();
+        let before = folder.identity(&owner("score")).unwrap();
+        let identity = folder.begin(before, owner("score")).unwrap();
+        (folder, identity)
+    }
+
+    #[test]
+    fn a_folder_remembers() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, first) = begun(dir.path());
+        drop(folder);
+        let (folder, again) = begun(dir.path());
+        assert_eq!(again, Identity { starts: 2, ..first });
+        assert_eq!(folder.map().unwrap(), None);
+        let map = Map::deal(vec![(NodeId(0), "a:1".to_owned())], Deal::default()).unwrap();
+        folder.keep_map(&map).unwrap();
+        assert_eq!(folder.map().unwrap(), Some(map));
+    }
+
+    #[test]
+    fn one_process_at_a_time_uses_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, _) = begun(dir.path());
+        let error = Folder::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("is in use") && error.contains("nothing was changed"), "{error}");
+        drop(folder);
+        assert!(Folder::open(dir.path()).is_ok());
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, identity) = begun(dir.path());
+        let path = dir.path().join("identity");
+        let whole = fs::read(&path).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            let error = folder.identity(&owner("score")).unwrap_err();
+            let is_version = matches!(error, FolderError::Version { .. });
+            assert_eq!(is_version, (64..96).contains(&bit), "bit {bit}: {error}");
+        }
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            let error = folder.identity(&owner("score")).unwrap_err();
+            assert!(error.to_string().contains("identity is damaged"), "{length}: {error}");
+        }
+        fs::write(&path, &whole).unwrap();
+        assert_eq!(folder.identity(&owner("score")).unwrap(), Some(identity));
+    }
+
+    #[test]
+    fn other_versions_are_named_and_not_called_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, identity) = begun(dir.path());
+        let path = dir.path().join("identity");
+        let refused = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            let error = folder.identity(&owner("score")).unwrap_err().to_string();
+            assert!(!error.contains("empty"), "advice that loses data: {error}");
+            assert!(error.contains("Nothing is damaged and nothing was changed"), "{error}");
+            error
+        };
+        let newer = refused(&file(formats::FOLDER + 4, &identity));
+        assert!(newer.contains("version 7 of a server's folder"), "{newer}");
+        assert!(newer.contains("reads version 3"), "{newer}");
+        // As it was up to version 2: a frame.
+        let older = refused(b"Mue\x02\x06\x00\x00\x00\x0c\x00\x00\x00abcd123456789012");
+        assert!(older.contains("version 2 of a server's folder"), "{older}");
+        let data = Identity { data: formats::DATA + 1, ..identity };
+        let data = refused(&file(formats::FOLDER, &data));
+        assert!(data.contains("version 4 of records and checkpoints"), "{data}");
+    }
+
+    #[test]
+    fn data_of_another_protocol_cluster_or_node_are_refused_and_both_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, _) = begun(dir.path());
+        let refused = |owner: Owner| folder.identity(&owner).unwrap_err().to_string();
+        let protocol = refused(owner("rr"));
+        assert!(protocol.contains("protocol `score`, not of `rr`"), "{protocol}");
+        let node = refused(Owner { node: NodeId(3), ..owner("score") });
+        assert!(node.contains("node `0`, not of `3`"), "{node}");
+        let cluster = refused(Owner { cluster: ClusterId(9), ..owner("score") });
+        assert!(cluster.contains("cluster `1`, not of `9`"), "{cluster}");
+    }
+}

@@ -1,0 +1,270 @@
+//! A cluster with a secret: who does not prove it is no server and no administrator, and what
+//! changes the cluster is taken from nobody else.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muesli_cluster::control::Control;
+use muesli_cluster::frame::{self, Kind};
+use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::proof::{self, Challenge, Proof};
+use muesli_cluster::visit::{self, Visit, VisitError};
+use muesli_cluster::{
+    Client, ClientOptions, Failed, Life, Server, ServerOptions, StartError, Stop,
+};
+use muesli_core::{NodeId, Secret, Wire};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn secret() -> Secret {
+    Secret::new(b"known to the members alone").unwrap()
+}
+
+fn other() -> Secret {
+    Secret::new(b"known to somebody else only").unwrap()
+}
+
+struct Running {
+    address: SocketAddr,
+    stop: Stop,
+    thread: JoinHandle<Result<(), Failed>>,
+}
+
+fn serve(options: ServerOptions) -> Running {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let server = Server::open(options).unwrap();
+        sender.send((server.address(), server.stop())).unwrap();
+        server.run()
+    });
+    let (address, stop) = receiver.recv().unwrap();
+    Running { address, stop, thread }
+}
+
+impl Running {
+    fn status(&self, name: &str) -> u64 {
+        let visited = visit::status(&self.address.to_string(), PATIENCE);
+        visited.unwrap().status_of(name).unwrap()
+    }
+
+    fn stop(self) {
+        self.stop.stop();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+/// Two servers, as one that knows of the other is started.
+fn one_of_two(node: u32, addresses: &[String], secret: Option<Secret>) -> ServerOptions {
+    let servers = (0..).map(NodeId).zip(addresses.iter().cloned()).collect();
+    let listen = addresses[node as usize].clone();
+    ServerOptions { node: NodeId(node), listen, servers, secret, ..ServerOptions::default() }
+}
+
+fn two_addresses() -> Vec<String> {
+    let bound = [(), ()].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    bound.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+fn lone(secret: Option<Secret>) -> ServerOptions {
+    ServerOptions { listen: "127.0.0.1:0".to_owned(), secret, ..ServerOptions::default() }
+}
+
+fn say(stream: &mut TcpStream, kind: Kind, body: &impl Wire) {
+    let mut out = Vec::new();
+    let start = frame::begin(kind, &mut out);
+    body.encode(&mut out);
+    frame::end(start, &mut out);
+    stream.write_all(&out).unwrap();
+}
+
+/// The next frame that is no sign of life.
+fn hear(stream: &mut TcpStream) -> (Kind, Vec<u8>) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
+            return (found.kind, found.body.to_vec());
+        }
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.push(byte[0]);
+    }
+}
+
+fn refusal(stream: &mut TcpStream) -> Refusal {
+    let (kind, body) = hear(stream);
+    assert_eq!(kind, Kind::Refusal);
+    Refusal::decode_all(&body).unwrap()
+}
+
+fn hello(station: Station) -> Hello {
+    let protocol = "score".to_owned();
+    Hello { protocol, station, node: NodeId(1), life: Life(7), ..Hello::default() }
+}
+
+#[test]
+fn servers_and_administrators_prove_the_secret_and_a_proof_holds_once() {
+    let addresses = two_addresses();
+    let server = serve(one_of_two(0, &addresses, Some(secret())));
+    for station in [Station::Server, Station::Admin] {
+        // Without a secret.
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        say(&mut stream, Kind::Hello, &hello(station));
+        let refused = refusal(&mut stream);
+        assert_eq!(refused.reason, Reason::Unproven, "{refused}");
+        assert!(refused.text.contains(station.name()), "{refused}");
+        assert!(refused.text.contains("secret_file"), "{refused}");
+        // With another one, and without waiting for the challenge.
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let claims = Hello { proves: true, challenge: Challenge::draw(), ..hello(station) };
+        say(&mut stream, Kind::Hello, &claims);
+        let (kind, body) = hear(&mut stream);
+        assert_eq!(kind, Kind::Challenge);
+        let challenge = Challenge::decode_all(&body).unwrap();
+        let tag = proof::of_dialler(&other(), &claims, challenge);
+        say(&mut stream, Kind::Proof, &Proof { tag });
+        assert_eq!(refusal(&mut stream).reason, Reason::Unproven);
+        // With the right one.
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        say(&mut stream, Kind::Hello, &claims);
+        let challenge = Challenge::decode_all(&hear(&mut stream).1).unwrap();
+        let tag = proof::of_dialler(&secret(), &claims, challenge);
+        say(&mut stream, Kind::Proof, &Proof { tag });
+        let (kind, body) = hear(&mut stream);
+        assert_eq!(kind, Kind::Welcome);
+        let welcome = Welcome::decode_all(&body).unwrap();
+        assert!(proof::is_signed(&secret(), claims.challenge, &welcome));
+        // What was overheard is of no use on another connection.
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        say(&mut stream, Kind::Hello, &claims);
+        hear(&mut stream);
+        say(&mut stream, Kind::Proof, &Proof { tag });
+        assert_eq!(refusal(&mut stream).reason, Reason::Unproven);
+    }
+    assert_eq!(server.status("unproven"), 6);
+    server.stop();
+}
+
+#[test]
+fn administrators_and_servers_make_sure_of_each_other() {
+    let server = serve(lone(Some(secret())));
+    let address = server.address.to_string();
+    let admin = |secret: Option<&Secret>| Visit::begin_as_admin(&address, PATIENCE, secret);
+    assert!(admin(Some(&secret())).is_ok());
+    assert!(matches!(admin(None), Err(VisitError::Refused(why)) if why.contains("secret_file")));
+    assert!(matches!(admin(Some(&other())), Err(VisitError::Refused(_))));
+    server.stop();
+    let server = serve(lone(None));
+    let address = server.address.to_string();
+    let without = Visit::begin_as_admin(&address, PATIENCE, Some(&secret()));
+    assert!(without.is_err_and(|error| error.to_string().contains("has no secret")));
+    assert!(Visit::begin_as_admin(&address, PATIENCE, None).is_ok());
+    server.stop();
+}
+
+#[test]
+fn only_administrators_say_where_members_live() {
+    let server = serve(lone(Some(secret())));
+    let address = server.address.to_string();
+    let mut visitor = Visit::begin(&address, PATIENCE).unwrap();
+    let word = Control::Place(visitor.welcome.map.clone());
+    let refused = visitor.ask(&word).unwrap_err().to_string();
+    assert!(refused.contains("a visitor may not say where members live"), "{refused}");
+    // A client may not, either.
+    let mut client = TcpStream::connect(server.address).unwrap();
+    say(&mut client, Kind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
+    assert_eq!(hear(&mut client).0, Kind::Welcome);
+    say(&mut client, Kind::Control, &word);
+    assert_eq!(refusal(&mut client).reason, Reason::Unproven);
+    assert_eq!(server.status("unproven"), 2);
+    let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
+    assert!(matches!(admin.ask(&word), Ok(Control::Members { .. })));
+    // Not what would stop everybody: its members live there.
+    let mut all_gone = admin.welcome.map.clone();
+    all_gone.left = vec![NodeId(0)];
+    assert!(admin.ask(&Control::Place(all_gone)).is_err());
+    assert_eq!(server.status("ready"), 1);
+    server.stop();
+}
+
+#[test]
+fn a_server_with_another_secret_does_not_come_in_and_one_without_is_told() {
+    let addresses = two_addresses();
+    let first = serve(one_of_two(0, &addresses, Some(secret())));
+    // It is refused; and what refuses it has not proven that it may, so it goes on looking.
+    let wrong = serve(one_of_two(1, &addresses, Some(other())));
+    while first.status("unproven") < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((first.status("ready"), wrong.status("ready")), (0, 0));
+    wrong.stop();
+    let without = serve(one_of_two(1, &addresses, None));
+    let ended = without.thread.join().unwrap().unwrap_err().to_string();
+    assert!(ended.contains("secret_file"), "{ended}");
+    let right = serve(one_of_two(1, &addresses, Some(secret())));
+    while first.status("ready") + right.status("ready") < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    right.stop();
+    first.stop();
+}
+
+#[test]
+fn clients_are_asked_for_the_secret_where_the_server_is_told_to() {
+    let open = serve(lone(Some(secret())));
+    let connect = |server: &Running, secret: Option<Secret>| {
+        let addresses = vec![server.address.to_string()];
+        let connect_within = Duration::from_secs(2);
+        Client::connect(ClientOptions { addresses, secret, connect_within, ..Default::default() })
+    };
+    // Nobody has to, but who does is sure of the server.
+    assert!(connect(&open, None).is_ok());
+    assert!(connect(&open, Some(secret())).is_ok());
+    assert!(connect(&open, Some(other())).is_err());
+    open.stop();
+    let closed = serve(ServerOptions { clients_prove: true, ..lone(Some(secret())) });
+    assert!(connect(&closed, Some(secret())).is_ok());
+    let refused = connect(&closed, None).err().unwrap().to_string();
+    assert!(refused.contains("a client has to prove"), "{refused}");
+    closed.stop();
+}
+
+#[test]
+fn a_client_does_not_speak_for_a_repository() {
+    let server = serve(lone(Some(secret())));
+    let mut client = TcpStream::connect(server.address).unwrap();
+    say(&mut client, Kind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
+    assert_eq!(hear(&mut client).0, Kind::Welcome);
+    // To repository 0, from repository 0: some message about space 9.
+    let word = [&[0u8, 0, 0, 0, 0][..], &[0; 17], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat();
+    let mut out = Vec::new();
+    let start = frame::begin(Kind::Messages, &mut out);
+    out.extend_from_slice(&word);
+    frame::end(start, &mut out);
+    client.write_all(&out).unwrap();
+    say(&mut client, Kind::Control, &Control::AskStatus);
+    let (kind, body) = hear(&mut client);
+    assert_eq!(kind, Kind::Control);
+    let Ok(Control::Status(lines)) = Control::decode_all(&body) else { panic!("no status") };
+    let of = |name: &str| lines.iter().find(|(it, _)| it == name).map(|(_, value)| *value);
+    assert_eq!(of("unproven"), Some(1), "{lines:?}");
+    server.stop();
+}
+
+#[test]
+fn without_a_secret_only_the_loopback_interface_is_listened_on() {
+    let anywhere = |secret, trusts_network| {
+        let listen = "0.0.0.0:0".to_owned();
+        Server::open(ServerOptions { listen, trusts_network, ..lone(secret) })
+    };
+    let error = anywhere(None, false).err().unwrap();
+    assert!(matches!(error, StartError::Unprotected { .. }), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("secret_file") && error.contains("trust_network"), "{error}");
+    assert!(anywhere(Some(secret()), false).is_ok());
+    assert!(anywhere(None, true).is_ok());
+    let clients = Server::open(ServerOptions { clients_prove: true, ..lone(None) });
+    assert!(matches!(clients, Err(StartError::Rules(broken)) if broken.len() == 1));
+}

@@ -1,0 +1,201 @@
+//! Many strangers at once: what they may take is bounded, and whoever belongs here gets in.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muesli_cluster::frame::{self, HEADER_BYTES, Kind};
+use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::visit::{self, Visit};
+use muesli_cluster::{Failed, Life, Network, Server, ServerOptions, Stop};
+use muesli_core::{NodeId, Secret, Wire};
+
+use crate::patience::{MEMORY, resident};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Running {
+    address: SocketAddr,
+    stop: Stop,
+    thread: JoinHandle<Result<(), Failed>>,
+}
+
+fn secret() -> Secret {
+    Secret::new(b"known to the members alone").unwrap()
+}
+
+fn serve(network: Network) -> Running {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let (listen, secret) = ("127.0.0.1:0".to_owned(), Some(secret()));
+        let options = ServerOptions { listen, secret, network, ..ServerOptions::default() };
+        let server = Server::open(options).unwrap();
+        sender.send((server.address(), server.stop())).unwrap();
+        server.run()
+    });
+    let (address, stop) = receiver.recv().unwrap();
+    Running { address, stop, thread }
+}
+
+impl Running {
+    fn stranger(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// A client that has said hello.
+    fn client(&self, number: u32) -> TcpStream {
+        let mut stream = self.stranger();
+        let (protocol, station) = ("score".to_owned(), Station::Client);
+        let (node, life) = (NodeId((1 << 31) + number), Life(7));
+        say(&mut stream, &Hello { protocol, station, node, life, ..Hello::default() });
+        stream
+    }
+
+    fn admin(&self) -> u64 {
+        let address = self.address.to_string();
+        let mut visit = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
+        match visit.ask(&muesli_cluster::control::Control::AskStatus).unwrap() {
+            muesli_cluster::control::Control::Status(lines) => {
+                lines.iter().find(|(name, _)| name == "connections").unwrap().1
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn stop(self) {
+        self.stop.stop();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = frame::begin(kind, &mut out);
+    out.extend_from_slice(body);
+    frame::end(start, &mut out);
+    out
+}
+
+fn say(stream: &mut TcpStream, hello: &Hello) {
+    let mut body = Vec::new();
+    hello.encode(&mut body);
+    stream.write_all(&framed(Kind::Hello, &body)).unwrap();
+}
+
+/// The first frame that comes.
+fn first(stream: &mut TcpStream) -> Option<(Kind, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
+            return Some((found.kind, found.body.to_vec()));
+        }
+        let mut more = [0; 4096];
+        match stream.read(&mut more) {
+            Ok(0) => return None,
+            Ok(count) => bytes.extend_from_slice(&more[..count]),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn clients_fill_all_connections_and_an_administrator_gets_in() {
+    const LIMIT: u32 = 40;
+    let server = serve(Network { connections_max: LIMIT as usize, ..Network::default() });
+    let mut clients: Vec<_> = (0..LIMIT).map(|number| server.client(number)).collect();
+    for client in &mut clients {
+        assert_eq!(first(client).unwrap().0, Kind::Welcome);
+    }
+    let (kind, body) = first(&mut server.client(LIMIT)).unwrap();
+    assert_eq!(kind, Kind::Refusal);
+    let refused = Refusal::decode_all(&body).unwrap();
+    assert_eq!(refused.reason, Reason::Full, "{refused}");
+    assert!(refused.text.contains("40 connections") && refused.text.contains("connections_max"));
+    for _ in 0..5 {
+        assert!(server.admin() > u64::from(LIMIT));
+    }
+    server.stop();
+}
+
+#[test]
+fn whoever_says_nothing_makes_room_for_whoever_does() {
+    const LIMIT: usize = 40;
+    let server = serve(Network {
+        connections_max: LIMIT,
+        connections_reserved: 4,
+        hello_within: Duration::from_secs(60),
+        ..Network::default()
+    });
+    // Ten times as many as there is room for: the oldest go, the newest stay.
+    let silent: Vec<_> = (0..10 * LIMIT).map(|_| server.stranger()).collect();
+    assert!(server.admin() > LIMIT as u64);
+    for number in 0..LIMIT as u32 {
+        let mut client = server.client(number);
+        assert_eq!(first(&mut client).unwrap().0, Kind::Welcome, "client {number}");
+        let visited = visit::status(&server.address.to_string(), PATIENCE).unwrap();
+        assert!(visited.status_of("connections").unwrap() <= LIMIT as u64 + 4);
+    }
+    drop(silent);
+    server.stop();
+}
+
+/// A frame that begins and does not end: its header, and so many bytes of its body.
+fn begun(promised: usize, sent: usize) -> Vec<u8> {
+    let mut bytes = framed(Kind::Messages, &[]);
+    bytes[8..12].copy_from_slice(&(promised as u32).to_le_bytes());
+    bytes.resize(HEADER_BYTES + sent, 7);
+    bytes
+}
+
+#[test]
+fn unfinished_frames_take_no_more_than_their_share() {
+    const FRAME: usize = 24 << 20;
+    const BUDGET: usize = 64 << 20;
+    let server = serve(Network {
+        frame_bytes_max: BUDGET,
+        incoming_bytes_total: BUDGET,
+        slow_after: PATIENCE,
+        dead_after: PATIENCE,
+        ..Network::default()
+    });
+    let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
+    let before = resident() as usize;
+    // Twenty clients begin frames of 24 MiB, as far as the server reads them.
+    let part = begun(FRAME, FRAME - 1);
+    let mut clients: Vec<_> = (0..20).map(|number| server.client(number)).collect();
+    for client in &mut clients {
+        assert_eq!(first(client).unwrap().0, Kind::Welcome);
+        client.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        let _ = client.write_all(&part); // Whatever is not taken in time waits in the socket.
+    }
+    // The test's own part is shared by all; what the server holds may have grown twice as large as
+    // what is in it.
+    let grown = (resident() as usize).saturating_sub(before).saturating_sub(FRAME);
+    assert!(grown < 3 * BUDGET, "{} MiB", grown >> 20);
+    // Who has little to say is heard meanwhile.
+    let mut other = server.client(99);
+    assert_eq!(first(&mut other).unwrap().0, Kind::Welcome);
+    assert!(server.admin() > 20);
+    drop(clients);
+    server.stop();
+}
+
+#[test]
+fn visitors_may_ask_and_not_send_long_frames() {
+    let server = serve(Network::default());
+    let mut visitor = server.stranger();
+    say(&mut visitor, &Hello::default());
+    let (kind, body) = first(&mut visitor).unwrap();
+    assert_eq!(kind, Kind::Welcome);
+    assert!(Welcome::decode_all(&body).is_ok());
+    visitor.write_all(&begun(1 << 20, 0)).unwrap();
+    let (kind, body) = first(&mut visitor).unwrap();
+    assert_eq!(kind, Kind::Refusal);
+    let refused = Refusal::decode_all(&body).unwrap();
+    assert!(refused.text.contains("1048576") && refused.text.contains("16384"), "{refused}");
+    server.stop();
+}
