@@ -61,6 +61,14 @@ pub trait Engine {
         key: SmallBytes,
         value: Option<SmallBytes>,
     ) -> Result<(), Failure>;
+    /// [`put`](Self::put), and what is to be waited for before the write counts as made.
+    fn write(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Step<()>;
     /// Something that need not be done before the commit, and whether its answer is wanted.
     fn later(&self, txn: Txn, delay: &Delay, answered: bool) -> Result<Later, Failure>;
     /// What sessions of the node may have seen, where a timestamp does not tell it.
@@ -135,6 +143,16 @@ macro_rules! give_operations_to_the_node {
             value: Option<$crate::SmallBytes>,
         ) -> Result<(), $crate::Failure> {
             self.$operate(|node, effects| node.put(txn, space, key, value, effects))
+        }
+
+        fn write(
+            &self,
+            txn: $crate::Txn,
+            space: $crate::SpaceId,
+            key: $crate::SmallBytes,
+            value: Option<$crate::SmallBytes>,
+        ) -> $crate::Step<()> {
+            self.$step(|node, effects| node.write(txn, space, key, value, effects))
         }
 
         fn later(

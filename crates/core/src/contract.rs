@@ -234,6 +234,13 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         value: Option<SmallBytes>,
         cx: &mut Context<'_, P>,
     ) -> Result<(), Failure>;
+    /// What the client waits for before the write that it just [put](Self::put) counts as made;
+    /// `None`: nothing. A protocol that locks keys as they are written has something.
+    #[inline]
+    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Option<OpId> {
+        let _ = (txn, cx);
+        None
+    }
     /// Something that need not be done before the commit; whether what it gives is to be told with
     /// the commit's outcome. A protocol that has no better way gives it back, to be done at once.
     fn later(

@@ -276,6 +276,28 @@ impl<P: Protocol> Node<P> {
         self.coordinator.put(txn, space, key, value, &mut cx)
     }
 
+    /// [`put`](Self::put), and what is to be waited for before the write counts as made.
+    #[inline]
+    pub fn write(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        effects: &mut Effects<P>,
+    ) -> Step<()> {
+        let before = effects.list.len();
+        let mut cx = context!(self, Role::Coordinator, effects);
+        if let Err(failure) = self.coordinator.put(txn, space, key, value, &mut cx) {
+            return Step::Done(Err(failure));
+        }
+        let waits = self.coordinator.lock_written(txn, &mut cx);
+        if effects.list.len() > before {
+            self.deliver_local(effects, before);
+        }
+        waits.map_or(Step::Done(Ok(())), Step::Wait)
+    }
+
     /// See [`Coordinator::later`].
     pub fn later(
         &mut self,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Call, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Invoked, Later,
-    LogPosition, NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step,
-    Txn, TxnId, TxnOptions,
+    LogPosition, NodeId, OpId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId,
+    Step, Txn, TxnId, TxnOptions,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
@@ -136,6 +136,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         cx: &mut Context<'_, P>,
     ) -> Result<(), Failure> {
         self.run(cx, |inner, _, cx| inner.put(txn, space, key, value, cx))
+    }
+
+    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Option<OpId> {
+        self.run(cx, |inner, _, cx| inner.lock_written(txn, cx))
     }
 
     fn scan(

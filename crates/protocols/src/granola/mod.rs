@@ -39,6 +39,7 @@ mod clock;
 pub mod commit;
 pub mod coordinator;
 pub mod copies;
+mod early;
 pub mod feed;
 mod here;
 pub mod interactive;

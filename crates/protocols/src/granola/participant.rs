@@ -14,10 +14,11 @@ use muesli_core::{
 };
 
 use super::clock::Clock;
+use super::early::EarlyVotes;
 use super::feed::{FEED_TIMER, Feeds};
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
-use super::message::{Agreement, Ballot, Message, Record, Request};
+use super::message::{Agreement, Message, Record, Request};
 use super::moving::{LOOSE_TIMER, Moves, STAGED_TIMER};
 use super::queue::{Lane, Queue};
 use super::streams::Streams;
@@ -74,7 +75,7 @@ pub struct Participant {
     /// Which votes this repository has cast for whom, and has heard of whom.
     pub(super) streams: Streams,
     /// Votes on transactions whose requests have not come.
-    pub(super) early: BTreeMap<TxnId, Vec<(RepositoryId, Ballot)>>,
+    pub(super) early: EarlyVotes,
     pub(super) memory: Memory,
     /// Whether it is in locking mode.
     pub(super) locking: bool,
@@ -182,9 +183,11 @@ impl Participant {
                 self.send_acknowledgement(node, txns, cx);
             }
         }
+        self.drop_early(cx);
         self.ask_for_votes(cx);
         self.look_for_blocked(cx);
-        if self.active.values().any(|active| active.request.agreement != Agreement::Alone) {
+        let several = |active: &Active| active.request.agreement != Agreement::Alone;
+        if self.early.len() > 0 || self.active.values().any(several) {
             self.set_sweep_timer(cx);
         }
     }
@@ -201,7 +204,7 @@ impl muesli_core::Participant<Granola> for Participant {
             active: BTreeMap::new(),
             queue: Queue::new(rules.passes),
             streams: Streams::default(),
-            early: BTreeMap::new(),
+            early: EarlyVotes::default(),
             memory: Memory::default(),
             locking: rules.always_locks,
             claims: Claims::default(),

@@ -40,7 +40,7 @@ impl Participant {
     }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
-        let early = self.early.remove(&request.txn).unwrap_or_default();
+        let early = self.early.take(request.txn);
         let against = early.iter().find(|(_, ballot)| !matches!(ballot, Ballot::Commit(_)));
         if let Some((_, ballot)) = against {
             // It is dead already, of what the other one says: a conflict would be tried again.
@@ -265,7 +265,7 @@ impl Participant {
     ) {
         let Some(active) = self.active.get_mut(&txn) else {
             if !self.vote_on_deferred(txn, &ballot, cx) {
-                self.keep_early(txn, repository, ballot);
+                self.keep_early(txn, repository, ballot, cx);
             }
             return;
         };
@@ -280,17 +280,6 @@ impl Participant {
             Counted::Complete => self.decide(txn, cx),
             Counted::Waiting => self.change_lane(txn),
             Counted::Ignored => {}
-        }
-    }
-
-    /// A vote on a transaction whose request has not come.
-    fn keep_early(&mut self, txn: TxnId, repository: RepositoryId, ballot: Ballot) {
-        if self.memory.get(txn).is_some() || self.memory.age(txn) != Age::Current {
-            return;
-        }
-        let early = self.early.entry(txn).or_default();
-        if early.iter().all(|(other, _)| *other != repository) {
-            early.push((repository, ballot));
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Coordinator<V: Variant> {
     pub(super) id: NodeId,
     pub(super) incarnation: u32,
     pub(super) tolerates_stale_reads: bool,
+    /// Whether keys are locked as they are written.
+    locks_at_writes: bool,
     pub(super) rules: V::Rules,
     sequence: u64,
     slots: Vec<Slot<V>>,
@@ -136,8 +138,23 @@ impl<V: Variant> Coordinator<V> {
             let end = (status != Status::Unknown).then_some(cx.effects.now);
             recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
+        if V::MAY_LOCK_AT_WRITES {
+            self.give_locks_back(txn, status, cx);
+        }
         self.slots[txn.slot as usize].vacate();
         self.free.push(txn.slot);
+    }
+
+    /// A transaction with locks ends: where it has not prepared it gives them back.
+    fn give_locks_back(&mut self, txn: Txn, status: Status, cx: &mut Context<'_, V>) {
+        let slot = &self.slots[txn.slot as usize];
+        if status == Status::Committed && slot.committing.is_some() {
+            return; // Its prepares have taken them over.
+        }
+        let reader = V::reader(self.id, self.incarnation, txn);
+        for &repository in &slot.locked_at {
+            cx.send_to_repository(repository, Message::Unlock { reader });
+        }
     }
 
     /// Ends a transaction that failed before its commit, and everything that waits for it.
@@ -207,6 +224,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             id: node,
             incarnation,
             tolerates_stale_reads: V::tolerates_stale_reads(rules),
+            locks_at_writes: V::locks_at_writes(rules),
             rules: rules.clone(),
             sequence: 0,
             slots: Vec::new(),
@@ -304,6 +322,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         value: Option<SmallBytes>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Failure> {
+        let locks = self.locks_at_writes;
         let slot = self.open(txn)?;
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
@@ -312,10 +331,18 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             return Err(self.stray(txn, cx));
         }
         let limits = &cx.settings.limits;
+        if V::MAY_LOCK_AT_WRITES && locks {
+            slot.to_lock = Some((space, key.clone()));
+        }
         match cx.effects.recorder {
             Some(_) => slot.write_recorded(space, key, value, limits),
             None => slot.sets.write(space, key, value, limits),
         }
+    }
+
+    #[inline]
+    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Option<OpId> {
+        if V::MAY_LOCK_AT_WRITES { self.ask_lock(txn, cx) } else { None }
     }
 
     fn later(
@@ -382,8 +409,11 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 self.on_bound(from.node, bound, &newest, &mut here, cx);
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
+            Message::Locked { request, refused } => self.on_locked(request, refused, cx),
             Message::Read(_)
             | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
             | Message::Prepare(_)
             | Message::Decide { .. }
             | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.

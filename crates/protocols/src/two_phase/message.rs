@@ -5,6 +5,8 @@
 //! | `Read`, `Scan` | coordinator | one replica of the keys | `ReadReply`, `ScanReply` |
 //! | `Prepare` | coordinator | every replica of every key read or written | `Vote` |
 //! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
+//! | `Lock` | coordinator, with a write, where the protocol locks then | every replica of the key | `Locked` |
+//! | `Unlock` | coordinator of a transaction that has such locks and does not prepare | those | |
 //! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |
 //! | `Bound` | coordinator | the coordinator beside repository 0 | |
@@ -88,6 +90,20 @@ pub enum Message<V: Variant> {
         /// The transaction.
         txn: TxnId,
     },
+    /// Coordinator to every replica of a key that a running transaction writes: lock it.
+    Lock(LockRequest<V>),
+    /// Replica to coordinator: it is locked, or why it is not.
+    Locked {
+        /// The number of the request.
+        request: u64,
+        /// Why it is not.
+        refused: Option<Abort>,
+    },
+    /// Coordinator to a replica: a transaction with locks has ended without a prepare.
+    Unlock {
+        /// Who has them.
+        reader: V::Reader,
+    },
     /// To the gatherer of bounds: nothing here reads below this.
     Bound {
         /// No transaction of the sender reads below it, now or later.
@@ -117,6 +133,19 @@ pub struct ReadRequest<V: Variant> {
     pub reader: V::Reader,
     /// The keys.
     pub keys: Mostly<(SpaceId, SmallBytes)>,
+}
+
+/// A request for the lock of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// Who writes.
+    pub reader: V::Reader,
+    /// The space of the key.
+    pub space: SpaceId,
+    /// The key.
+    pub key: SmallBytes,
 }
 
 /// A version of a key as it was read.
@@ -344,9 +373,12 @@ impl<V: Variant> Message<V> {
             Message::Ran { answers, strayed, .. } => {
                 8 + answers_bytes(answers) + strayed.as_ref().map_or(0, SmallBytes::len)
             }
+            Message::Lock(asked) => KEY_BYTES + asked.key.len(),
             Message::Vote { .. }
             | Message::Decide { .. }
             | Message::Ask { .. }
+            | Message::Locked { .. }
+            | Message::Unlock { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => 8,
         };
@@ -366,6 +398,9 @@ impl<V: Variant> Message<V> {
             Message::Acknowledge { .. } => "Acknowledge",
             Message::Ran { .. } => "Ran",
             Message::Ask { .. } => "Ask",
+            Message::Lock(_) => "Lock",
+            Message::Locked { .. } => "Locked",
+            Message::Unlock { .. } => "Unlock",
             Message::Bound { .. } => "Bound",
             Message::Watermark { .. } => "Watermark",
         }

@@ -33,6 +33,7 @@ pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
 pub mod delayed;
+mod encounter;
 mod failed;
 pub mod finish;
 pub mod gossip;
@@ -51,6 +52,7 @@ mod table;
 pub mod time;
 mod turns;
 mod variant;
+mod waiting_reads;
 mod waits;
 mod wire;
 

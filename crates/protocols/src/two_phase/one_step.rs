@@ -64,7 +64,13 @@ impl<V: Variant> Participant<V> {
             let versions = self.space(write.space, cx);
             let mut newest = Timestamp::ZERO;
             match versions.look(write.handle, &write.key) {
-                Some((_, _, lock)) if !lock.is_free() => return None,
+                Some((handle, _, lock))
+                    if !lock.is_free()
+                        && (!V::MAY_LOCK_AT_WRITES
+                            || !self.encounters.has(reader, (write.space, handle))) =>
+                {
+                    return None;
+                }
                 Some((handle, head, _)) => (write.handle, newest) = (handle, head),
                 None => write.handle = NO_HANDLE,
             }

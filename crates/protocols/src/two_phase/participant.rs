@@ -11,12 +11,13 @@ use muesli_core::{
     SpaceId, Timestamp, TxnId,
 };
 
+use super::encounter::EncounterLocks;
 use super::finish::Finishing;
 use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
 use super::prepare::WaitingPrepare;
-use super::reads::WaitingRead;
 use super::table::{Prepared, Table};
 use super::time::Time;
+use super::waiting_reads::WaitingReads;
 use super::{Rules, TwoPhase, Variant};
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -49,10 +50,13 @@ pub struct Participant<V: Variant> {
     pub(super) unneeded: Timestamp,
     pub(super) table: Table<V>,
     pub(super) ranges: RangeLocks,
-    /// By coordinator and request number.
-    pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead<V>>,
+    pub(super) waiting_reads: WaitingReads<V>,
     /// Who has delayed actions on a key.
     pub(super) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
+    /// Locks of transactions that have not prepared.
+    pub(super) encounters: EncounterLocks<V>,
+    /// Whether a prepare may wait for locks.
+    pub(super) waits_for_locks: bool,
     /// In the order they came.
     pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
     pub(super) arrivals: u64,
@@ -100,6 +104,11 @@ impl<V: Variant> Participant<V> {
     /// How many votes and decisions are kept for those who may ask.
     pub fn remembered(&self) -> usize {
         self.table.remembered()
+    }
+
+    /// How many reads wait for locks, or for what their snapshots need.
+    pub fn waiting_reads(&self) -> usize {
+        self.waiting_reads.len()
     }
 
     /// Somebody knows of a newer one than may be known here.
@@ -324,9 +333,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Locks were released and the clock may have moved: whoever waits looks again.
-    fn after_release(&mut self, cx: &mut Context<'_, V>) {
+    pub(super) fn after_release(&mut self, cx: &mut Context<'_, V>) {
         if !self.waiting_prepares.is_empty() {
             self.retry_waiting_prepares(cx);
+        }
+        if !self.encounters.is_empty() {
+            self.retry_waiting_locks(cx);
         }
         if !self.waiting_reads.is_empty() {
             self.retry_waiting_reads(cx);
@@ -364,7 +376,12 @@ impl<V: Variant> Participant<V> {
             }
         }
         self.ask_about_doubtful(cx);
-        if self.table.in_doubt().next().is_some() {
+        self.drop_waiting_reads(cx);
+        if !self.encounters.is_empty() {
+            self.release_silent(cx);
+        }
+        let waits = !self.waiting_reads.is_empty() || !self.encounters.is_empty();
+        if self.table.in_doubt().next().is_some() || waits {
             self.set_sweep_timer(cx);
         }
     }
@@ -415,8 +432,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             unneeded: Timestamp::ZERO,
             table: Table::default(),
             ranges: RangeLocks::default(),
-            waiting_reads: BTreeMap::new(),
+            waiting_reads: WaitingReads::default(),
             delayers: BTreeMap::new(),
+            encounters: EncounterLocks::default(),
+            waits_for_locks: V::waits_for_locks(rules),
             waiting_prepares: BTreeMap::new(),
             arrivals: 0,
             lock_timer_set: false,
@@ -451,6 +470,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
             Message::Decide { txn, decision } => self.on_decide(txn, decision, cx),
             Message::Ask { txn } => self.on_ask(from, txn, cx),
+            Message::Lock(asked) => self.on_lock(from, asked, cx),
+            Message::Unlock { reader } => self.on_unlock(reader, cx),
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }
@@ -459,6 +480,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
             | Message::Ran { .. }
+            | Message::Locked { .. }
             | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
         }
     }

@@ -165,7 +165,8 @@ impl<V: Variant> Participant<V> {
             let found = versions.find(key);
             let locked = found.filter(|&handle| !versions.lock(handle).is_free());
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
-            if let Some(handle) = locked {
+            let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
+            if let Some(handle) = locked.filter(|it| !V::MAY_LOCK_AT_WRITES || !is_own(it)) {
                 self.meet(prepare, (*space, handle), way);
             }
             self.meet_ranges(prepare, (*space, key), way);
@@ -290,6 +291,10 @@ impl<V: Variant> Participant<V> {
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);
+            if V::MAY_LOCK_AT_WRITES {
+                self.take_over((*space, handle), cx);
+            }
+            let versions = self.space(*space, cx);
             let taken = versions.lock_mut(handle).try_exclusive(owner);
             assert!(taken, "prepared over a lock");
             writes.push(LockedWrite { space: *space, handle, value: value.clone() });
@@ -360,8 +365,9 @@ impl<V: Variant> Participant<V> {
         self.set_lock_timer(cx);
     }
 
-    fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
+    pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
         let deadlines = self.waiting_prepares.values().map(|waiting| waiting.deadline);
+        let deadlines = deadlines.chain(self.encounters.first_deadline());
         if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
             self.lock_timer_set = true;
             cx.set_timer(LOCK_TIMER, next - cx.now());
@@ -400,6 +406,7 @@ impl<V: Variant> Participant<V> {
                 self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
             }
         }
+        self.refuse_late_locks(cx);
         self.set_lock_timer(cx);
     }
 

@@ -2,19 +2,13 @@
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
 use super::message::{Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest};
 use super::participant::{Context, Participant};
 use super::time::{Snapshot, Time};
-
-/// A read that waits for a lock.
-#[derive(Clone, Debug)]
-pub(super) enum WaitingRead<V: Variant> {
-    Keys(ReadRequest<V>),
-    Range(Box<ScanRequest<V>>),
-}
+use super::waiting_reads::WaitingRead;
 
 /// How a transaction reads.
 #[derive(Clone, Debug)]
@@ -54,6 +48,9 @@ impl<V: Variant> Participant<V> {
     /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
     fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
+        if !V::SNAPSHOTS {
+            return false; // The newest version there is, whoever is about to replace it.
+        }
         let versions = self.versions(space).expect("the space has this handle");
         let lock = versions.lock(handle);
         let blocks = |owner| {
@@ -145,6 +142,17 @@ impl<V: Variant> Participant<V> {
         request: ReadRequest<V>,
         cx: &mut Context<'_, V>,
     ) {
+        self.read_or_wait(from, request, cx.now(), cx);
+    }
+
+    /// Answers a read that was asked for at `asked`, or keeps it.
+    pub(super) fn read_or_wait(
+        &mut self,
+        from: Address,
+        request: ReadRequest<V>,
+        asked: Nanos,
+        cx: &mut Context<'_, V>,
+    ) {
         match self.serve_keys(&request, cx) {
             Ok(reply) => cx.send(from, Message::ReadReply(reply)),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
@@ -155,7 +163,7 @@ impl<V: Variant> Participant<V> {
             }
             Err(NotServed::Blocked) => {
                 let key = (from, request.request);
-                self.waiting_reads.insert(key, WaitingRead::Keys(request));
+                self.keep_waiting(key, asked, WaitingRead::Keys(request), cx);
             }
         }
     }
@@ -185,6 +193,17 @@ impl<V: Variant> Participant<V> {
         request: Box<ScanRequest<V>>,
         cx: &mut Context<'_, V>,
     ) {
+        self.scan_or_wait(from, request, cx.now(), cx);
+    }
+
+    /// Answers a scan that was asked for at `asked`, or keeps it.
+    pub(super) fn scan_or_wait(
+        &mut self,
+        from: Address,
+        request: Box<ScanRequest<V>>,
+        asked: Nanos,
+        cx: &mut Context<'_, V>,
+    ) {
         match self.serve_range(&request, cx) {
             Ok(reply) => cx.send(from, Message::ScanReply(Box::new(reply))),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
@@ -195,7 +214,7 @@ impl<V: Variant> Participant<V> {
             }
             Err(NotServed::Blocked) => {
                 let key = (from, request.request);
-                self.waiting_reads.insert(key, WaitingRead::Range(request));
+                self.keep_waiting(key, asked, WaitingRead::Range(request), cx);
             }
         }
     }
@@ -249,16 +268,6 @@ impl<V: Variant> Participant<V> {
             live += usize::from(version.value.is_some());
             if version.at != Timestamp::ZERO {
                 rows.push((key.clone(), Found::from(version)));
-            }
-        }
-    }
-
-    /// Reads that waited look again, in the order of who asked.
-    pub(super) fn retry_waiting_reads(&mut self, cx: &mut Context<'_, V>) {
-        for ((from, _), read) in std::mem::take(&mut self.waiting_reads) {
-            match read {
-                WaitingRead::Keys(request) => self.on_read(from, request, cx),
-                WaitingRead::Range(request) => self.on_scan(from, request, cx),
             }
         }
     }

@@ -17,7 +17,7 @@ use muesli_core::{
 use smallvec::smallvec;
 
 use super::coordinator::{Context, Coordinator};
-use super::message::{Message, Mostly, ReadReply, ReadRequest, ScanRequest};
+use super::message::{LockRequest, Message, Mostly, ReadReply, ReadRequest, ScanRequest};
 use super::scans::Gathered;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -36,6 +36,7 @@ pub(super) enum Kind {
     Get(Option<SmallBytes>),
     Many(Vec<Option<SmallBytes>>),
     Scan(Gathered),
+    Lock,
 }
 
 /// A key asked for, with its place among those of its operation.
@@ -59,6 +60,8 @@ pub(super) enum Asked {
     Keys(Mostly<AskedKey>),
     /// Partitions of the operation's scan, and most rows wanted.
     Partitions(Vec<u16>, usize),
+    /// The lock of a key.
+    Lock(SpaceId, SmallBytes),
 }
 
 impl<V: Variant> Coordinator<V> {
@@ -108,9 +111,12 @@ impl<V: Variant> Coordinator<V> {
     /// Sends a request, or holds it while the snapshot is being fixed.
     fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
         let to = request.to;
+        let is_lock = matches!(request.asked, Asked::Lock(..));
         self.requests.insert(id, Request { held: true, ..request });
         let slot = self.slot(txn).expect("a transaction that has not ended");
-        if slot.may_read_at(to) {
+        if is_lock {
+            self.send_request(id, cx);
+        } else if slot.may_read_at(to) {
             slot.fixing = slot.fixing.or((!slot.is_fixed_at(to)).then_some(id));
             self.send_request(id, cx);
         } else {
@@ -161,7 +167,11 @@ impl<V: Variant> Coordinator<V> {
                     limit: *limit,
                 }))
             }
-            (Asked::Partitions(..), Kind::Get(_) | Kind::Many(_)) => {
+            (Asked::Lock(space, key), _) => {
+                let (space, key) = (*space, key.clone());
+                Message::Lock(LockRequest { request: id, reader, space, key })
+            }
+            (Asked::Partitions(..), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
                 unreachable!("partitions are asked by scans only")
             }
         };
@@ -224,10 +234,46 @@ impl<V: Variant> Coordinator<V> {
             match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
                 Some(Kind::Get(value)) => *value = found.value,
                 Some(Kind::Many(values)) => values[place] = found.value,
-                Some(Kind::Scan(_)) | None => unreachable!("keys are asked by gets only"),
+                Some(Kind::Scan(_) | Kind::Lock) | None => {
+                    unreachable!("keys are asked by gets only")
+                }
             }
         }
         self.count_answer(request.op, cx);
+    }
+
+    /// Locks the key that was just written, at all replicas; `None`: it is locked already, or locks
+    /// are taken at the commit.
+    pub(super) fn ask_lock(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Option<OpId> {
+        let slot = self.slot(txn)?;
+        let (space, key) = slot.to_lock.take()?;
+        if !slot.locked.insert((space, key.clone())) {
+            return None;
+        }
+        let replicas = cx.catalog.replicas_of(cx.catalog.partition(space, &key));
+        let replicas: Vec<_> = replicas.collect();
+        slot.locked_at.extend(&replicas);
+        let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
+        Some(self.ask(txn, Kind::Lock, groups, cx))
+    }
+
+    /// A replica has locked a key, or refused.
+    pub(super) fn on_locked(
+        &mut self,
+        request: u64,
+        refused: Option<Abort>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let is_lock = |it: &Request| matches!(it.asked, Asked::Lock(..));
+        if !self.requests.get(request).is_some_and(is_lock) {
+            return;
+        }
+        let Some(request) = self.requests.remove(request) else { return };
+        let Some(operation) = self.operations.get(request.op.0) else { return };
+        match refused {
+            Some(reason) => self.abort(operation.txn, &Failure::Aborted(reason), cx),
+            None => self.count_answer(request.op, cx),
+        }
     }
 
     pub(super) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
@@ -239,6 +285,7 @@ impl<V: Variant> Coordinator<V> {
         let operation = self.operations.remove(op.0).expect("found above");
         let result = match operation.kind {
             Kind::Get(value) => OpResult::Value(value),
+            Kind::Lock => OpResult::Value(None),
             Kind::Many(values) => OpResult::Values(values),
             Kind::Scan(gathered) => OpResult::Rows(self.finish_scan(operation.txn, gathered, cx)),
         };
@@ -305,6 +352,7 @@ impl Asked {
                 let to = |key: &AskedKey| next(catalog.partition(key.1, &key.2));
                 grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
             }
+            Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
             Asked::Partitions(partitions, limit) => {
                 grouped(partitions, |&partition| next(partition))
                     .map(|(to, some)| (to, Asked::Partitions(some, limit)))

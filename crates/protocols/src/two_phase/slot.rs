@@ -1,11 +1,12 @@
 //! The place of a transaction at its coordinator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::transaction::{TransactionSets, check_size};
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Failure, Limits, LogPosition, Nanos, SmallBytes, SpaceId, Timestamp, TxnId, TxnOptions,
+    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    TxnOptions,
 };
 
 use super::Variant;
@@ -36,6 +37,11 @@ pub(super) struct Slot<V: Variant> {
     pub sets: TransactionSets,
     /// What is to be done at the commit.
     pub delays: Delays,
+    /// What it has written and not asked the lock of, where locks are taken with writes.
+    pub to_lock: Option<(SpaceId, SmallBytes)>,
+    /// The keys whose locks it has asked for, and of whom.
+    pub locked: BTreeSet<(SpaceId, SmallBytes)>,
+    pub locked_at: BTreeSet<RepositoryId>,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
 }
@@ -56,6 +62,9 @@ impl<V: Variant> Slot<V> {
             begun: Nanos(0),
             sets: TransactionSets::default(),
             delays: Delays::default(),
+            to_lock: None,
+            locked: BTreeSet::new(),
+            locked_at: BTreeSet::new(),
             seen: BTreeMap::new(),
         }
     }
@@ -84,6 +93,11 @@ impl<V: Variant> Slot<V> {
         self.delays.clear();
         if !V::SNAPSHOTS {
             self.seen.clear();
+        }
+        if V::MAY_LOCK_AT_WRITES {
+            self.to_lock = None;
+            self.locked.clear();
+            self.locked_at.clear();
         }
     }
 

@@ -63,7 +63,7 @@ impl<V: Variant> Participant<V> {
 
     /// That of a prepare which has met nobody.
     pub(super) fn free_way(&self) -> Way {
-        Way { blocked: false, may_wait: V::WAITS_FOR_LOCKS && !self.orders_waits() }
+        Way { blocked: false, may_wait: self.waits_for_locks && !self.orders_waits() }
     }
 
     /// A key that a prepare needs is locked.

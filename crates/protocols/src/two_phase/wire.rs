@@ -13,8 +13,8 @@ use muesli_core::{
 
 use super::Variant;
 use super::message::{
-    Extra, Few, Found, Message, Mostly, Prepare, ReadReply, ReadRequest, Record, Repositories,
-    ScanReply, ScanRequest, Vote,
+    Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest, Record,
+    Repositories, ScanReply, ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -23,6 +23,13 @@ wire_struct!(ReadRequest<V: Variant> {
     first: bool,
     reader: V::Reader,
     keys: Mostly<(SpaceId, SmallBytes)>,
+});
+
+wire_struct!(LockRequest<V: Variant> {
+    request: u64,
+    reader: V::Reader,
+    space: SpaceId,
+    key: SmallBytes,
 });
 
 wire_struct!(Found { version: Timestamp, value: Option<SmallBytes>, newest: bool });
@@ -131,6 +138,9 @@ mod kind {
     pub const BOUND: u8 = 9;
     pub const WATERMARK: u8 = 10;
     pub const RAN: u8 = 11;
+    pub const LOCK: u8 = 12;
+    pub const LOCKED: u8 = 13;
+    pub const UNLOCK: u8 = 14;
 }
 
 /// Appends a kind and what belongs to it.
@@ -169,6 +179,12 @@ impl<V: Variant> Wire for Message<V> {
                 strayed.encode(out);
             }
             Message::Ask { txn } => put(kind::ASK, txn, out),
+            Message::Lock(asked) => put(kind::LOCK, asked, out),
+            Message::Locked { request, refused } => {
+                put(kind::LOCKED, request, out);
+                refused.encode(out);
+            }
+            Message::Unlock { reader } => put(kind::UNLOCK, reader, out),
             Message::Bound { bound, newest } => {
                 put(kind::BOUND, bound, out);
                 newest.encode(out);
@@ -207,6 +223,11 @@ impl<V: Variant> Wire for Message<V> {
                 strayed: Wire::decode(input)?,
             },
             kind::ASK => Message::Ask { txn: Wire::decode(input)? },
+            kind::LOCK => Message::Lock(Wire::decode(input)?),
+            kind::LOCKED => {
+                Message::Locked { request: Wire::decode(input)?, refused: Wire::decode(input)? }
+            }
+            kind::UNLOCK => Message::Unlock { reader: Wire::decode(input)? },
             kind::BOUND => {
                 Message::Bound { bound: Wire::decode(input)?, newest: Wire::decode(input)? }
             }
@@ -288,6 +309,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
     };
     match message {
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
+        Message::Lock(asked) => space(&asked.space),
         Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(part),
         Message::Prepare(prepare) => {
             prepare.participants.iter().all(|repository| place(&repository.0))
@@ -306,6 +328,8 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
         | Message::Decide { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }
+        | Message::Locked { .. }
+        | Message::Unlock { .. }
         | Message::Bound { .. }
         | Message::Watermark { .. } => true,
     }

@@ -200,7 +200,7 @@ fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
 
 #[test]
 fn repeatable_read_is_no_more_than_that() {
-    let rules = Rules::default();
+    let rules = muesli_protocols::repeatable_read::Rules::default();
     let at =
         |level| noticed_under::<RepeatableRead>("append", "keys=5", &rules, level, 0..6).versions;
     assert!(!at(Level::Rr));
