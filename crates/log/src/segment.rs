@@ -60,8 +60,8 @@ impl Header {
         if version != VERSION {
             let what = format!(
                 "it is of version {version} of the log's format, and this program reads version \
-                 {VERSION}. Nothing is damaged: keep the directory, and open it with a program that \
-                 reads version {version}"
+                 {VERSION}. Nothing is damaged: keep the directory, and open it with a program \
+                 that reads version {version}"
             );
             return Err(BadHeader::Foreign(what));
         }
