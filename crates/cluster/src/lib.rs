@@ -39,6 +39,8 @@ mod files;
 pub mod folder;
 pub mod formats;
 pub mod frame;
+#[cfg(test)]
+mod golden;
 mod handshake;
 pub mod hello;
 pub mod log;

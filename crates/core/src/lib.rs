@@ -13,6 +13,7 @@ pub mod client;
 pub mod contract;
 pub mod delay;
 pub mod effects;
+pub mod formats;
 pub mod ids;
 pub mod moving;
 pub mod node;

@@ -54,12 +54,6 @@ pub fn command() -> Command {
         .global(true)
         .default_value("score")
         .help("The protocol of the cluster");
-    let secret = Arg::new("secret-file")
-        .long("secret-file")
-        .value_name("FILE")
-        .global(true)
-        .value_parser(value_parser!(PathBuf))
-        .help("The file of the cluster's secret, as the servers have it [env: MUESLI_SECRET_FILE]");
     let member = || Arg::new("member").required(true).value_parser(value_parser!(u16));
     let node = || Arg::new("node").required(true).value_parser(value_parser!(u32));
     let group = || {
@@ -74,7 +68,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .arg(connect)
         .arg(protocol)
-        .arg(secret)
+        .arg(secret())
         .subcommand(Command::new("members").about("Say which part each member takes"))
         .subcommand(Command::new("placement").about("Say where each member is to live"))
         .subcommand(
@@ -112,6 +106,15 @@ pub fn command() -> Command {
                 .arg(node().help("Its number, the next one that is free"))
                 .arg(address.help("Where the others reach it")),
         )
+}
+
+fn secret() -> Arg {
+    Arg::new("secret-file")
+        .long("secret-file")
+        .value_name("FILE")
+        .global(true)
+        .value_parser(value_parser!(PathBuf))
+        .help("The file of the cluster's secret, as the servers have it [env: MUESLI_SECRET_FILE]")
 }
 
 /// Runs the command.

@@ -66,6 +66,13 @@ impl Survey {
         proven.map(drop).with_context(|| format!("{} takes no changes from here", there.address))
     }
 
+    /// The placement that the servers go by, as the row would say it. Servers that have joined are
+    /// on the map.
+    pub fn row(&self) -> Row {
+        let MapParts { placement: epoch, homes, left, leaving, .. } = self.map.clone();
+        Row { epoch, homes, joined: Vec::new(), left, leaving }
+    }
+
     /// Looks whether there is such a server.
     ///
     /// # Errors

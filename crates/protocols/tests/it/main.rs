@@ -11,6 +11,7 @@ mod explore_baselines;
 mod explore_bumper;
 mod explore_gmu;
 mod explore_granola;
+mod golden;
 mod granola;
 mod house_rules;
 mod judge;
