@@ -49,7 +49,7 @@ pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
+    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limit, Limits,
     Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret, SmallBytes,
     Stop, Timestamp, Touched, Traffic, TxnId,
 };

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
 use muesli_core::procedure::{Call, Invoked};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
@@ -267,7 +268,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             return Err(Failure::ReadOnly);
         }
         let limits = &cx.settings.limits;
-        check_size("a key", key.len(), limits.key_bytes)?;
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
         let mark = slot.sets.operations.mark();
         if cx.effects.recorder.is_some() {
             slot.sets.operations.write(space, &key, value.as_ref());

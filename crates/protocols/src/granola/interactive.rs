@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
@@ -56,7 +57,7 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) -> Step<Option<SmallBytes>> {
         let recording = cx.effects.recorder.is_some();
-        let known = check_size("a key", key.len(), cx.settings.limits.key_bytes);
+        let known = check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes);
         match known.and_then(|()| Ok(self.open(txn)?.known(space, key, recording))) {
             Err(failure) => Step::Done(Err(failure)),
             Ok(Some(value)) => Step::Done(Ok(value)),
@@ -76,7 +77,7 @@ impl Coordinator {
     ) -> Step<Vec<Option<SmallBytes>>> {
         let mut asked = Vec::new();
         for key in &keys {
-            let sized = check_size("a key", key.len(), cx.settings.limits.key_bytes);
+            let sized = check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes);
             let slot = match sized.and_then(|()| self.open(txn)) {
                 Ok(slot) => slot,
                 Err(failure) => return Step::Done(Err(failure)),
@@ -163,7 +164,7 @@ impl Coordinator {
     fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_>) -> Result<(), Failure> {
         self.open(txn)?;
         let longest = scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len));
-        check_size("a key", longest, cx.settings.limits.key_bytes)?;
+        check_size(Limit::Key, longest, cx.settings.limits.key_bytes)?;
         match cx.catalog.space(scan.space) {
             Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
                 "space `{}` has a hash index and cannot be scanned; an ordered index can",

@@ -42,6 +42,7 @@ pub mod copies;
 pub mod feed;
 mod here;
 pub mod interactive;
+mod limits;
 pub mod loading;
 pub mod locking;
 pub mod master;

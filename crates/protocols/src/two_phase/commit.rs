@@ -98,6 +98,11 @@ impl<V: Variant> Coordinator<V> {
                 return self.finish_at_once(txn, result, cx);
             }
         }
+        if let Err(failure) = self.slot(txn).map_or(Ok(()), |it| it.check_size(&cx.settings.limits))
+        {
+            self.abort(txn, &failure, cx);
+            return Step::Done(Err(failure));
+        }
         Step::Wait(self.start_commit(txn, snapshot, cx))
     }
 

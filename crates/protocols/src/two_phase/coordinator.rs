@@ -181,6 +181,7 @@ impl<V: Variant> Coordinator<V> {
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::Rollback | Abort::Strayed => {}
+            Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
         }
     }
 

@@ -36,6 +36,7 @@ pub mod delayed;
 mod failed;
 pub mod finish;
 pub mod gossip;
+mod limits;
 pub mod message;
 pub mod one_step;
 pub mod operations;

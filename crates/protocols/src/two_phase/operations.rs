@@ -1,7 +1,8 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`requests`](super::requests).
 
-use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
 
 use smallvec::smallvec;
@@ -175,7 +176,7 @@ impl<V: Variant> Coordinator<V> {
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> Result<Local, Failure> {
-        check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
+        check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes)?;
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let reader = V::reader(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
@@ -58,7 +59,11 @@ impl<V: Variant> Coordinator<V> {
     fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_, V>) -> Result<(), Failure> {
         self.open(txn)?;
         let limit = cx.settings.limits.key_bytes;
-        check_size("a key", scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)), limit)?;
+        check_size(
+            Limit::Key,
+            scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)),
+            limit,
+        )?;
         match cx.catalog.space(scan.space) {
             Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
                 "space `{}` has a hash index and cannot be scanned; an ordered index can",
