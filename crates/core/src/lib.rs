@@ -15,6 +15,7 @@ pub mod delay;
 pub mod effects;
 pub mod ids;
 pub mod limits;
+pub mod links;
 pub mod moving;
 pub mod node;
 pub mod operations;
@@ -40,6 +41,7 @@ pub use effects::{
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use limits::{Limit, Limits};
+pub use links::Links;
 pub use node::Node;
 pub use options::{Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};

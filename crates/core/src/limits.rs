@@ -207,7 +207,9 @@ mod tests {
         assert_eq!(limits.check(), Ok(()));
         let rule = |limits: Limits| limits.check().unwrap_err();
         assert!(rule(Limits { key_bytes: 0, ..limits }).starts_with("`key_bytes_max`"));
-        assert!(rule(Limits { transaction_bytes: 1, ..limits }).starts_with("`transaction_bytes_max`"));
+        assert!(
+            rule(Limits { transaction_bytes: 1, ..limits }).starts_with("`transaction_bytes_max`")
+        );
         assert!(rule(Limits { answer_bytes: 1, ..limits }).starts_with("`answer_bytes_max`"));
         assert!(rule(Limits { page_rows: 0, ..limits }).starts_with("`page_rows_max`"));
         assert!(rule(Limits { page_bytes: 0, ..limits }).starts_with("`page_bytes_max`"));

@@ -247,6 +247,13 @@ pub const KEYS: &[Key] = &[
         set: |config, text| bytes(text, &mut config.server.settings.limits.transaction_bytes),
     },
     Key {
+        name: "answer_bytes_max",
+        value: "BYTES",
+        default: "1073741824",
+        help: "The largest answer of one operation of a transaction that this server runs itself",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.answer_bytes),
+    },
+    Key {
         name: "page_rows_max",
         value: "N",
         default: "1000",

@@ -2,7 +2,8 @@
 //! judges a request once more, since a client may run with other limits.
 
 use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
-use muesli_core::{Abort, Failure, Limits};
+use muesli_core::links::patience_for;
+use muesli_core::{Abort, Failure, Limits, Nanos};
 
 use super::message::{Install, Part, Request, Task};
 
@@ -32,6 +33,11 @@ fn counted_bytes(parts: &[Part]) -> usize {
 }
 
 impl Request {
+    /// How much longer than others it may take to be answered, for its size.
+    pub(super) fn patience(&self) -> Nanos {
+        patience_for(counted_bytes(&self.parts))
+    }
+
     /// Why it is refused for its size, if it is.
     pub(super) fn judge_size(&self, limits: &Limits) -> Option<Abort> {
         let mut tasks = self.parts.iter().map(|part| &part.task);

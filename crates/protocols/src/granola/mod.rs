@@ -52,6 +52,7 @@ pub mod mover;
 pub mod moving;
 pub mod nearby;
 pub mod owners;
+mod pages;
 pub mod participant;
 pub mod passing;
 pub mod pending;

@@ -38,7 +38,7 @@ impl<V: Variant> Prepare<V> {
     }
 
     /// What it counts towards the limit of its transaction.
-    fn counted_bytes(&self) -> usize {
+    pub(super) fn counted_bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|(_, key, _)| read_bytes(key)).sum();
         let scans: usize = self.scans.iter().map(range_bytes).sum();
         let delayed = self.delayed.iter().map(|(_, key, action)| action_bytes(key, action));

@@ -40,6 +40,7 @@ mod limits;
 pub mod message;
 pub mod one_step;
 pub mod operations;
+mod pages;
 pub mod participant;
 pub mod prepare;
 pub mod reads;

@@ -39,7 +39,7 @@ wire_struct!(ScanReply<V: Variant> {
     snapshot: Option<V::Snapshot>,
     committed: V::Snapshot,
     rows: Vec<(SmallBytes, Found)>,
-    complete: bool,
+    seen_to: Option<SmallBytes>,
 });
 
 wire_struct!(Prepare<V: Variant> {
