@@ -107,6 +107,9 @@ pub enum ConnectError {
     /// The cluster wants nothing of this client.
     #[error("the cluster refused: {0}")]
     Refused(String),
+    /// Limits that do not fit together.
+    #[error("{0}")]
+    Limits(String),
     /// No address was given.
     #[error("no address of a server was given")]
     NoAddress,
@@ -149,6 +152,9 @@ impl Client {
         if options.addresses.is_empty() {
             return Err(ConnectError::NoAddress);
         }
+        let (limits, most) = (&options.limits, options.network.frame_bytes_max);
+        limits.check().map_err(ConnectError::Limits)?;
+        limits.check_fits("frame_bytes_max", most).map_err(ConnectError::Limits)?;
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
         let group = group_of(&options)?;

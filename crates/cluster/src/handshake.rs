@@ -159,12 +159,18 @@ impl<P: Protocol> Loop<P> {
                 Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
             }
             (Stage::Up { node, station, .. }, Kind::Messages) if station.is_node() => {
-                self.on_messages((node, station), frame.body, now)
+                let taken = self.on_messages((node, station), frame.body, now);
+                if let Some(connection) = self.peers.at_mut(place) {
+                    connection.taken += frame.bytes() as u64;
+                }
+                taken
             }
             (Stage::Up { .. }, Kind::Control) => {
                 Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
             }
-            (Stage::Up { .. }, Kind::Alive) => Ok(()),
+            (Stage::Up { .. }, Kind::Alive) if frame.body.is_empty() => Ok(()),
+            (Stage::Up { node, .. }, Kind::Alive) => Wire::decode_all(frame.body)
+                .map(|bytes| self.station.machine.borrow_mut().note_taken(place, node, bytes)),
             (stage, kind) => {
                 let text = format!("a frame {kind:?} is out of place in {stage:?}");
                 self.refuse(place, Reason::Misunderstood, text, now);
@@ -356,21 +362,23 @@ impl<P: Protocol> Loop<P> {
         }
         self.dial(now);
         self.keep_budget(now);
-        let mut overdue = Vec::new();
+        let (mut overdue, tells) = (Vec::new(), !self.peers.is_client());
         let station = self.station.clone();
         let mut machine = station.machine.borrow_mut();
         for (place, connection) in self.peers.all_mut() {
             let waiting = machine.outbox.waiting_at(place);
             let crowded = waiting > self.network.outgoing_bytes_high;
-            connection.crowded_since = crowded.then(|| connection.crowded_since.unwrap_or(now));
+            connection.note_crowd(crowded, now);
             if let Some(why) = overdue_reason(connection, waiting, &self.network, now) {
                 overdue.push((place, why));
                 continue;
             }
             let up = matches!(connection.stage, Stage::Up { .. });
-            if up && waiting == 0 && passed(connection.spoke, self.network.alive_every, now) {
+            let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
+            if up && (silent || tells && connection.taken > connection.told) {
                 connection.spoke = now;
-                machine.outbox.to(place).alive();
+                (connection.told, connection.told_at) = (connection.taken, now);
+                machine.outbox.to(place).alive(connection.taken);
             }
         }
         drop(machine);

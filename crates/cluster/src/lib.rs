@@ -36,6 +36,7 @@ pub mod control;
 mod door;
 mod durable;
 mod files;
+mod flow;
 pub mod folder;
 pub mod formats;
 pub mod frame;

@@ -98,9 +98,33 @@ impl<P: Protocol> Machine<P> {
     /// The connection at `place` is gone.
     pub fn unlink(&mut self, place: usize, node: Option<NodeId>) {
         if let Some(node) = node.filter(|node| self.outbox.place_of(*node) == Some(place)) {
+            self.effects.links.clear(node);
             self.node.unlinked(node);
         }
         self.outbox.close(place, node);
+    }
+
+    /// What was sent to `node` up to now, at `place`, has been counted.
+    pub fn note_sent(&mut self, place: usize, node: NodeId, now: Nanos) {
+        let outgoing = self.outbox.at(place);
+        let is_open = outgoing.is_open();
+        if !is_open && outgoing.flow.is_outstanding() {
+            outgoing.flow.mark(now);
+        }
+        if (is_open || outgoing.flow.is_outstanding()) && self.effects.links.since(node).is_none() {
+            self.effects.links.set(node, now);
+        }
+    }
+
+    /// `node`, at `place`, has taken so many bytes of messages since its connection came up.
+    pub fn note_taken(&mut self, place: usize, node: NodeId, bytes: u64) {
+        let outgoing = self.outbox.at(place);
+        let upto = outgoing.flow.take(bytes);
+        if !outgoing.flow.is_outstanding() && !outgoing.is_open() {
+            self.effects.links.clear(node);
+        } else if let Some(upto) = upto {
+            self.effects.links.set(node, upto + Nanos(1));
+        }
     }
 
     /// The node goes by this catalog, as far as it is newer.

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use muesli_log::frame::PAYLOAD_MAX;
+
 use crate::server::ServerOptions;
 
 /// The longest time of connections that makes sense.
@@ -93,6 +95,10 @@ fn sizes(options: &ServerOptions, broken: &mut Vec<String>) {
             network.frame_bytes_max
         ));
     }
+    let limits = &options.settings.limits;
+    broken.extend(limits.check().err());
+    broken.extend(limits.check_fits("`frame_bytes_max`", network.frame_bytes_max).err());
+    broken.extend(limits.check_fits("the longest record of a log", PAYLOAD_MAX).err());
     let ordered = [
         ("outgoing_bytes_high", network.outgoing_bytes_high),
         ("outgoing_bytes_max", network.outgoing_bytes_max),

@@ -34,6 +34,8 @@ pub(crate) const WAKER: Token = Token(usize::MAX - 2);
 const READ_BYTES: usize = 256 << 10;
 /// So many jobs from other threads are taken in one turn.
 const JOBS_PER_TURN: usize = 256;
+/// How often a server that writes to a connection says how much it has taken over it.
+const TELL_EVERY: Nanos = Nanos::from_millis(5);
 /// How often timeouts are looked after.
 const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
 /// While a checkpoint is under way, an idle loop looks after it so often.
@@ -310,6 +312,10 @@ impl<P: Protocol> Loop<P> {
                 self.peers.note_readable(place);
                 continue;
             }
+            if connection.stalled {
+                self.go_on_with_frames(place, &mut joined, now);
+                continue;
+            }
             self.station.machine.borrow_mut().counts.traffic.reads += 1;
             let connection = self.peers.at_mut(place).expect("just seen");
             match connection.read(&mut scratch) {
@@ -318,6 +324,7 @@ impl<P: Protocol> Loop<P> {
                     self.close(place, now, "the other end closed the connection");
                     continue;
                 }
+                Arrived::Bytes(count) if connection.is_held(&scratch[..count], now) => {}
                 Arrived::Bytes(count) => {
                     let bytes = connection.join(&scratch[..count], &mut joined);
                     self.take_frames(place, bytes, now);
@@ -329,6 +336,23 @@ impl<P: Protocol> Loop<P> {
             }
         }
         self.scratch = scratch;
+    }
+
+    /// Frames that have come before are looked at now.
+    fn go_on_with_frames(&mut self, place: usize, joined: &mut Vec<u8>, now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        connection.stalled = false;
+        let bytes = connection.join(&[], joined);
+        self.take_frames(place, bytes, now);
+        joined.clear();
+        self.peers.note_readable(place);
+    }
+
+    /// Whether frames that have come are not to be looked at for now: what they cause could not
+    /// leave.
+    fn stalls(&self, place: usize) -> bool {
+        let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+        self.peers.at(place).is_some_and(|connection| self.is_held_back(connection, waiting))
     }
 
     /// Takes the whole frames out of `bytes`, and keeps what follows them.
@@ -346,6 +370,9 @@ impl<P: Protocol> Loop<P> {
                     at += found.bytes();
                     self.return_room(place);
                     self.on_frame(place, found, now);
+                    if at < bytes.len() && self.stalls(place) {
+                        return self.keep_frames(place, &bytes[at..], now);
+                    }
                 }
                 Ok(None) => {
                     connection.keep(&bytes[at..], now);
@@ -358,6 +385,13 @@ impl<P: Protocol> Loop<P> {
                 }
             }
         }
+    }
+
+    fn keep_frames(&mut self, place: usize, rest: &[u8], now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        connection.keep(rest, now);
+        connection.stalled = true;
+        self.peers.note_readable(place);
     }
 
     fn run_tasks(&mut self) {
@@ -408,10 +442,27 @@ impl<P: Protocol> Loop<P> {
             return;
         }
         for place in dirty {
+            self.tell_taken(place, now);
             self.write(place, now);
+            let node = self.peers.at(place).and_then(Connection::server);
+            if let Some(node) = node {
+                self.station.machine.borrow_mut().note_sent(place, node, now);
+            }
         }
         let traffic = self.station.machine.borrow().counts.traffic;
         *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
+    }
+
+    /// Says how much was taken over a connection, behind what is said there anyway.
+    fn tell_taken(&mut self, place: usize, now: Nanos) {
+        if self.peers.is_client() {
+            return; // Servers ask nothing of clients.
+        }
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        if connection.taken > connection.told && connection.told_at + TELL_EVERY <= now {
+            (connection.told, connection.told_at) = (connection.taken, now);
+            self.station.machine.borrow_mut().outbox.at(place).alive(connection.taken);
+        }
     }
 
     pub(crate) fn write(&mut self, place: usize, now: Nanos) {

@@ -15,6 +15,8 @@ pub mod delay;
 pub mod effects;
 pub mod formats;
 pub mod ids;
+pub mod limits;
+pub mod links;
 pub mod moving;
 pub mod node;
 pub mod operations;
@@ -39,8 +41,10 @@ pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+pub use limits::{Limit, Limits};
+pub use links::Links;
 pub use node::Node;
-pub use options::{Limits, Nanos, Settings, TxnOptions};
+pub use options::{Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use post::Post;
 pub use procedure::{

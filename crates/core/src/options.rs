@@ -1,7 +1,8 @@
-//! Options of transactions, limits, and the settings of a node.
+//! Options of transactions, and the settings of a node.
 
 use crate::actions::Actions;
 use crate::ids::Timestamp;
+use crate::limits::Limits;
 use crate::procedure::Procedures;
 use crate::secret::Secret;
 use crate::together::Together;
@@ -57,30 +58,6 @@ pub struct TxnOptions {
     pub floor: Timestamp,
     /// The session, for histories.
     pub session: u64,
-}
-
-/// Sizes above which an operation is refused before anything is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest key, in bytes. Default 64 KiB.
-    pub key_bytes: usize,
-    /// Longest value, in bytes. Default 16 MiB.
-    pub value_bytes: usize,
-    /// Largest sum of keys and values written by one transaction, in bytes. Default 64 MiB.
-    pub transaction_bytes: usize,
-    /// Most steps of a procedure: keys looked at, keys written, rows of scans. Default 1,000,000.
-    pub procedure_steps: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            key_bytes: 64 << 10,
-            value_bytes: 16 << 20,
-            transaction_bytes: 64 << 20,
-            procedure_steps: 1_000_000,
-        }
-    }
 }
 
 /// What a node's protocols are told when it starts.

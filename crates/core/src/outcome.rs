@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{Timestamp, TxnId};
+use crate::limits::Limit;
 
 /// Why a transaction was aborted. Every reason but [`Abort::Rollback`] and the limits is about
 /// concurrency or failures, and running the transaction again may succeed.
@@ -34,11 +35,20 @@ pub enum Abort {
     /// The client rolled back.
     #[error("rolled back")]
     Rollback,
+    /// A server's limit of a key.
+    #[error("a key is over the limit of the server that holds it (`key_bytes_max`)")]
+    KeyTooLarge,
+    /// A server's limit of a value.
+    #[error("a value is over the limit of the server that is to hold it (`value_bytes_max`)")]
+    ValueTooLarge,
+    /// A server's limit of a transaction.
+    #[error("the transaction is over the limit of a server (`transaction_bytes_max`)")]
+    TransactionTooLarge,
 }
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 8] = [
+    pub const ALL: [Abort; 11] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -47,7 +57,25 @@ impl Abort {
         Abort::Overloaded,
         Abort::Strayed,
         Abort::Rollback,
+        Abort::KeyTooLarge,
+        Abort::ValueTooLarge,
+        Abort::TransactionTooLarge,
     ];
+
+    /// Whether running the transaction again may succeed.
+    pub fn is_retryable(self) -> bool {
+        self != Abort::Rollback && self.limit().is_none()
+    }
+
+    /// The limit of a server that the transaction is over, if that is why.
+    pub fn limit(self) -> Option<Limit> {
+        match self {
+            Abort::KeyTooLarge => Some(Limit::Key),
+            Abort::ValueTooLarge => Some(Limit::Value),
+            Abort::TransactionTooLarge => Some(Limit::Transaction),
+            _ => None,
+        }
+    }
 }
 
 /// The end of a transaction as its participants agree on it; `P` says where a committed one lies.
@@ -85,14 +113,14 @@ pub enum Failure {
         /// The transaction, to be asked about later.
         txn: TxnId,
     },
-    /// A key, a value or the transaction is larger than the limit.
-    #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
+    /// A key, a value, the transaction or an answer is larger than the limit; nothing was sent.
+    #[error("{what} of {size} bytes is over the limit of {limit} bytes (`{}`)", what.key())]
     TooLarge {
-        /// Which thing: a key, a value, a transaction.
-        what: &'static str,
+        /// Which limit.
+        what: Limit,
         /// Its size in bytes.
         size: usize,
-        /// The limit in bytes, from [`Limits`](crate::options::Limits).
+        /// The limit in bytes, from [`Limits`](crate::limits::Limits).
         limit: usize,
     },
     /// The transaction has already ended.
@@ -119,7 +147,7 @@ impl Failure {
     /// Whether running the transaction again can help and cannot harm.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Failure::Aborted(reason) => *reason != Abort::Rollback,
+            Failure::Aborted(reason) => reason.is_retryable(),
             other => matches!(other, Failure::Strayed(_)),
         }
     }

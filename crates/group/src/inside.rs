@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use muesli_core::{Address, Catalog, Effect, Effects, Envelope, LogPosition, Protocol, Role};
+use muesli_core::{
+    Address, Catalog, Effect, Effects, Envelope, Links, LogPosition, Protocol, RepositoryId, Role,
+};
 
 use crate::layout;
 use crate::protocol::{Ballot, Grouped, Message};
@@ -71,6 +73,7 @@ impl<P: Protocol> Inside<P> {
         let mut effects = Effects {
             now: cx.now(),
             recorder: cx.effects.recorder.take(),
+            links: self.links(cx, &catalog),
             work: std::mem::take(&mut cx.effects.work),
             modes: cx.effects.modes,
             logged: self.logged,
@@ -89,6 +92,22 @@ impl<P: Protocol> Inside<P> {
         (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
         (self.logged, self.gate) = (effects.logged, effects.gate);
         (answer, effects.list)
+    }
+
+    /// What is under way to whoever leads a group is under way to the group, as the role sees it.
+    fn links(&self, cx: &Context<'_, P>, catalog: &Catalog) -> Links {
+        let mut links = Links::default();
+        if cx.effects.links.is_empty() {
+            return links;
+        }
+        for (group, member, _) in self.leaders() {
+            let leader = layout::address(cx.catalog, group, member);
+            let since = leader.and_then(|leader| cx.effects.links.since(leader.node));
+            if let Some(since) = since {
+                links.set(catalog.home(RepositoryId(group)), since);
+            }
+        }
+        links
     }
 
     /// Sends what was said to whoever it is for, now.

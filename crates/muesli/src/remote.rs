@@ -7,6 +7,7 @@ use std::time::Duration;
 use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
+use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic, Wire,
 };
@@ -26,7 +27,8 @@ pub struct Connect {
     pub cluster: u64,
     /// The protocol, by name.
     pub protocol: String,
-    /// Size limits, checked before anything is sent; the servers' should not be smaller.
+    /// Size limits, checked before anything is sent. The servers judge by their own once more, and
+    /// refuse with [`Error::OverServerLimit`] where theirs are smaller.
     pub limits: Limits,
     /// How conflicts are retried.
     pub retry: Retry,
@@ -97,6 +99,9 @@ impl Db {
     /// [`Error::Unreachable`] where nobody answers or the cluster refuses.
     pub fn connect_with(connect: Connect) -> Result<Db, Error> {
         let database = next_database();
+        let mut network = Network::default();
+        let largest = connect.limits.transaction_bytes.saturating_add(ENVELOPE_BYTES);
+        network.frame_bytes_max = network.frame_bytes_max.max(largest);
         let options = ClientOptions {
             addresses: connect.addresses,
             cluster: ClusterId(connect.cluster),
@@ -111,7 +116,7 @@ impl Db {
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,
             space_within: connect.connect_within,
-            network: Network::default(),
+            network,
         };
         let client = Client::connect(options);
         let client = client.map_err(|error| Error::Unreachable(error.to_string()))?;

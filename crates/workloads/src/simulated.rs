@@ -35,6 +35,9 @@ use crate::tally::{Tallies, Tally};
 use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
 
 /// How long everything may take to end once nothing is wrong any more.
+/// The most rows of a page of a scan.
+const PAGE_ROWS: usize = 4;
+
 const PATIENCE: Span = Span::from_secs(60);
 /// The same where the clients still have their transactions to run.
 const PATIENCE_WORKING: Span = Span::from_secs(3_600);
@@ -311,6 +314,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         machine.set_times(&mut setup.settings);
         setup.settings.logging = plan.logging || machine.log.is_some();
         setup.disk = machine.log.unwrap_or_default();
+        // Simulated ranges have tens of rows: this makes pages of them.
+        setup.settings.limits.page_rows = PAGE_ROWS;
         setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;

@@ -241,9 +241,31 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "transaction_bytes_max",
         value: "BYTES",
-        default: "67108864",
-        help: "The most that a transaction may write, keys and values together",
+        default: "100663296",
+        help: "The largest transaction: keys and values written, keys read by an update, and 16 \
+               bytes for each; 64 MiB fit under 2,097,152 keys",
         set: |config, text| bytes(text, &mut config.server.settings.limits.transaction_bytes),
+    },
+    Key {
+        name: "answer_bytes_max",
+        value: "BYTES",
+        default: "1073741824",
+        help: "The largest answer of one operation of a transaction that this server runs itself",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.answer_bytes),
+    },
+    Key {
+        name: "page_rows_max",
+        value: "N",
+        default: "1000",
+        help: "The most rows that a scan is answered with at a time; the next page is asked for",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.page_rows),
+    },
+    Key {
+        name: "page_bytes_max",
+        value: "BYTES",
+        default: "262144",
+        help: "A page of a scan, or of a read of many keys, ends when it has grown to this",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.page_bytes),
     },
     Key {
         name: "retry_after_ms",
@@ -276,8 +298,8 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "frame_bytes_max",
         value: "BYTES",
-        default: "83886080",
-        help: "The longest frame; a message that does not fit is not sent, and a connection that \
+        default: "117440512",
+        help: "The longest frame, at least 65,536 bytes more than the largest transaction; a message that does not fit is not sent, and a connection that \
                sends a longer one is closed",
         set: |config, text| bytes(text, &mut config.server.network.frame_bytes_max),
     },

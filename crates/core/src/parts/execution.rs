@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::locks::KeyRange;
 use super::spaces::Spaces;
-use super::transaction::{ReadEntry, TransactionSets, check_size};
+use super::transaction::{ReadEntry, TransactionSets};
 use super::versions::{Handle, Version, Versions};
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
@@ -24,6 +24,7 @@ use crate::contract::Scan;
 use crate::delay::DelayedCall;
 use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::limits::{Limit, check_size};
 use crate::options::Settings;
 use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
 use crate::recorder::value_hash;
@@ -126,7 +127,7 @@ impl<'a> Execution<'a> {
         };
         let limit = self.settings.limits.value_bytes;
         let result = result.and_then(|result| {
-            let checked = check_size("a result", result.len(), limit);
+            let checked = check_size(Limit::Result, result.len(), limit);
             checked.map_err(|failure| Stop::Faulty(failure.to_string())).map(|()| result)
         });
         result.map_err(|stop| match stop {

@@ -67,6 +67,7 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     if options.masters > 1024 {
         return Err(Error::Options(format!("{} masters: there can be 1024", options.masters)));
     }
+    options.limits.check().map_err(Error::Options)?;
     let no_masters = check_masters(&options.protocol, options.masters);
     no_masters.map_err(|error| Error::Options(error.to_string()))?;
     let loops = options.loops.min(options.repositories.max(1));

@@ -10,3 +10,4 @@ mod partitions;
 mod procedure_threads;
 mod procedures;
 mod sessions;
+mod sizes;

@@ -49,6 +49,10 @@ impl Participant {
         if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
             return self.on_take(&request, cx);
         }
+        if let Some(reason) = request.judge_size(&cx.settings.limits) {
+            let ballot = Ballot::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
+            return self.refuse(&request, ballot, cx);
+        }
         if let Some(at) = self.is_elsewhere(&request, cx) {
             return self.refuse(&request, Ballot::Moved(at), cx);
         }

@@ -8,7 +8,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{
-    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
+    Abort, Catalog, Failure, Limits, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
 };
 use smallvec::SmallVec;
 
@@ -94,7 +94,7 @@ impl Participant {
                 let given = execution.call(procedure, part.partition, arguments);
                 given.map(Answer::Given).map_err(Refusal::from)
             }
-            Task::Read(keys) => Ok(Answer::Found(self.read(keys, sets))),
+            Task::Read(keys) => Ok(Answer::Found(self.read(keys, sets, &cx.settings.limits))),
             Task::Scan { range, reverse, limit } => {
                 sets.scans.push(range.clone());
                 let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
@@ -108,14 +108,25 @@ impl Participant {
         }
     }
 
-    fn read(&self, keys: &[(SpaceId, SmallBytes)], sets: &mut TransactionSets) -> Vec<Found> {
-        let found = |(space, key): &(SpaceId, SmallBytes)| {
+    /// Reads keys, or the first ones, where more would be too much for one answer.
+    fn read(
+        &self,
+        keys: &[(SpaceId, SmallBytes)],
+        sets: &mut TransactionSets,
+        limits: &Limits,
+    ) -> Vec<Found> {
+        let mut bytes = 0;
+        let mut all = Vec::with_capacity(keys.len().min(limits.page_rows));
+        for (space, key) in keys.iter().take(limits.page_rows) {
             let (handle, version) = self.newest(*space, key);
-            let (space, key) = (*space, key.clone());
-            note_read(sets, space, key, handle, version.at);
-            Found { version: version.at, value: version.value.cloned() }
-        };
-        keys.iter().map(found).collect()
+            bytes += version.value.map_or(0, SmallBytes::len);
+            all.push(Found { version: version.at, value: version.value.cloned() });
+            note_read(sets, *space, key.clone(), handle, version.at);
+            if bytes >= limits.page_bytes {
+                break;
+            }
+        }
+        all
     }
 
     pub(super) fn newest(&self, space: SpaceId, key: &SmallBytes) -> (Handle, Version<'_>) {
@@ -127,7 +138,7 @@ impl Participant {
     }
 
     /// The keys of a partition in a range, in ascending order; those next to the scan's end, if
-    /// more than `limit` are not deleted.
+    /// more than `limit` are not deleted, or more than a page may have.
     fn rows(
         &self,
         partition: u16,
@@ -141,14 +152,17 @@ impl Participant {
         let mine = |key: &SmallBytes| cx.catalog.partition(range.space, key) == partition;
         let ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
             if reverse { Box::new(all.rev()) } else { Box::new(all) };
-        let (mut rows, mut live, mut complete) = (Vec::new(), 0, true);
+        let limits = &cx.settings.limits;
+        let (mut rows, mut live, mut bytes, mut complete) = (Vec::new(), 0, 0, true);
         for (key, handle) in ordered.filter(|(key, _)| mine(key)) {
-            if live == limit {
+            let is_full = rows.len() >= limits.page_rows || bytes >= limits.page_bytes;
+            if live == limit || is_full {
                 complete = false;
                 break;
             }
             let version = store.newest(handle);
             live += usize::from(version.value.is_some());
+            bytes += key.len() + version.value.map_or(0, SmallBytes::len);
             let found = Found { version: version.at, value: version.value.cloned() };
             rows.push((key.clone(), found));
         }

@@ -1,6 +1,6 @@
 //! The coordinator: runs transactions for the clients of its node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -26,6 +26,8 @@ pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 pub(super) const GOSSIP_TIMER: u32 = 0;
 /// Looks after requests and commits that were not answered.
 const SWEEP_TIMER: u32 = 1;
+/// Asks repositories of this node for the next pages.
+pub(super) const PAGES_TIMER: u32 = 2;
 
 /// The coordinator.
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ pub struct Coordinator<V: Variant> {
     /// Requests that wait for answers, or for the snapshot to be known.
     pub(super) requests: Window<Request>,
     pub(super) next_request: u64,
+    /// Requests for further pages of repositories here, in order.
+    pub(super) pages: VecDeque<u64>,
     /// Commits under way, by sequence number; they stay until everybody has acknowledged.
     pub(super) committing: Window<Committing<V>>,
     /// Commits whose clients were told that nobody knows, by sequence number, and what came of
@@ -198,6 +202,7 @@ impl<V: Variant> Coordinator<V> {
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::Rollback | Abort::Strayed => {}
+            Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
         }
     }
 
@@ -235,6 +240,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             requests: Window::default(),
             // An answer to an earlier life's request must not be taken for one of this life's.
             next_request: u64::from(incarnation) << 40,
+            pages: VecDeque::new(),
             committing: Window::default(),
             unanswered: BTreeMap::new(),
             sweep_timer_set: false,
@@ -424,6 +430,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         match timer {
             GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),
+            PAGES_TIMER => self.ask_for_page(cx),
             other => unreachable!("no timer {other}"),
         }
     }

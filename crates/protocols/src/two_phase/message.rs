@@ -159,7 +159,8 @@ pub struct Found {
     pub newest: bool,
 }
 
-/// The answer to a [`ReadRequest`].
+/// The answer to a [`ReadRequest`]: of all keys that were asked for, or of the first ones, where
+/// more would be too much for one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply<V: Variant> {
     /// The number of the request.
@@ -168,11 +169,11 @@ pub struct ReadReply<V: Variant> {
     pub snapshot: Option<V::Snapshot>,
     /// The last transaction applied there.
     pub committed: V::Snapshot,
-    /// What was found, in the order asked.
+    /// What was found, in the order asked; at least of the first key.
     pub found: Mostly<Found>,
 }
 
-/// A request to scan the part of a range that some partitions of one replica hold.
+/// A request for a page of a scan: the part of a range that some partitions of one replica hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRequest<V: Variant> {
     /// The coordinator's number for the answer.
@@ -204,8 +205,9 @@ pub struct ScanReply<V: Variant> {
     pub committed: V::Snapshot,
     /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
     pub rows: Vec<(SmallBytes, Found)>,
-    /// Whether the range was seen to its end.
-    pub complete: bool,
+    /// The last key that was looked at, if the range was not seen to its end: what lies beyond is
+    /// not in `rows`.
+    pub seen_to: Option<SmallBytes>,
 }
 
 /// A transaction that asks to commit, as one participant needs to know it.
@@ -366,7 +368,9 @@ impl<V: Variant> Message<V> {
             Message::ReadReply(reply) => reply.found.iter().map(found).sum(),
             Message::Scan(scan) => range_bytes(&scan.range) + 2 * scan.partitions.len(),
             Message::ScanReply(reply) => {
-                reply.rows.iter().map(|(key, row)| KEY_BYTES + key.len() + found(row)).sum()
+                let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
+                let seen_to = reply.seen_to.as_ref().map_or(0, SmallBytes::len);
+                seen_to + reply.rows.iter().map(row).sum::<usize>()
             }
             Message::Prepare(prepare) => prepare.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),

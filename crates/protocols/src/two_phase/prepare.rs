@@ -70,6 +70,10 @@ impl<V: Variant> Participant<V> {
         if self.waiting_prepares.values().any(|waiting| waiting.prepare.txn == txn) {
             return;
         }
+        if let Some(reason) = prepare.judge_size(&cx.settings.limits) {
+            self.vote_no(from, txn, reason, cx);
+            return;
+        }
         match self.check(&prepare, cx) {
             Check::Blocked => self.wait_for_locks(from, prepare, cx),
             Check::Refused(reason) => self.vote_no(from, txn, reason, cx),

@@ -10,6 +10,9 @@ use super::participant::{Context, Participant};
 use super::time::{Snapshot, Time};
 use super::waiting_reads::WaitingRead;
 
+/// Rows of a scan, and the last key that was looked at where the range goes on.
+type Page = (Vec<(SmallBytes, Found)>, Option<SmallBytes>);
+
 /// How a transaction reads.
 #[derive(Clone, Debug)]
 pub struct Reading<V: Variant> {
@@ -168,6 +171,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Reads keys until the message is full; at least the first.
     fn serve_keys(
         &mut self,
         request: &ReadRequest<V>,
@@ -176,12 +180,19 @@ impl<V: Variant> Participant<V> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
         let snapshot = self.time.serve(&asked, cx)?;
-        let mut found = Mostly::with_capacity(request.keys.len());
-        for (space, key) in &request.keys {
+        let limits = cx.settings.limits;
+        let most = request.keys.len().min(limits.page_rows);
+        let mut found = Mostly::with_capacity(most);
+        let mut bytes = 0;
+        for (space, key) in request.keys.iter().take(most) {
             let snapshot = snapshot.clone();
             let reading = Reading { snapshot, first: false, here: false, reader };
             let read = self.read_here(*space, key, reading, cx)?;
+            bytes += read.version.value.map_or(0, SmallBytes::len);
             found.push(Found::from(read.version));
+            if bytes >= limits.page_bytes {
+                break;
+            }
         }
         let (request, committed) = (request.request, self.time.committed());
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
@@ -204,12 +215,12 @@ impl<V: Variant> Participant<V> {
         asked: Nanos,
         cx: &mut Context<'_, V>,
     ) {
-        match self.serve_range(&request, cx) {
+        match self.serve_page(&request, cx) {
             Ok(reply) => cx.send(from, Message::ScanReply(Box::new(reply))),
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
-                let (committed, rows, complete) = (self.time.committed(), Vec::new(), true);
-                let reply = ScanReply { request, snapshot: None, committed, rows, complete };
+                let (committed, rows, seen_to) = (self.time.committed(), Vec::new(), None);
+                let reply = ScanReply { request, snapshot: None, committed, rows, seen_to };
                 cx.send(from, Message::ScanReply(Box::new(reply)));
             }
             Err(NotServed::Blocked) => {
@@ -219,7 +230,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    fn serve_range(
+    fn serve_page(
         &mut self,
         request: &ScanRequest<V>,
         cx: &mut Context<'_, V>,
@@ -227,49 +238,53 @@ impl<V: Variant> Participant<V> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
         let snapshot = self.time.serve(&asked, cx)?;
-        let space = request.range.space;
-        self.space(space, cx);
+        self.space(request.range.space, cx);
+        let (rows, seen_to) = self.rows_at(request, &snapshot, cx)?;
         let committed = self.time.committed();
-        V::note_scan(&mut self.keeper, &request.range, &snapshot, &committed, reader);
-        let (rows, complete) = self.rows_at(request, &snapshot, cx)?;
+        let seen = request.range.seen(request.reverse, seen_to.as_ref());
+        V::note_scan(&mut self.keeper, &seen, &snapshot, &committed, reader);
         cx.effects.work.reads += rows.len() as u64;
         let (request, snapshot) = (request.request, Some(snapshot));
-        let committed = self.time.committed();
-        Ok(ScanReply { request, snapshot, committed, rows, complete })
+        Ok(ScanReply { request, snapshot, committed, rows, seen_to })
     }
 
-    /// The rows that a scan sees, deleted ones without a value, and whether it saw the range to
-    /// its end.
+    /// The rows of a page of a scan, deleted ones without a value, and the last key that was
+    /// looked at, if that was not the range's end.
     fn rows_at(
         &self,
         request: &ScanRequest<V>,
         snapshot: &V::Snapshot,
         cx: &Context<'_, V>,
-    ) -> Result<(Vec<(SmallBytes, Found)>, bool), NotServed> {
+    ) -> Result<Page, NotServed> {
         let KeyRange { space, lo, hi } = &request.range;
         let versions = self.versions(*space).expect("made before");
-        let (mut rows, mut live) = (Vec::new(), 0);
+        let limits = &cx.settings.limits;
+        let all = request.partitions.len() == cx.catalog.partitions();
+        let (mut rows, mut live, mut bytes) = (Vec::new(), 0, 0);
+        let mut seen_to: Option<&SmallBytes> = None;
         let mut entries = versions.range(lo, hi.as_ref());
-        loop {
+        for looked_at in 0.. {
             let next = if request.reverse { entries.next_back() } else { entries.next() };
-            let Some((key, handle)) = next else { return Ok((rows, true)) };
-            let wanted = request.partitions.len() == cx.catalog.partitions()
-                || request.partitions.contains(&cx.catalog.partition(*space, key));
-            if !wanted {
-                continue;
+            let Some((key, handle)) = next else { return Ok((rows, None)) };
+            let is_wanted = all || request.partitions.contains(&cx.catalog.partition(*space, key));
+            let is_full = looked_at >= limits.page_rows || bytes >= limits.page_bytes;
+            if is_full || is_wanted && live >= request.limit && looked_at > 0 {
+                break;
             }
-            if live == request.limit {
-                return Ok((rows, false));
+            if is_wanted {
+                if self.must_wait(*space, handle, snapshot) {
+                    return Err(NotServed::Blocked);
+                }
+                let version = self.time.version(versions, *space, handle, snapshot);
+                live += usize::from(version.value.is_some());
+                if version.at != Timestamp::ZERO {
+                    bytes += key.len() + version.value.map_or(0, SmallBytes::len);
+                    rows.push((key.clone(), Found::from(version)));
+                }
             }
-            if self.must_wait(*space, handle, snapshot) {
-                return Err(NotServed::Blocked);
-            }
-            let version = self.time.version(versions, *space, handle, snapshot);
-            live += usize::from(version.value.is_some());
-            if version.at != Timestamp::ZERO {
-                rows.push((key.clone(), Found::from(version)));
-            }
+            seen_to = Some(key);
         }
+        Ok((rows, seen_to.cloned()))
     }
 }
 

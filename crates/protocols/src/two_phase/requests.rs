@@ -18,6 +18,7 @@ use smallvec::smallvec;
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{LockRequest, Message, Mostly, ReadReply, ReadRequest, ScanRequest};
+use super::pages::Queued;
 use super::scans::Gathered;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -28,6 +29,10 @@ pub(super) struct Operation {
     pub txn: Txn,
     /// Requests not yet answered.
     missing: usize,
+    /// Keys that are to be asked for when some of these are.
+    queued: Queued,
+    /// What it was answered with so far, in bytes.
+    pub bytes: usize,
     pub kind: Kind,
 }
 
@@ -40,7 +45,7 @@ pub(super) enum Kind {
 }
 
 /// A key asked for, with its place among those of its operation.
-type AskedKey = (usize, SpaceId, SmallBytes);
+pub(super) type AskedKey = (usize, SpaceId, SmallBytes);
 
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
@@ -49,19 +54,34 @@ pub(super) struct Request {
     pub to: RepositoryId,
     pub asked: Asked,
     /// Held until the snapshot is known.
-    held: bool,
-    sent: Nanos,
-    since: Nanos,
+    pub held: bool,
+    /// When it was sent last.
+    pub sent: Nanos,
+    /// When it was sent last, or was on its way still: from then on its answer is waited for.
+    pub quiet: Nanos,
+    /// When it was asked first.
+    pub since: Nanos,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     /// Keys, each with its place among those of the operation.
     Keys(Mostly<AskedKey>),
-    /// Partitions of the operation's scan, and most rows wanted.
-    Partitions(Vec<u16>, usize),
+    /// The next page of the operation's scan.
+    Page(AskedPage),
     /// The lock of a key.
     Lock(SpaceId, SmallBytes),
+}
+
+/// What of a scan is asked of one repository.
+#[derive(Clone, Debug)]
+pub(super) struct AskedPage {
+    /// The partitions that it holds.
+    pub partitions: Vec<u16>,
+    /// The last key that it has looked at; `None`: it was asked for nothing yet.
+    pub seen_to: Option<SmallBytes>,
+    /// Most rows wanted.
+    pub limit: usize,
 }
 
 impl<V: Variant> Coordinator<V> {
@@ -85,23 +105,28 @@ impl<V: Variant> Coordinator<V> {
                 _ => groups.push((to, smallvec![key])),
             }
         }
-        let groups = groups.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
-        self.ask(txn, kind, groups, cx)
+        let (first, queued) = match groups.len() {
+            1 if groups[0].1.len() == 1 => (groups, Queued::new()),
+            _ => Self::first_pages(groups, cx),
+        };
+        let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
+        self.ask(txn, (kind, queued), groups, cx)
     }
 
     pub(super) fn ask(
         &mut self,
         txn: Txn,
-        kind: Kind,
+        (kind, queued): (Kind, Queued),
         groups: impl ExactSizeIterator<Item = (RepositoryId, Asked)>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let op = self.next_op();
-        self.operations.insert(op.0, Operation { txn, missing: groups.len(), kind });
+        let missing = groups.len() + queued.len();
+        self.operations.insert(op.0, Operation { txn, missing, queued, bytes: 0, kind });
         let now = cx.now();
         for (to, asked) in groups {
             self.next_request += 1;
-            let request = Request { op, to, asked, held: true, sent: now, since: now };
+            let request = Request { op, to, asked, held: true, sent: now, quiet: now, since: now };
             self.issue(txn, self.next_request, request, cx);
         }
         self.set_sweep_timer(cx);
@@ -109,7 +134,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Sends a request, or holds it while the snapshot is being fixed.
-    fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
+    pub(super) fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
         let to = request.to;
         let is_lock = matches!(request.asked, Asked::Lock(..));
         self.requests.insert(id, Request { held: true, ..request });
@@ -140,7 +165,7 @@ impl<V: Variant> Coordinator<V> {
     fn send_request(&mut self, id: u64, cx: &mut Context<'_, V>) {
         let Some(request) = self.requests.get_mut(id) else { return };
         request.held = false;
-        request.sent = cx.now();
+        (request.sent, request.quiet) = (cx.now(), cx.now());
         let (to, op) = (request.to, request.op.0);
         let operation = self.operations.get(op).expect("requests have operations");
         let txn = operation.txn;
@@ -154,25 +179,28 @@ impl<V: Variant> Coordinator<V> {
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
                 Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
             }
-            (Asked::Partitions(partitions, limit), Kind::Scan(gathered)) => {
+            (Asked::Page(page), Kind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
+                let whole = KeyRange { space, lo, hi };
+                let seen_to = page.seen_to.as_ref();
+                let range = seen_to.map_or(whole.clone(), |to| whole.beyond(reverse, to));
                 Message::Scan(Box::new(ScanRequest {
                     request: id,
                     snapshot,
                     first,
                     reader,
-                    range: KeyRange { space, lo, hi },
-                    partitions: partitions.clone(),
+                    range,
+                    partitions: page.partitions.clone(),
                     reverse,
-                    limit: *limit,
+                    limit: page.limit,
                 }))
             }
             (Asked::Lock(space, key), _) => {
                 let (space, key) = (*space, key.clone());
                 Message::Lock(LockRequest { request: id, reader, space, key })
             }
-            (Asked::Partitions(..), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
-                unreachable!("partitions are asked by scans only")
+            (Asked::Page(_), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
+                unreachable!("pages are asked by scans only")
             }
         };
         cx.send_to_repository(to, message);
@@ -207,6 +235,9 @@ impl<V: Variant> Coordinator<V> {
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
+        if reply.snapshot.is_some() && reply.found.is_empty() {
+            return; // Of no key: no answer at all, and the request goes out again.
+        }
         let Some(request) = self.requests.remove(reply.request) else { return };
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
@@ -217,7 +248,12 @@ impl<V: Variant> Coordinator<V> {
         };
         self.fix_snapshot(txn, reply.request, snapshot, cx);
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
-        let Asked::Keys(keys) = request.asked else { return };
+        let Asked::Keys(mut keys) = request.asked else { return };
+        let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
+        if !self.count_bytes(request.op, answered, cx) {
+            return;
+        }
+        let rest: Mostly<AskedKey> = keys.drain(reply.found.len().min(keys.len())..).collect();
         for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
@@ -239,7 +275,10 @@ impl<V: Variant> Coordinator<V> {
                 }
             }
         }
-        self.count_answer(request.op, cx);
+        match rest.is_empty() {
+            true => self.count_answer(request.op, cx),
+            false => self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx),
+        }
     }
 
     /// Locks the key that was just written, at all replicas; `None`: it is locked already, or locks
@@ -279,6 +318,10 @@ impl<V: Variant> Coordinator<V> {
     pub(super) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
         let Some(operation) = self.operations.get_mut(op.0) else { return };
         operation.missing -= 1;
+        let txn = operation.txn;
+        if let Some((to, keys)) = operation.queued.pop_front() {
+            return self.ask_more((txn, op), (to, Asked::Keys(keys)), cx);
+        }
         if operation.missing > 0 {
             return;
         }
@@ -293,13 +336,18 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Requests that were not answered go out again, to another replica; those that never are
-    /// end their transaction.
+    /// end their transaction. What is on its way still is neither.
     pub(super) fn retry_requests(&mut self, cx: &mut Context<'_, V>) {
         let (now, settings) = (cx.now(), cx.settings);
+        for request in self.requests.values_mut() {
+            if cx.is_outstanding(request.to, request.sent) {
+                request.quiet = now;
+            }
+        }
         let late: Vec<u64> = self
             .requests
             .iter()
-            .filter(|(_, request)| !request.held && request.sent + settings.retry_after <= now)
+            .filter(|(_, request)| !request.held && request.quiet + settings.retry_after <= now)
             .map(|(id, _)| id)
             .collect();
         for id in late {
@@ -353,10 +401,12 @@ impl Asked {
                 grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
             }
             Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
-            Asked::Partitions(partitions, limit) => {
-                grouped(partitions, |&partition| next(partition))
-                    .map(|(to, some)| (to, Asked::Partitions(some, limit)))
-                    .collect()
+            Asked::Page(AskedPage { partitions, seen_to, limit }) => {
+                let page = |(to, partitions)| {
+                    let seen_to = seen_to.clone();
+                    (to, Asked::Page(AskedPage { partitions, seen_to, limit }))
+                };
+                grouped(partitions, |&partition| next(partition)).map(page).collect()
             }
         }
     }

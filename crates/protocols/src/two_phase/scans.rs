@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Found, ScanReply};
-use super::requests::{Asked, Kind};
+use super::pages::Queued;
+use super::requests::{Asked, AskedPage, Kind};
 use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -19,7 +21,8 @@ use muesli_core::parts::watermark::Bound;
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
     pub scan: Scan,
-    rows: BTreeMap<SmallBytes, Found>,
+    /// In no order; each key once.
+    rows: Vec<(SmallBytes, Found)>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     edge: Option<SmallBytes>,
 }
@@ -50,15 +53,20 @@ impl<V: Variant> Coordinator<V> {
         for partition in cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref()) {
             groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
         }
-        let groups = groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit)));
-        let gathered = Gathered { scan, rows: BTreeMap::new(), edge: None };
-        Step::Wait(self.ask(txn, Kind::Scan(gathered), groups, cx))
+        let page = |partitions| Asked::Page(AskedPage { partitions, seen_to: None, limit });
+        let groups = groups.into_iter().map(|(to, partitions)| (to, page(partitions)));
+        let kind = Kind::Scan(Gathered { scan, rows: Vec::new(), edge: None });
+        Step::Wait(self.ask(txn, (kind, Queued::new()), groups, cx))
     }
 
     fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_, V>) -> Result<(), Failure> {
         self.open(txn)?;
         let limit = cx.settings.limits.key_bytes;
-        check_size("a key", scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)), limit)?;
+        check_size(
+            Limit::Key,
+            scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)),
+            limit,
+        )?;
         match cx.catalog.space(scan.space) {
             Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
                 "space `{}` has a hash index and cannot be scanned; an ordered index can",
@@ -90,14 +98,27 @@ impl<V: Variant> Coordinator<V> {
             self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
             return;
         }
-        let operation = self.operations.get_mut(request.op.0).expect("found above");
-        let Kind::Scan(gathered) = &mut operation.kind else { return };
-        if !reply.complete {
-            let last = reply.rows.last().map(|(key, _)| key.clone());
-            gathered.limit_to(last);
+        let answered = reply.rows.iter().map(|(key, found)| (key.len(), found.value.as_ref()));
+        if !self.count_bytes(request.op, answered, cx) {
+            return;
         }
+        let operation = self.operations.get_mut(request.op.0).expect("found above");
+        let (Kind::Scan(gathered), Asked::Page(page)) = (&mut operation.kind, request.asked) else {
+            return;
+        };
+        let live = reply.rows.iter().filter(|(_, found)| found.value.is_some()).count();
         gathered.rows.extend(reply.rows);
-        self.count_answer(request.op, cx);
+        let limit = page.limit.saturating_sub(live);
+        match reply.seen_to {
+            Some(seen_to) if limit > 0 => {
+                let page = AskedPage { seen_to: Some(seen_to), limit, ..page };
+                self.ask_more((txn, request.op), (request.to, Asked::Page(page)), cx);
+            }
+            stopped => {
+                gathered.limit_to(stopped);
+                self.count_answer(request.op, cx);
+            }
+        }
     }
 
     /// All repositories answered: what was seen for sure, with the transaction's own writes.
@@ -110,17 +131,11 @@ impl<V: Variant> Coordinator<V> {
         let Some(slot) = self.slot(txn) else { return Vec::new() };
         let Gathered { scan, mut rows, edge } = gathered;
         let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
-        let mut seen = range.clone();
-        if let Some(edge) = &edge {
-            if scan.reverse {
-                seen.lo = edge.clone();
-            } else {
-                seen.hi = Some(edge.successor());
-            }
-        }
-        rows.retain(|key, _| seen.contains(scan.space, key));
+        let mut seen = range.seen(scan.reverse, edge.as_ref());
+        rows.retain(|(key, _)| seen.contains(scan.space, key));
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b)); // Pages are sorted already, one way or the other.
         if !V::SNAPSHOTS {
-            slot.repeat_rows(&seen, &mut rows);
+            rows = slot.repeat_rows(&seen, rows);
         }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
         let live: Vec<Row> = live.collect();
@@ -155,20 +170,26 @@ impl<V: Variant> Coordinator<V> {
 
 impl<V: Variant> Slot<V> {
     /// Where reads are made at no snapshot: the rows of a range with what was read of it before.
-    fn repeat_rows(&mut self, range: &KeyRange, rows: &mut BTreeMap<SmallBytes, Found>) {
+    fn repeat_rows(
+        &mut self,
+        range: &KeyRange,
+        rows: Vec<(SmallBytes, Found)>,
+    ) -> Vec<(SmallBytes, Found)> {
+        let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
         let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
         let before: Vec<_> = before.map(|((_, key), found)| (key.clone(), found.clone())).collect();
         for (key, found) in rows.iter() {
             self.seen.entry((range.space, key.clone())).or_insert_with(|| found.clone());
         }
         rows.extend(before);
+        rows.into_iter().collect()
     }
 }
 
 /// The rows of a range as reads of their keys.
-fn reads_of(rows: &BTreeMap<SmallBytes, Found>, range: &KeyRange) -> Vec<ReadEntry> {
+fn reads_of(rows: &[(SmallBytes, Found)], range: &KeyRange) -> Vec<ReadEntry> {
     let inside = rows.iter().filter(|(key, _)| range.contains(range.space, key));
-    let read = |(key, found): (&SmallBytes, &Found)| ReadEntry {
+    let read = |(key, found): &(SmallBytes, Found)| ReadEntry {
         space: range.space,
         repository: RepositoryId(0), // A transaction that scans does not commit in one step.
         handle: Handle::NONE,

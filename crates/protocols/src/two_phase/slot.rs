@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
     Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
@@ -127,7 +128,7 @@ impl<V: Variant> Slot<V> {
         value: Option<SmallBytes>,
         limits: &Limits,
     ) -> Result<(), Failure> {
-        check_size("a key", key.len(), limits.key_bytes)?;
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
         let mark = self.sets.operations.mark();
         self.sets.operations.write(space, &key, value.as_ref());
         let written = self.sets.write(space, key, value, limits);

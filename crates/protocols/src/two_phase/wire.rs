@@ -46,7 +46,7 @@ wire_struct!(ScanReply<V: Variant> {
     snapshot: Option<V::Snapshot>,
     committed: V::Snapshot,
     rows: Vec<(SmallBytes, Found)>,
-    complete: bool,
+    seen_to: Option<SmallBytes>,
 });
 
 wire_struct!(Prepare<V: Variant> {

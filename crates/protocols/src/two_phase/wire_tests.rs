@@ -149,9 +149,9 @@ fn answering() -> impl Strategy<Value = Message> {
         },
     );
     let rows = vec((bytes(), found()), 0..4);
-    let scan = (any::<u64>(), option::of(at()), at(), rows, any::<bool>()).prop_map(
-        |(request, snapshot, committed, rows, complete)| {
-            let reply = ScanReply { request, snapshot, committed, rows, complete };
+    let scan = (any::<u64>(), option::of(at()), at(), rows, option::of(bytes())).prop_map(
+        |(request, snapshot, committed, rows, seen_to)| {
+            let reply = ScanReply { request, snapshot, committed, rows, seen_to };
             Message::ScanReply(Box::new(reply))
         },
     );
