@@ -293,7 +293,7 @@ impl<V: Variant> Coordinator<V> {
         let replicas: Vec<_> = replicas.collect();
         slot.locked_at.extend(&replicas);
         let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
-        Some(self.ask(txn, Kind::Lock, groups, cx))
+        Some(self.ask(txn, (Kind::Lock, Queued::new()), groups, cx))
     }
 
     /// A replica has locked a key, or refused.
