@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::Cursor;
+use crate::checkpoint::{Cursor, Readiness};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
@@ -385,6 +385,11 @@ pub trait Participant<P: Protocol>: Debug {
     fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
         let _ = (cursor, bytes, out);
         false
+    }
+    /// Whether a checkpoint whose last piece was taken may be published.
+    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
+        let _ = cursor;
+        Readiness::Ready
     }
     /// Takes a piece of a checkpoint into an empty repository, or after the pieces before it. All
     /// records after the checkpoint's position are [replayed](Self::replay) next; effects that the

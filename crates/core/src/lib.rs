@@ -31,7 +31,7 @@ pub mod wire;
 pub use actions::{Action, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
-pub use checkpoint::{Checkpoint, Cursor};
+pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
