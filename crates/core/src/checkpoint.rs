@@ -66,6 +66,8 @@ pub struct Cursor {
     pub stage: u32,
     /// Where in that.
     pub place: u64,
+    /// How much was handed out, of 100.
+    pub percent: u8,
     /// Pieces of a group's member around the protocol inside; they come before all others.
     pub around: VecDeque<Vec<u8>>,
     /// Of a group's member: which of its participants the pieces are of, and how many entries that

@@ -18,6 +18,7 @@ use crate::checkpoint::{Cursor, Readiness};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::lag::Lag;
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
@@ -411,6 +412,10 @@ pub trait Participant<P: Protocol>: Debug {
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
+    /// By how much it is behind where several nodes keep it, as far as it knows.
+    fn lag(&self) -> Option<Lag> {
+        None
+    }
     /// Which part it takes where several nodes keep it.
     fn post(&self) -> Post {
         Post::Alone

@@ -14,6 +14,7 @@ use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Ste
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::lag::Lag;
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
@@ -439,6 +440,12 @@ impl<P: Protocol> Node<P> {
     /// Which part each repository here takes in its group.
     pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
         self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
+    }
+
+    /// By how much each repository here is behind in its group.
+    pub fn lags(&self) -> Vec<(RepositoryId, Lag)> {
+        let lag = |(id, it): &(RepositoryId, P::Participant)| it.lag().map(|lag| (*id, lag));
+        self.participants.iter().filter_map(lag).collect()
     }
 
     /// The version chains of each repository here, for histories.

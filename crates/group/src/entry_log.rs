@@ -156,7 +156,10 @@ mod tests {
         assert_eq!((log.length(), log.bytes(), log.bytes_upto(2)), (3, 12, Some(7)));
         log.trim(2);
         assert_eq!((log.base(), log.length(), log.bytes(), log.held()), (2, 3, 12, 1));
-        assert_eq!((log.bytes_upto(1), log.bytes_upto(2), log.bytes_upto(3)), (None, Some(7), Some(12)));
+        assert_eq!(
+            (log.bytes_upto(1), log.bytes_upto(2), log.bytes_upto(3)),
+            (None, Some(7), Some(12))
+        );
         assert_eq!((log.entry(2), log.entry(3)), (None, Some(&entry(5))));
         log.write(2, [entry(1)]);
         assert_eq!((log.length(), log.bytes()), (3, 8));

@@ -159,7 +159,9 @@ impl Joining {
         let newest = begun.map(|answer| &answer.configuration).max_by_key(|it| it.number);
         let configuration = newest.unwrap_or(situation.first);
         if !configuration.has(situation.me) {
-            return self.learn(configuration).map_or(Step::Wait, |(member, it)| Step::Adopt(member, it));
+            return self
+                .learn(configuration)
+                .map_or(Step::Wait, |(member, it)| Step::Adopt(member, it));
         }
         let answer = |other| self.answers.get(&other).map(|answer| (other, answer));
         let others = configuration.others(situation.me).map(answer);

@@ -275,8 +275,10 @@ impl Ledger {
     /// has them for as long as no checkpoint covers them.
     pub fn trim(&self, upto: u64) {
         let standing = &mut self.lock().standing;
-        assert!(upto <= standing.decided, "undecided entries are not trimmed");
-        standing.log.trim(upto);
+        if upto > standing.log.base() {
+            assert!(upto <= standing.decided, "undecided entries are not trimmed");
+            standing.log.trim(upto);
+        }
     }
 
     /// The participant was restored from a disk: its state is of use once it has replayed all that
@@ -412,9 +414,7 @@ impl Storage<Entry> for Ledger {
     }
 
     fn get_entries(&self, from: usize, to: usize) -> StorageResult<Vec<Entry>> {
-        Ok(self.look(|standing| {
-            standing.log.range(from as u64, to as u64).cloned().collect()
-        }))
+        Ok(self.look(|standing| standing.log.range(from as u64, to as u64).cloned().collect()))
     }
 
     fn get_log_len(&self) -> StorageResult<usize> {

@@ -16,8 +16,8 @@ use std::fmt;
 
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, NodeId, Participant, Post, Protocol, Readiness, RepositoryId, Role,
-    Settings, SmallBytes, SpaceId, Timestamp,
+    Address, Catalog, Cursor, Lag, NodeId, Participant, Post, Protocol, Readiness, RepositoryId,
+    Role, Settings, SmallBytes, SpaceId, Timestamp,
 };
 
 use self::catch_up::Fetching;
@@ -391,6 +391,10 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             None if !self.wanted.contains(&self.place) => 0,
             None => usize::from(!heard || !self.takes_part()),
         }
+    }
+
+    fn lag(&self) -> Option<Lag> {
+        (!self.away).then(|| self.behind())
     }
 
     fn post(&self) -> Post {

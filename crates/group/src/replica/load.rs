@@ -10,10 +10,10 @@
 //! these. The state is of use once this member has replayed so many itself. Its own log holds them:
 //! it begins before the state that it takes, and is not trimmed while there is none.
 
-use muesli_core::{Participant, Protocol};
+use muesli_core::{Lag, Participant, Protocol};
 
-use super::catch_up::{MISSES_MAX, PATIENCE_TICKS};
 use super::Replica;
+use super::catch_up::{MISSES_MAX, PATIENCE_TICKS};
 use crate::inside::Context;
 use crate::join::Formed;
 use crate::ledger::{Change, Held};
@@ -125,7 +125,9 @@ impl<P: Protocol> Replica<P> {
         }
         let have = self.pieces();
         if piece.number != have {
-            return if piece.number > have { self.ask_for_state(true, cx) };
+            return if piece.number > have {
+                self.ask_for_state(true, cx)
+            };
         }
         match piece.piece {
             Some(state) => {
@@ -150,6 +152,22 @@ impl<P: Protocol> Replica<P> {
     fn installed(&mut self, covers: u64, needs: u64) {
         self.ledger.make(vec![Change::Installed(needs)]);
         (self.applied, self.is_void, self.loading) = (covers, false, None);
+    }
+
+    /// By how much this member is behind the one that has come furthest, as far as it knows.
+    pub(super) fn behind(&self) -> Lag {
+        let (decided, bytes) = self.ledger.look(|it| {
+            let upto = if self.lacks_state() { it.decided } else { it.decided.min(self.applied) };
+            (upto, it.log.bytes_upto(upto).unwrap_or(it.log.bytes()))
+        });
+        let furthest = self.reached.values().copied().max().unwrap_or_default();
+        let percent = match (&self.fetching, &self.loading) {
+            (Some(fetching), _) => Some(fetching.percent(decided)),
+            (None, Some(loading)) => Some(loading.percent),
+            (None, None) => None,
+        };
+        let entries = furthest.0.saturating_sub(decided);
+        Lag { entries, bytes: furthest.1.saturating_sub(bytes), percent }
     }
 
     /// The other member has no state to give, or not that of this transfer any more.

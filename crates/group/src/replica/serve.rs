@@ -117,7 +117,11 @@ impl<P: Protocol> Replica<P> {
         let Some(to) = self.address_of(member, cx) else { return false };
         let message = Message::Entries(Box::new(batch));
         // What is not decided must be on this disk before another member counts as having it.
-        if whole { cx.send(to, message) } else { send_now(to, message, cx) }
+        if whole {
+            cx.send(to, message)
+        } else {
+            send_now(to, message, cx)
+        }
         goes_on
     }
 
@@ -218,7 +222,7 @@ impl<P: Protocol> Replica<P> {
             sending.is_over = is_end;
             sending.sent += u64::from(!is_end);
             let (transfer, covers) = (sending.transfer, sending.covers);
-            let percent = 0;
+            let percent = sending.cursor.percent;
             let piece = StatePiece { transfer, covers, number, percent, piece, needs };
             send_now(to, Message::State(Box::new(piece)), cx);
         }

@@ -59,7 +59,8 @@ impl<P: Protocol> Host<P> {
         let checkpoint = node.begin_checkpoint(&self.effects)?;
         let covers = checkpoint.covers().0;
         let piece_bytes = random.between(1, PIECE_BYTES_MOST) as usize;
-        self.checkpoint = Some(UnderWay { checkpoint, pieces: Vec::new(), piece_bytes, complete: false });
+        self.checkpoint =
+            Some(UnderWay { checkpoint, pieces: Vec::new(), piece_bytes, complete: false });
         Some(covers)
     }
 
