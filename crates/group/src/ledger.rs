@@ -281,6 +281,11 @@ impl Ledger {
         }
     }
 
+    /// A transfer that had begun is given up: the participant from before it stands.
+    pub fn keep_participant(&self) {
+        self.lock().standing.held = Held::Whole;
+    }
+
     /// The participant was restored from a disk: its state is of use once it has replayed all that
     /// is known as decided there.
     pub fn replays_all_decided(&self) {

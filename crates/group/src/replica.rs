@@ -71,6 +71,11 @@ pub struct Replica<P: Protocol> {
     fetching: Option<Fetching>,
     /// From whom it fetches the participant's state.
     loading: Option<Loading>,
+    /// While a log is replayed: the participant that a transfer installs. Where the log ends before
+    /// that is whole, the one from before still stands.
+    installing: Option<P::Participant>,
+    /// While a log is replayed: the participant from before a transfer was of use.
+    was_whole: bool,
     /// Whom it sends what.
     serving: BTreeMap<u16, Serving>,
     /// How far the other members have come, as they said: how many entries, of how many bytes.
@@ -314,6 +319,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             leading: None,
             fetching: None,
             loading: None,
+            installing: None,
+            was_whole: false,
             serving: BTreeMap::new(),
             reached: BTreeMap::new(),
             is_void: false,
@@ -335,6 +342,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn start(&mut self, cx: &mut Context<'_, P>) {
         cx.set_timer(TICK_TIMER, self.rules.tick);
         self.wanted = layout::wanted(cx.catalog, self.group);
+        self.end_replay(cx);
         if self.is_home(cx) {
             self.take_place(cx);
         }

@@ -180,28 +180,50 @@ impl<P: Protocol> Replica<P> {
     /// Makes changes of an earlier life: the participant goes along.
     pub(super) fn replay_changes(&mut self, changes: Vec<Change>, cx: &mut Context<'_, P>) {
         for change in changes {
-            let covers = self.ledger.look(|it| match it.held {
-                Held::Part { covers, .. } => covers,
-                Held::Whole | Held::Nothing => 0,
-            });
-            self.ledger.replay(vec![change.clone()]);
-            match change {
-                Change::Rebased { .. } | Change::Install(_) => self.start_over(),
-                Change::Piece(_, piece) => self.install(&piece.0, cx),
-                Change::Installed(_) => (self.applied, self.is_void) = (covers, false),
-                Change::Restored { upto, .. } => {
-                    self.start_over();
-                    (self.applied, self.is_void) = (upto, false);
+            let held = self.ledger.look(|it| it.held);
+            match &change {
+                Change::Rebased { .. } => self.installing = None,
+                Change::Install(_) => {
+                    self.installing = Some(self.new_participant());
+                    self.was_whole |= held == Held::Whole;
+                }
+                Change::Piece(_, piece) => {
+                    let (role, inner) = (self.role(), self.installing.as_mut());
+                    let inner = inner.expect("pieces follow the beginning of a transfer");
+                    let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(&piece.0, cx));
+                    restored.expect("pieces of a checkpoint");
+                }
+                Change::Installed(_) => {
+                    self.inner = self.installing.take().expect("a transfer that has begun");
+                    let Held::Part { covers, .. } = held else { unreachable!("it has begun") };
+                    (self.applied, self.is_void, self.was_whole) = (covers, false, false);
                 }
                 Change::Entries(..)
                 | Change::Promise(_)
                 | Change::Accepted(_)
                 | Change::Decided(_)
                 | Change::Configured(..)
-                | Change::Adopted(_) => {}
+                | Change::Adopted(_)
+                | Change::Restored { .. } => {}
+            }
+            let is_rebased = matches!(change, Change::Rebased { .. });
+            self.ledger.replay(vec![change]);
+            if is_rebased {
+                self.was_whole = false;
+                self.start_over();
             }
         }
         while self.replay_some(cx) {}
         self.trim_replayed(cx);
+    }
+
+    /// The log was replayed. If a transfer had begun and was not whole, what the participant was
+    /// before it stands: its entries are all there.
+    pub(super) fn end_replay(&mut self, cx: &mut Context<'_, P>) {
+        self.installing = None;
+        if std::mem::take(&mut self.was_whole) {
+            self.ledger.keep_participant();
+        }
+        while self.replay_some(cx) {}
     }
 }
