@@ -157,7 +157,7 @@ impl<P: Protocol> Replica<P> {
 
     /// A member that does not vote says how far it has come, once that is stable.
     pub(super) fn say_where(&self, cx: &mut Context<'_, P>) {
-        if !self.has_state() || self.fetching.is_some() {
+        if !self.has_state() {
             return;
         }
         let number = self.configuration_number();
