@@ -66,36 +66,37 @@ impl<P: Protocol> Replica<P> {
                     it.catch_up();
                 }
             }
-            (Message::Behind(decided), Some(member)) => self.on_behind(member, decided, cx),
-            (Message::Reached { decided, bytes }, Some(member)) => {
+            (message, Some(member)) => self.on_transfer(member, message, cx),
+            // From no member: whoever sent it here is mistaken.
+            (_, None) => {}
+        }
+    }
+
+    /// Takes a message about what a member lacks.
+    fn on_transfer(&mut self, member: u16, message: Message<P::Message>, cx: &mut Context<'_, P>) {
+        match message {
+            Message::Behind(decided) => self.on_behind(member, decided, cx),
+            Message::Reached { decided, bytes } => {
                 self.reached.insert(member, (decided, bytes));
             }
-            (Message::Fetch(fetch), Some(member)) => self.on_fetch(member, &fetch, cx),
-            (Message::Entries(batch), Some(member)) => self.on_batch(member, *batch, cx),
-            (Message::FetchState(fetch), Some(member)) => {
-                self.on_fetch_state(member, &fetch, cx);
-            }
-            (Message::State(piece), Some(member)) => self.on_state(member, *piece, cx),
-            (Message::NoState, Some(member)) => self.on_no_state(member, cx),
-            (
-                Message::Consensus(..)
-                | Message::At(_)
-                | Message::Confirm { .. }
-                | Message::Confirmed { .. }
-                | Message::Ask
-                | Message::Knows(_)
-                | Message::Behind(_)
-                | Message::Reached { .. }
-                | Message::Fetch(_)
-                | Message::Entries(_)
-                | Message::FetchState(_)
-                | Message::State(_)
-                | Message::NoState
-                | Message::Resync(_),
-                None,
-            )
-            // From no member, or for coordinators: whoever sent it here is mistaken.
-            | (Message::AskPlacement | Message::AskBegun(_) | Message::Placement { .. }, _) => {}
+            Message::Fetch(fetch) => self.on_fetch(member, &fetch, cx),
+            Message::Entries(batch) => self.on_batch(member, *batch, cx),
+            Message::FetchState(fetch) => self.on_fetch_state(member, &fetch, cx),
+            Message::State(piece) => self.on_state(member, *piece, cx),
+            Message::NoState => self.on_no_state(member, cx),
+            Message::Inside { .. }
+            | Message::Leads { .. }
+            | Message::Stable(_)
+            | Message::Consensus(..)
+            | Message::At(_)
+            | Message::Confirm { .. }
+            | Message::Confirmed { .. }
+            | Message::Begun(_)
+            | Message::Ask
+            | Message::Knows(_)
+            | Message::Resync(_) => unreachable!("taken before"),
+            // For coordinators: whoever sent it here is mistaken.
+            Message::AskPlacement | Message::AskBegun(_) | Message::Placement { .. } => {}
         }
     }
 }
