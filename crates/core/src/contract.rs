@@ -14,10 +14,11 @@ use std::sync::Arc;
 use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::Cursor;
+use crate::checkpoint::{Cursor, Readiness};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::lag::Lag;
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
@@ -393,6 +394,11 @@ pub trait Participant<P: Protocol>: Debug {
         let _ = (cursor, bytes, out);
         false
     }
+    /// Whether a checkpoint whose last piece was taken may be published.
+    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
+        let _ = cursor;
+        Readiness::Ready
+    }
     /// Takes a piece of a checkpoint into an empty repository, or after the pieces before it. All
     /// records after the checkpoint's position are [replayed](Self::replay) next; effects that the
     /// pieces have already are left as they are.
@@ -413,6 +419,10 @@ pub trait Participant<P: Protocol>: Debug {
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
+    /// By how much it is behind where several nodes keep it, as far as it knows.
+    fn lag(&self) -> Option<Lag> {
+        None
+    }
     /// Which part it takes where several nodes keep it.
     fn post(&self) -> Post {
         Post::Alone

@@ -15,6 +15,7 @@ pub mod delay;
 pub mod effects;
 pub mod formats;
 pub mod ids;
+pub mod lag;
 pub mod limits;
 pub mod links;
 pub mod moving;
@@ -34,13 +35,14 @@ pub mod wire;
 pub use actions::{Action, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
-pub use checkpoint::{Checkpoint, Cursor};
+pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+pub use lag::Lag;
 pub use limits::{Limit, Limits};
 pub use links::Links;
 pub use node::Node;

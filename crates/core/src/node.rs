@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Cursor, Readiness};
 use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Step};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::lag::Lag;
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
@@ -126,16 +127,17 @@ impl<P: Protocol> Node<P> {
             participant.begin_checkpoint().map(|cursor| (*id, cursor))
         };
         let repositories = self.participants.iter().map(each).collect::<Option<Vec<_>>>()?;
-        Some(Checkpoint { covers: effects.logged, needs: None, repositories })
+        let complete = Vec::new();
+        Some(Checkpoint { covers: effects.logged, needs: None, repositories, complete })
     }
 
     /// Appends the next piece of a checkpoint to `out`, of about `bytes` bytes. False, and nothing
-    /// is appended: there was no more, and [`Checkpoint::needs`] says when it counts.
+    /// is appended: there was no more, and [`checkpoint_readiness`](Self::checkpoint_readiness) is
+    /// to be asked for.
     pub fn checkpoint_piece(
         &self,
         checkpoint: &mut Checkpoint,
         bytes: usize,
-        effects: &Effects<P>,
         out: &mut Vec<u8>,
     ) -> bool {
         let start = out.len();
@@ -146,10 +148,35 @@ impl<P: Protocol> Node<P> {
                 return true;
             }
             out.truncate(start);
-            checkpoint.repositories.remove(0);
+            checkpoint.complete.push(checkpoint.repositories.remove(0));
         }
-        checkpoint.needs.get_or_insert(effects.logged);
         false
+    }
+
+    /// Whether a checkpoint all of whose pieces were taken may be published. Once it is ready,
+    /// [`Checkpoint::needs`] says how far the log must be stable.
+    pub fn checkpoint_readiness(
+        &self,
+        checkpoint: &mut Checkpoint,
+        effects: &Effects<P>,
+    ) -> Readiness {
+        assert!(checkpoint.repositories.is_empty(), "a checkpoint with pieces left");
+        if checkpoint.needs.is_some() {
+            return Readiness::Ready;
+        }
+        let readiness = |(id, cursor): &(RepositoryId, Cursor)| {
+            let found = self.participants.iter().find(|(it, _)| it == id);
+            found.map_or(Readiness::Void, |(_, it)| it.checkpoint_readiness(cursor))
+        };
+        let each: Vec<_> = checkpoint.complete.iter().map(readiness).collect();
+        if each.contains(&Readiness::Void) {
+            return Readiness::Void;
+        }
+        if each.contains(&Readiness::Waits) {
+            return Readiness::Waits;
+        }
+        checkpoint.needs = Some(effects.logged);
+        Readiness::Ready
     }
 
     /// Takes a piece of a checkpoint; call in their order, before [`replay`](Self::replay). A piece
@@ -435,6 +462,12 @@ impl<P: Protocol> Node<P> {
     /// Which part each repository here takes in its group.
     pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
         self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
+    }
+
+    /// By how much each repository here is behind in its group.
+    pub fn lags(&self) -> Vec<(RepositoryId, Lag)> {
+        let lag = |(id, it): &(RepositoryId, P::Participant)| it.lag().map(|lag| (*id, lag));
+        self.participants.iter().filter_map(lag).collect()
     }
 
     /// The version chains of each repository here, for histories.

@@ -215,7 +215,14 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             | Message::Confirmed { .. }
             | Message::Ask
             | Message::Begun(_)
-            | Message::Standing(_)
+            | Message::Knows(_)
+            | Message::Behind(_)
+            | Message::Reached { .. }
+            | Message::Fetch(_)
+            | Message::Entries(_)
+            | Message::FetchState(_)
+            | Message::State(_)
+            | Message::NoState
             | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
         }

@@ -38,9 +38,9 @@
 //! Coordinators reach the repositories of their own node by messages too: a leader cannot be sure
 //! of itself.
 
-mod compact;
 pub mod configuration;
 pub mod consensus;
+pub mod entry_log;
 pub mod front;
 mod inside;
 pub mod join;
@@ -50,7 +50,8 @@ pub mod ledger;
 pub mod placement;
 pub mod protocol;
 pub mod replica;
+pub mod transfer;
 mod wire;
 mod written;
 
-pub use protocol::{Grouped, Message, Record, Rules};
+pub use protocol::{Grouped, Limits, Message, Record, Rules};

@@ -48,9 +48,6 @@ const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// Groups drop their entries this often, so that short runs see it.
-pub const COMPACT_EVERY: u64 = 150;
-
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
 pub struct Simulated {
@@ -227,7 +224,7 @@ impl Choice for Chosen<'_> {
             return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
         }
         let rules = muesli_group::Rules { inner: rules, ..muesli_group::Rules::default() };
-        let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
+        let rules = muesli_group::Rules { limits: muesli_group::Limits::tight(), ..rules };
         Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
     }
 }

@@ -134,6 +134,60 @@ pub const KEYS: &[Key] = &[
         set: |config, text| millis(text, &mut config.server.group_tick),
     },
     Key {
+        name: "group_disk_ms",
+        value: "MS",
+        default: "400",
+        help: "A member of a group whose disk makes nothing stable for so long leaves leading to \
+               another one",
+        set: |config, text| millis(text, &mut config.server.group_disk),
+    },
+    Key {
+        name: "group_log_bytes",
+        value: "BYTES",
+        default: "1048576",
+        help: "A member of a group keeps at least so many bytes of its log's decided end in memory",
+        set: |config, text| {
+            put(&mut config.server.group_limits.log_bytes_min, number(text, 0, u64::MAX)?)
+        },
+    },
+    Key {
+        name: "group_log_bytes_max",
+        value: "BYTES",
+        default: "1073741824",
+        help: "While another member is away or behind, it keeps what that one lacks of the log in \
+               memory, up to so many bytes; beyond them that member fetches the whole state",
+        set: |config, text| {
+            put(&mut config.server.group_limits.log_bytes_max, number(text, 0, u64::MAX)?)
+        },
+    },
+    Key {
+        name: "group_piece_bytes",
+        value: "BYTES",
+        default: "262144",
+        help: "Members fetch entries and state from each other in pieces of about so many bytes",
+        set: |config, text| {
+            put(&mut config.server.group_limits.piece_bytes, number(text, 1, 16 << 20)?)
+        },
+    },
+    Key {
+        name: "group_window_bytes",
+        value: "BYTES",
+        default: "4194304",
+        help: "So many bytes are sent to a member that fetches ahead of what it has on its disk",
+        set: |config, text| {
+            put(&mut config.server.group_limits.window_bytes, number(text, 1, 1 << 30)?)
+        },
+    },
+    Key {
+        name: "group_undecided_bytes",
+        value: "BYTES",
+        default: "8388608",
+        help: "A leader has at most so many bytes of its log undecided, or one entry; others wait",
+        set: |config, text| {
+            put(&mut config.server.group_limits.undecided_bytes_max, number(text, 1, 1 << 30)?)
+        },
+    },
+    Key {
         name: "join",
         value: "true|false",
         default: "false",

@@ -82,11 +82,20 @@ impl Spaces {
     ) -> bool {
         while (cursor.stage as usize) < self.stores.len() {
             if self.chains_of_space(kind, cursor, bytes, out) {
+                cursor.percent = self.percent(cursor);
                 return true;
             }
             (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
         }
         false
+    }
+
+    /// How much a cursor has gone over, of 100.
+    fn percent(&self, cursor: &Cursor) -> u8 {
+        let slots = |store: &Option<Versions>| store.as_ref().map_or(0, |it| u64::from(it.slots()));
+        let before = self.stores[..cursor.stage as usize].iter().map(slots).sum::<u64>();
+        let all = self.stores.iter().map(slots).sum::<u64>();
+        (100 * (before + cursor.place).min(all)).checked_div(all).unwrap_or(100) as u8
     }
 
     fn chains_of_space(
