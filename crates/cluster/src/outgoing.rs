@@ -4,6 +4,7 @@
 //! messages of a turn to one destination share a frame, unless they are many, and leave in one
 //! write at its end.
 
+use muesli_core::issuance::Proof;
 use muesli_core::wire::Wire;
 use muesli_core::{NodeId, Role};
 
@@ -26,6 +27,8 @@ pub(crate) struct Outgoing {
     open: Option<usize>,
     /// Messages since the last write.
     fresh: u32,
+    /// Between a client and a server each message has this with it; between servers there is none.
+    pub proof: Option<Proof>,
 }
 
 impl Outgoing {
@@ -39,6 +42,9 @@ impl Outgoing {
         let before = self.bytes.len();
         to.encode(&mut self.bytes);
         from.encode(&mut self.bytes);
+        if let Some(proof) = &self.proof {
+            proof.encode(&mut self.bytes);
+        }
         message.encode(&mut self.bytes);
         let body = self.bytes.len() - start - HEADER_BYTES;
         if body > most {

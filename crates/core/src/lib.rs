@@ -14,6 +14,8 @@ pub mod contract;
 pub mod delay;
 pub mod effects;
 pub mod ids;
+pub mod issuance;
+pub mod judgement;
 pub mod moving;
 pub mod node;
 pub mod operations;
@@ -38,6 +40,7 @@ pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+pub use judgement::{Rejection, Rejections, Sender, View};
 pub use node::Node;
 pub use options::{Limits, Nanos, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};

@@ -7,7 +7,8 @@ use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
-    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Recorder, Rejection, Row, Scan, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    TxnOptions, View,
 };
 
 use super::commit::Committing;
@@ -354,6 +355,20 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         if self.open(txn).is_ok() {
             self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
         }
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message<V>,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.heard.reach()
     }
 
     fn receive(

@@ -7,8 +7,8 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId,
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Rejection, RepositoryId, Sender,
+    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::finish::Finishing;
@@ -441,6 +441,20 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
+    }
+
+    fn judge(
+        &self,
+        from: Address,
+        _sender: Sender,
+        message: &Message<V>,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(from, message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
     }
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {

@@ -14,6 +14,7 @@ mod explore_granola;
 mod granola;
 mod house_rules;
 mod judge;
+mod judged;
 mod stage;
 mod subject;
 mod transcripts;
