@@ -18,6 +18,8 @@ impl Wire for Abort {
             Abort::Overloaded => 5,
             Abort::Rollback => 6,
             Abort::Strayed => 7,
+            Abort::Superseded => 8,
+            Abort::OutOfMemory => 9,
         });
     }
 
@@ -32,6 +34,8 @@ impl Wire for Abort {
             5 => Abort::Overloaded,
             6 => Abort::Rollback,
             7 => Abort::Strayed,
+            8 => Abort::Superseded,
+            9 => Abort::OutOfMemory,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

@@ -1,13 +1,13 @@
 //! The coordinator: runs transactions for the clients of its node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
-    Recorder, Rejection, Row, Scan, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    Recorder, Rejection, RepositoryId, Row, Scan, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
     TxnOptions, View,
 };
 
@@ -64,6 +64,8 @@ pub struct Coordinator<V: Variant> {
     /// When this life began.
     pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
+    /// Of a client: who took part in its commits since it said that these are settled.
+    pub(super) took_part: BTreeSet<RepositoryId>,
     pub(super) ended_since_told: u32,
     pub(super) begun_since_gossip: bool,
     pub(super) idle_factor: u64,
@@ -181,7 +183,7 @@ impl<V: Variant> Coordinator<V> {
                 self.fresh = self.heard.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
-            Abort::Rollback | Abort::Strayed => {}
+            Abort::Rollback | Abort::Strayed | Abort::Superseded | Abort::OutOfMemory => {}
         }
     }
 
@@ -228,6 +230,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             watermark: Watermark::default(),
             started: None,
             told_all: Nanos(0),
+            took_part: BTreeSet::new(),
             ended_since_told: 0,
             begun_since_gossip: false,
             idle_factor: 1,
@@ -401,6 +404,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             | Message::Scan(_)
             | Message::Prepare(_)
             | Message::Decide { .. }
+            | Message::Settled { .. }
             | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
         }
     }

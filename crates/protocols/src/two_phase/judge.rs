@@ -47,6 +47,10 @@ pub(super) fn judge<V: Variant>(
             to(to_repository)?;
             judge_decide::<V>(*txn, decision, from, sender, view)
         }
+        Message::Settled { txn } => {
+            to(to_repository)?;
+            view.owner(from, *txn)
+        }
         Message::Ask { txn } => {
             to(to_repository)?;
             judge_ask(*txn, from, sender)
@@ -287,6 +291,7 @@ pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Optio
             Some(Message::Decide { txn: own(txn), decision: decision.clone() })
         }
         Message::Ask { txn } => Some(Message::Ask { txn: own(txn) }),
+        Message::Settled { txn } => Some(Message::Settled { txn: own(txn) }),
         Message::Bound { .. } => Some(message.clone()),
         Message::ReadReply(_)
         | Message::ScanReply(_)
@@ -309,6 +314,7 @@ impl<V: Variant> Participant<V> {
             Message::Read(_)
             | Message::Scan(_)
             | Message::Ask { .. }
+            | Message::Settled { .. }
             | Message::Vote { .. }
             | Message::Watermark { .. } => Ok(()),
             Message::ReadReply(_)
@@ -321,8 +327,27 @@ impl<V: Variant> Participant<V> {
 
     fn judge_known_prepare(&self, prepare: &Prepare<V>) -> Result<(), Rejection> {
         let delays = V::delays_actions(&self.protocol_rules);
-        ensure(delays || !prepare.delays(), Rejection::State)?;
-        ensure(!self.table.is_of_earlier_life(prepare.txn), Rejection::Incarnation)
+        ensure(delays || !prepare.delays(), Rejection::State)
+    }
+
+    /// Whether there is room for what a client's message would leave: a client that does not
+    /// settle its transactions gets no further ones in.
+    pub(super) fn judge_room(
+        &self,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let (txn, settles) = match message {
+            Message::Prepare(it) => (it.txn, self.table.is_settling(it.txn, it.settled_below)),
+            Message::Decide { txn, .. } => (*txn, false),
+            _ => return Ok(()),
+        };
+        if sender.is_member() || settles || self.table.standing(txn).is_some() {
+            return Ok(());
+        }
+        let most = view.settings.unsettled_max;
+        ensure(!self.table.is_full(txn.node, most), Rejection::Full)
     }
 
     /// An end is the one that is known; or where none is, one that the vote of this repository
@@ -377,6 +402,7 @@ impl<V: Variant> Coordinator<V> {
             | Message::Scan(_)
             | Message::Prepare(_)
             | Message::Decide { .. }
+            | Message::Settled { .. }
             | Message::Ask { .. } => Err(Rejection::Role),
         }
     }

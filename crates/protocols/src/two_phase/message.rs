@@ -7,6 +7,7 @@
 //! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
 //! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |
+//! | `Settled` | coordinator of a client | those that took part in its transactions | |
 //! | `Bound` | coordinator | the coordinator beside repository 0 | |
 //! | `Watermark` | that one | all coordinators | |
 
@@ -86,6 +87,12 @@ pub enum Message<V: Variant> {
     /// Participant to participant: how did you vote? Whoever has not voted votes no.
     Ask {
         /// The transaction.
+        txn: TxnId,
+    },
+    /// Coordinator to participant, where it is a client that has nothing under way: all its
+    /// transactions below this one are settled everywhere.
+    Settled {
+        /// The next transaction.
         txn: TxnId,
     },
     /// To the gatherer of bounds: nothing here reads below this.
@@ -347,6 +354,7 @@ impl<V: Variant> Message<V> {
             Message::Vote { .. }
             | Message::Decide { .. }
             | Message::Ask { .. }
+            | Message::Settled { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => 8,
         };
@@ -366,6 +374,7 @@ impl<V: Variant> Message<V> {
             Message::Acknowledge { .. } => "Acknowledge",
             Message::Ran { .. } => "Ran",
             Message::Ask { .. } => "Ask",
+            Message::Settled { .. } => "Settled",
             Message::Bound { .. } => "Bound",
             Message::Watermark { .. } => "Watermark",
         }

@@ -66,6 +66,8 @@ pub struct Participant<V: Variant> {
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
+    /// When to look for clients that were silent for long.
+    forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -115,6 +117,23 @@ impl<V: Variant> Participant<V> {
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
         self.drop_below(low);
+        self.forget_silent_clients(cx);
+    }
+
+    /// Once in a while: of clients that were silent for long, what nobody asks for.
+    fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
+        if !cx.catalog.visiting_coordinators || cx.now() < self.forgets_at {
+            return;
+        }
+        let lease = cx.settings.client_lease;
+        self.forgets_at = cx.now() + Nanos(lease.0 / 8);
+        let is_client = |node| !cx.catalog.coordinators.contains(&node);
+        self.table.forget_silent(cx.now() - lease, is_client);
+    }
+
+    /// How many coordinators are known here.
+    pub fn known_coordinators(&self) -> usize {
+        self.table.known()
     }
 
     fn drop_below(&mut self, low: &V::Snapshot) {
@@ -427,6 +446,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
+            forgets_at: Nanos(0),
             changes: 0,
         }
     }
@@ -437,6 +457,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             self.apply(owner, None, cx);
             self.apply_ready(cx);
         }
+        if cx.catalog.visiting_coordinators {
+            self.table.hear_all(cx.now());
+        }
         V::restarted(&mut self.keeper, &self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
@@ -446,10 +469,11 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     fn judge(
         &self,
         from: Address,
-        _sender: Sender,
+        sender: Sender,
         message: &Message<V>,
-        _view: View<'_>,
+        view: View<'_>,
     ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
         self.judge_state(from, message)
     }
 
@@ -465,6 +489,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
             Message::Decide { txn, decision } => self.on_decide(txn, decision, cx),
             Message::Ask { txn } => self.on_ask(from, txn, cx),
+            Message::Settled { txn } => self.table.settle_below(txn),
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }

@@ -131,6 +131,7 @@ mod kind {
     pub const BOUND: u8 = 9;
     pub const WATERMARK: u8 = 10;
     pub const RAN: u8 = 11;
+    pub const SETTLED: u8 = 12;
 }
 
 /// Appends a kind and what belongs to it.
@@ -169,6 +170,7 @@ impl<V: Variant> Wire for Message<V> {
                 strayed.encode(out);
             }
             Message::Ask { txn } => put(kind::ASK, txn, out),
+            Message::Settled { txn } => put(kind::SETTLED, txn, out),
             Message::Bound { bound, newest } => {
                 put(kind::BOUND, bound, out);
                 newest.encode(out);
@@ -207,6 +209,7 @@ impl<V: Variant> Wire for Message<V> {
                 strayed: Wire::decode(input)?,
             },
             kind::ASK => Message::Ask { txn: Wire::decode(input)? },
+            kind::SETTLED => Message::Settled { txn: Wire::decode(input)? },
             kind::BOUND => {
                 Message::Bound { bound: Wire::decode(input)?, newest: Wire::decode(input)? }
             }
@@ -306,6 +309,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
         | Message::Decide { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }
+        | Message::Settled { .. }
         | Message::Bound { .. }
         | Message::Watermark { .. } => true,
     }

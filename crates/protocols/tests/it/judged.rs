@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, Protocol, Rejection,
+    Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol, Rejection,
     RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId,
     TxnOptions,
 };
 use muesli_protocols::bumper::{Bumper, Place};
 use muesli_protocols::score::Score;
-use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest};
+use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
@@ -25,11 +25,15 @@ struct Server<V: Variant> {
 
 impl<V: Variant> Server<V> {
     fn new() -> Server<V> {
+        Server::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Server<V> {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_visiting_coordinators();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let rules = V::Rules::default();
-        let settings = Arc::new(Settings::default());
+        let settings = Arc::new(settings);
         let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, &rules);
         let mut effects = Effects::default();
         node.start(&mut effects);
@@ -95,9 +99,7 @@ impl<V: Variant> Server<V> {
             _ => None,
         })
         .find_map(|message| match message {
-            Message::Vote { vote: muesli_protocols::two_phase::message::Vote::Yes(yes), .. } => {
-                Some(yes.clone())
-            }
+            Message::Vote { vote: Vote::Yes(yes), .. } => Some(yes.clone()),
             _ => None,
         })
     }
@@ -255,6 +257,63 @@ fn questions_of_clients_leave_nothing() {
         assert_eq!(server.client(ask), Err(Rejection::Sender));
     }
     assert_eq!(server.remembered(), 0);
+}
+
+#[test]
+fn a_client_that_settles_nothing_comes_to_an_end_of_its_room() {
+    let mut server = Scored::with(Settings { unsettled_max: 10, ..Settings::default() });
+    let key = server.key(0);
+    let mut rejected = None;
+    for sequence in 1..=20 {
+        let of = txn(CLIENT, sequence);
+        let unsettling = Prepare { settled_below: 1, ..prepare(of, std::slice::from_ref(&key)) };
+        rejected = server.client(asked(unsettling)).err().or(rejected);
+        let abort = Decision::Abort(muesli_core::Abort::Abandoned);
+        let _ = server.client(Message::Decide { txn: of, decision: abort });
+    }
+    assert_eq!((rejected, server.remembered()), (Some(Rejection::Full), 10));
+    // It says that they are settled, and goes on.
+    assert_eq!(server.client(asked(prepare(txn(CLIENT, 21), &[key]))), Ok(()));
+    assert_eq!(server.remembered(), 0);
+}
+
+#[test]
+fn a_client_that_goes_leaves_nothing() {
+    let mut server = Scored::new();
+    let keys: Vec<_> = (0..8).map(|number| server.key(number)).collect();
+    for (number, key) in keys.iter().enumerate() {
+        let client = NodeId(1_000 + number as u32);
+        let (from, of) = (Address::coordinator(client), txn(client, 5));
+        let message = asked(prepare(of, std::slice::from_ref(key)));
+        server.hear(Sender::CLIENT, from, message).unwrap();
+        let decision = Decision::Commit(server.proposal().unwrap());
+        server.hear(Sender::CLIENT, from, Message::Decide { txn: of, decision }).unwrap();
+        server.hear(Sender::CLIENT, from, Message::Settled { txn: txn(client, 6) }).unwrap();
+    }
+    let known = |server: &Scored| server.node.participants()[0].1.known_coordinators();
+    assert_eq!((server.remembered(), known(&server)), (0, 8));
+    server.effects.now = Nanos(2 * Settings::default().client_lease.0);
+    let low = Message::Watermark { low: Timestamp(1), newest: Timestamp(1) };
+    server.hear(Sender::Member, Address::coordinator(OTHER), low).unwrap();
+    assert_eq!(known(&server), 0);
+}
+
+#[test]
+fn a_number_that_comes_again_with_a_smaller_incarnation_is_told() {
+    let mut server = Scored::new();
+    let key = server.key(0);
+    let of = |incarnation| TxnId { node: CLIENT, incarnation, sequence: 1 };
+    server.client(asked(prepare(of(7), std::slice::from_ref(&key)))).unwrap();
+    server.effects.list.clear();
+    server.client(asked(prepare(of(3), &[key]))).unwrap();
+    let said = server.effects.list.iter().find_map(|effect| match effect {
+        Effect::Send { envelope, .. } => Some(&envelope.message),
+        _ => None,
+    });
+    let Some(Message::Vote { vote: Vote::No(reason), txn, .. }) = said else {
+        panic!("{said:?}");
+    };
+    assert_eq!((*reason, *txn), (muesli_core::Abort::Superseded, of(3)));
 }
 
 /// A protocol of the family, by its variant.

@@ -157,6 +157,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             format!("Ran {}{}{why}", name(*txn, names), gave(answers))
         }
         Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
+        Message::Settled { txn } => format!("Settled below {txn}"),
         Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
         Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
     }
