@@ -182,7 +182,7 @@ impl Peers {
     pub fn issuer(&self) -> Issuer {
         let cluster = self.me.cluster.0.to_le_bytes();
         let mut key = [0; 16];
-        match &self.secret {
+        match &self.me.secret {
             Some(secret) => key = secret.tag("muesli: issued timestamps", &cluster).0,
             None => key[..8].copy_from_slice(&cluster),
         }
