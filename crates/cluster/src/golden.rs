@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use muesli_core::{NodeId, Post, RepositoryId, SmallBytes, Tag, Wire};
+use muesli_core::{Lag, NodeId, Post, RepositoryId, SmallBytes, Tag, Wire};
 
 use crate::control::Control;
 use crate::folder::{Identity, Owner};
@@ -108,7 +108,11 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         Control::AskStatus,
         Control::Status(vec![("n".to_owned(), 3)]),
         Control::AskMembers,
-        Control::Members { placement: 4, members: vec![(RepositoryId(5), Post::Leads)] },
+        Control::Members {
+            placement: 4,
+            members: vec![(RepositoryId(5), Post::Leads)],
+            lags: vec![(RepositoryId(5), Lag { entries: 6, bytes: 7, percent: Some(8) })],
+        },
         Control::Place(map()),
         Control::SpacesMade(6),
     ] {

@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 
 use mio::net::TcpStream;
+use muesli_core::issuance;
 use muesli_core::wire::{Reader, Wire};
-use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role};
+use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::frame::{Frame, Kind};
@@ -202,9 +203,9 @@ impl<P: Protocol> Loop<P> {
         Ok(())
     }
 
-    /// Takes a message to the node. What names something that is not there is left out: its sender
-    /// has another map, and says it again when it has this one. So is what a client says in the
-    /// name of a repository, which it does not have.
+    /// Takes a message to the node, which judges it. What names something that is not there is left
+    /// out: its sender has another map, and says it again when it has this one. So is what a client
+    /// says in the name of a repository, which it does not have.
     fn on_message(
         &mut self,
         (from, station): (NodeId, Station),
@@ -212,6 +213,12 @@ impl<P: Protocol> Loop<P> {
     ) -> Result<(), muesli_core::WireError> {
         let machine = &mut *self.station.machine.borrow_mut();
         let (to, sender) = (Role::decode(body)?, Role::decode(body)?);
+        let by_client = station == Station::Client;
+        let with_proof = by_client || self.peers.me.station == Station::Client;
+        let proof = match with_proof {
+            true => issuance::Proof::decode(body)?,
+            false => issuance::Proof::default(),
+        };
         let message = P::Message::decode(body)?;
         if station != Station::Server && sender != Role::Coordinator {
             self.peers.unproven += 1;
@@ -223,7 +230,11 @@ impl<P: Protocol> Loop<P> {
         }
         let from = muesli_core::Address { node: from, role: sender };
         let to = muesli_core::Address { node: machine.node.id(), role: to };
-        machine.deliver(Envelope { from, to, message });
+        let sender = if by_client { machine.client(proof) } else { Sender::Member };
+        if !by_client {
+            machine.proven = machine.proven.max(proof);
+        }
+        machine.receive(sender, Envelope { from, to, message });
         Ok(())
     }
 
@@ -277,7 +288,9 @@ impl<P: Protocol> Loop<P> {
         if !station.is_node() {
             return;
         }
-        self.station.machine.borrow_mut().link(place, node);
+        let proven = Station::Client;
+        let proven = station == proven || self.peers.me.station == proven;
+        self.station.machine.borrow_mut().link(place, node, proven);
         if station == Station::Server {
             self.tell_map(place);
             self.door.change(|standing| {

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Role, Traffic,
+    Role, Sender, Timestamp, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
@@ -51,6 +52,10 @@ pub(crate) struct Machine<P: Protocol> {
     pub failure: Option<LogFailure>,
     /// Up to where a sync was asked for.
     asked: LogPosition,
+    /// The key that servers share; clients have none.
+    pub issuer: Option<Issuer>,
+    /// Of a client: the largest proof that a server gave it.
+    pub proven: Proof,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
     stable: LogPosition,
     frame_bytes_max: usize,
@@ -76,21 +81,33 @@ impl<P: Protocol> Machine<P> {
             congested: false,
             failure: None,
             asked: LogPosition(0),
+            issuer: None,
+            proven: Proof::default(),
             gated: BTreeMap::new(),
             stable: LogPosition(0),
             frame_bytes_max,
         }
     }
 
-    /// Takes a message to the node and performs what follows.
-    pub fn deliver(&mut self, envelope: Envelope<P::Message>) {
-        self.node.deliver(envelope, &mut self.effects);
-        self.perform();
+    /// Takes another process's message to the node, which judges it, and performs what follows.
+    /// What is left out is counted by the node, and its sender says it again if it matters.
+    pub fn receive(&mut self, sender: Sender, envelope: Envelope<P::Message>) {
+        if self.node.receive(sender, envelope, &mut self.effects).is_ok() {
+            self.perform();
+        }
     }
 
-    /// Messages pass between the node and `node`, over the connection at `place`.
-    pub fn link(&mut self, place: usize, node: NodeId) {
+    /// Who sent a message that came from a client, by the proof that came with it.
+    pub fn client(&self, proof: Proof) -> Sender {
+        let proven = self.issuer.map_or(Timestamp::ZERO, |issuer| issuer.proven(proof));
+        Sender::Client { issued: proven }
+    }
+
+    /// Messages pass between the node and `node`, over the connection at `place`: `proven` where
+    /// one of them is a client.
+    pub fn link(&mut self, place: usize, node: NodeId, proven: bool) {
         self.outbox.name(place, node);
+        self.outbox.at(place).proof = proven.then(Proof::default);
         self.node.linked(node, &mut self.effects);
         self.perform();
     }
@@ -184,6 +201,12 @@ impl<P: Protocol> Machine<P> {
             return;
         };
         let most = self.frame_bytes_max;
+        if let Some(proof) = &mut self.outbox.at(place).proof {
+            *proof = match &self.issuer {
+                Some(issuer) => issuer.proof(self.node.issued()),
+                None => self.proven,
+            };
+        }
         if self.outbox.to(place).message(from.role, to.role, &message, most) {
             self.counts.traffic.messages += 1;
         } else {

@@ -4,6 +4,7 @@
 //! messages of a turn to one destination share a frame, unless they are many, and leave in one
 //! write at its end.
 
+use muesli_core::issuance::Proof;
 use muesli_core::wire::Wire;
 use muesli_core::{NodeId, Role};
 
@@ -29,6 +30,8 @@ pub(crate) struct Outgoing {
     fresh: u32,
     /// What of the messages the other end has taken.
     pub flow: Flow,
+    /// Between a client and a server each message has this with it; between servers there is none.
+    pub proof: Option<Proof>,
 }
 
 impl Outgoing {
@@ -42,6 +45,9 @@ impl Outgoing {
         let before = self.bytes.len();
         to.encode(&mut self.bytes);
         from.encode(&mut self.bytes);
+        if let Some(proof) = &self.proof {
+            proof.encode(&mut self.bytes);
+        }
         message.encode(&mut self.bytes);
         let body = self.bytes.len() - start - HEADER_BYTES;
         if body > most {

@@ -254,6 +254,7 @@ impl<P: Protocol> Loop<P> {
             ("messages-unsent", machine.counts.unsent),
             ("messages-oversize", machine.counts.oversize),
             ("messages-astray", self.peers.astray),
+            ("messages-rejected", machine.node.rejections().total()),
             ("connections-misunderstood", self.peers.misunderstood),
             ("connections-turned-away", self.peers.turned_away),
             ("unproven", self.peers.unproven),

@@ -19,7 +19,7 @@ use crate::connection::{Arrived, Connection, Stage};
 use crate::door::{Command, Door};
 use crate::frame;
 use crate::handshake::left;
-use crate::hello::Reason;
+use crate::hello::{Reason, Station as Kind};
 use crate::log::LogFailure;
 use crate::network::Network;
 use crate::peers::Peers;
@@ -157,6 +157,8 @@ impl<P: Protocol> Loop<P> {
     fn begin(&mut self) {
         let machine = &mut *self.station.machine.borrow_mut();
         machine.effects.now = self.station.clock.now();
+        let is_server = self.peers.me.station == Kind::Server;
+        machine.issuer = is_server.then(|| self.peers.issuer());
         machine.node.start(&mut machine.effects);
         machine.perform();
     }

@@ -18,6 +18,7 @@ use crate::checkpoint::{Cursor, Readiness};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::judgement::{Rejection, Sender, View};
 use crate::lag::Lag;
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
@@ -64,6 +65,24 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
     /// ask it of messages that came from another process, at the door; inside, names are trusted.
     fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
+    /// Whether this sender may say this at all: who it is, and whether the numbers are ones that
+    /// can be. Drivers do not ask it themselves: [`Node::receive`](crate::node::Node::receive)
+    /// does, of every message from another process, before the role's own judgement.
+    ///
+    /// # Errors
+    /// The message is to be left out, for this reason.
+    fn judge(
+        message: &Self::Message,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection>;
+    /// What a client on `node` would say instead, of a transaction of its own that writes nothing;
+    /// `None`: clients say nothing of the kind. Simulators and fuzz targets have strangers say it.
+    fn as_client(message: &Self::Message, node: NodeId) -> Option<Self::Message> {
+        let _ = (message, node);
+        None
+    }
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
     fn has_masters(rules: &Self::Rules) -> bool {
         let _ = rules;
@@ -282,6 +301,24 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// Ends the transaction without effect. Harmless where it has ended or its commit is under
     /// way, which then goes on without anybody waiting.
     fn rollback(&mut self, txn: Txn, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// Whether a message agrees with what is known here.
+    ///
+    /// # Errors
+    /// It does not, and is to be left out.
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &P::Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let _ = (from, sender, message, view);
+        Ok(())
+    }
+    /// The largest timestamp that members are known here to have issued.
+    fn issued(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
     /// A message for this coordinator.
     fn receive(
         &mut self,
@@ -375,6 +412,24 @@ pub trait Participant<P: Protocol>: Debug {
     /// Repositories have moved; this one has come, is gone, or stays, as the catalog says.
     fn placed(&mut self, cx: &mut Context<'_, P>) {
         let _ = cx;
+    }
+    /// Whether a message agrees with what is known here, as its sender's word.
+    ///
+    /// # Errors
+    /// It does not, and is to be left out.
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &P::Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let _ = (from, sender, message, view);
+        Ok(())
+    }
+    /// The largest timestamp that was issued here, or that members have told of.
+    fn issued(&self) -> Timestamp {
+        Timestamp::ZERO
     }
     /// A message for this repository.
     fn receive(&mut self, from: Address, message: P::Message, cx: &mut Context<'_, P>);

@@ -33,6 +33,11 @@ pub struct TxnId {
     pub sequence: u64,
 }
 
+impl TxnId {
+    /// No coordinator comes to a larger sequence number in one incarnation.
+    pub const SEQUENCE_MAX: u64 = 1 << 62;
+}
+
 impl fmt::Debug for TxnId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -76,6 +81,10 @@ impl Timestamp {
     pub const ZERO: Timestamp = Timestamp(0);
     /// After every transaction.
     pub const MAX: Timestamp = Timestamp(u64::MAX);
+    /// The largest that is taken from another node: at a million counters a microsecond a
+    /// repository would come from there to the largest counter in an hour, and honest ones take
+    /// centuries to come here.
+    pub const FARTHEST: Timestamp = Timestamp(1 << 62);
 
     /// The timestamp (counter, repository).
     pub fn new(counter: u64, repository: RepositoryId) -> Timestamp {

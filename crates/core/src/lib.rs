@@ -15,6 +15,8 @@ pub mod delay;
 pub mod effects;
 pub mod formats;
 pub mod ids;
+pub mod issuance;
+pub mod judgement;
 pub mod lag;
 pub mod limits;
 pub mod links;
@@ -42,6 +44,7 @@ pub use effects::{
     Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
 pub use limits::{Limit, Limits};
 pub use links::Links;

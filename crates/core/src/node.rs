@@ -14,6 +14,7 @@ use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Ste
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
 use crate::lag::Lag;
 use crate::options::{Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
@@ -31,6 +32,7 @@ pub struct Node<P: Protocol> {
     rules: P::Rules,
     coordinator: P::Coordinator,
     participants: Vec<(RepositoryId, P::Participant)>,
+    rejections: Rejections,
 }
 
 /// Without what it shares with other nodes.
@@ -84,7 +86,8 @@ impl<P: Protocol> Node<P> {
             .map(|repository| (repository, P::Participant::new(repository, &settings, rules)))
             .collect();
         let coordinator = P::Coordinator::new(id, incarnation, rules);
-        Node { id, catalog, settings, rules: rules.clone(), coordinator, participants }
+        let (rules, rejections) = (rules.clone(), Rejections::default());
+        Node { id, catalog, settings, rules, coordinator, participants, rejections }
     }
 
     /// Who this is.
@@ -374,7 +377,64 @@ impl<P: Protocol> Node<P> {
         operate!(self, effects, rollback(txn))
     }
 
-    /// A message from another node, or one of this node's own that waited for the log.
+    /// A message that came from another process: it is judged, and taken or left out.
+    ///
+    /// # Errors
+    /// It is left out, for this reason, and nothing else has changed.
+    pub fn receive(
+        &mut self,
+        sender: Sender,
+        envelope: Envelope<P::Message>,
+        effects: &mut Effects<P>,
+    ) -> Result<(), Rejection> {
+        match self.judge(sender, &envelope) {
+            Ok(()) => {
+                self.deliver(envelope, effects);
+                Ok(())
+            }
+            Err(reason) => {
+                self.rejections.count(P::message_name(&envelope.message), reason);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Whether a message from another process may be taken.
+    fn judge(&self, sender: Sender, envelope: &Envelope<P::Message>) -> Result<(), Rejection> {
+        let Envelope { from, to, message } = envelope;
+        let is_coordinator = from.role == Role::Coordinator;
+        ensure(sender.is_member() || is_coordinator, Rejection::Sender)?;
+        ensure(from.node != self.id && to.node == self.id, Rejection::Sender)?;
+        ensure(P::is_about(message, &self.catalog), Rejection::Catalog)?;
+        let sender = match sender {
+            Sender::Member => sender,
+            Sender::Client { .. } => sender.knowing(self.issued()),
+        };
+        let view = View { me: *to, catalog: &self.catalog, settings: &self.settings };
+        P::judge(message, *from, sender, view)?;
+        match to.role {
+            Role::Coordinator => self.coordinator.judge(*from, sender, message, view),
+            Role::Repository(repository) => {
+                let found = self.participants.iter().find(|(id, _)| *id == repository);
+                let (_, participant) = found.ok_or(Rejection::Role)?;
+                participant.judge(*from, sender, message, view)
+            }
+        }
+    }
+
+    /// The largest timestamp that members are known here to have issued.
+    pub fn issued(&self) -> Timestamp {
+        let here = self.participants.iter().map(|(_, participant)| participant.issued());
+        here.fold(self.coordinator.issued(), Timestamp::max)
+    }
+
+    /// What was left out, by kind and reason.
+    pub fn rejections(&self) -> &Rejections {
+        &self.rejections
+    }
+
+    /// A message of this process: of another loop of it, or of this node's own, which waited for
+    /// the log. It is not judged.
     pub fn deliver(&mut self, envelope: Envelope<P::Message>, effects: &mut Effects<P>) {
         let before = effects.list.len();
         self.deliver_one(envelope, effects);

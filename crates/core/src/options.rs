@@ -94,10 +94,16 @@ pub struct Settings {
     pub give_up_after: Nanos,
     /// How often nodes tell their oldest snapshot, which bounds the garbage collection.
     pub gossip_every: Nanos,
-    /// A node silent for this long no longer holds old versions back.
+    /// A node silent for this long no longer holds old versions back, and a transaction open for
+    /// this long does not either: it ends when it next reads.
     pub snapshot_lease: Nanos,
     /// The secret that members of the cluster share, where there is one; clients need not have it.
     pub secret: Option<Secret>,
+    /// Of a client silent for this long a server forgets what nobody can ask for any more.
+    pub client_lease: Nanos,
+    /// Of so many transactions of one client a repository keeps the end, until the client says that
+    /// it is known everywhere; further ones wait.
+    pub unsettled_max: usize,
 }
 
 impl Default for Settings {
@@ -119,6 +125,8 @@ impl Default for Settings {
             gossip_every: Nanos::from_millis(5),
             snapshot_lease: Nanos::from_millis(10_000),
             secret: None,
+            client_lease: Nanos::from_millis(600_000),
+            unsettled_max: 100_000,
         }
     }
 }

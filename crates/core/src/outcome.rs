@@ -19,8 +19,11 @@ pub enum Abort {
     /// A lock was not free, and not within the bounded wait where waiting could have helped.
     #[error("another transaction held a lock that this one needed")]
     Locked,
-    /// The snapshot is older than the oldest version still kept.
-    #[error("the snapshot is older than the versions still kept")]
+    /// The snapshot is older than the oldest version still kept: it was open for longer than the
+    /// lease, or old versions took more memory than they may.
+    #[error(
+        "the snapshot is older than the versions still kept, which is for as long as          `snapshot_lease_ms` says, and within `old_version_bytes`"
+    )]
     SnapshotTooOld,
     /// Whoever finished the transaction for a coordinator thought dead decided to abort it.
     #[error("the transaction was taken for abandoned and finished by others")]
@@ -44,11 +47,22 @@ pub enum Abort {
     /// A server's limit of a transaction.
     #[error("the transaction is over the limit of a server (`transaction_bytes_max`)")]
     TransactionTooLarge,
+    /// Another process has the coordinator's number since, with a larger incarnation: this one is
+    /// to end, or to come again under another number.
+    #[error(
+        "another process has come with this client's number and a later incarnation; connect anew"
+    )]
+    Superseded,
+    /// The server's memory is at its limit: reads and deletes go on.
+    #[error(
+        "a server's memory is at its limit (`memory_bytes`), where it takes no more writes but          deletes; delete something, or raise the limit"
+    )]
+    OutOfMemory,
 }
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 11] = [
+    pub const ALL: [Abort; 13] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -60,6 +74,8 @@ impl Abort {
         Abort::KeyTooLarge,
         Abort::ValueTooLarge,
         Abort::TransactionTooLarge,
+        Abort::Superseded,
+        Abort::OutOfMemory,
     ];
 
     /// Whether running the transaction again may succeed.

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Call, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Invoked, Later,
-    LogPosition, NodeId, OpId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId,
-    Step, Txn, TxnId, TxnOptions,
+    LogPosition, NodeId, OpId, Outcome, Protocol, Recorder, Rejection, Role, Row, Scan, Sender,
+    SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
+use crate::judge::judge_inside;
 use crate::layout;
 use crate::protocol::{Ballot, Grouped, Message, Rules};
 
@@ -173,6 +174,24 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn rollback(&mut self, txn: Txn, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.rollback(txn, here, cx));
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
+        let inner = self.inside.known_catalog(view.catalog);
+        let view = View { catalog: &inner, ..view };
+        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        self.inner.judge(*first, sender, message, view)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.inner.issued()
     }
 
     fn receive(

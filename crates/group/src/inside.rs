@@ -46,8 +46,7 @@ impl<P: Protocol> Inside<P> {
 
     /// The catalog that the protocol inside sees.
     pub(crate) fn catalog(&mut self, outer: &Catalog) -> Arc<Catalog> {
-        let coordinators = [outer.coordinators.len() as u64, outer.coordinators_ever() as u64];
-        let epochs = [outer.epoch, outer.placement, coordinators[0], coordinators[1]];
+        let epochs = epochs_of(outer);
         match &self.catalog {
             Some((known, inner)) if *known == epochs => Arc::clone(inner),
             _ => {
@@ -55,6 +54,14 @@ impl<P: Protocol> Inside<P> {
                 self.catalog = Some((epochs, Arc::clone(&inner)));
                 inner
             }
+        }
+    }
+
+    /// The same, for a look.
+    pub(crate) fn known_catalog(&self, outer: &Catalog) -> Arc<Catalog> {
+        match &self.catalog {
+            Some((known, inner)) if *known == epochs_of(outer) => Arc::clone(inner),
+            _ => layout::inner(outer),
         }
     }
 
@@ -191,6 +198,12 @@ impl<P: Protocol> Inside<P> {
     pub(crate) fn leader(&self, group: u16) -> Option<u16> {
         self.leaders.get(&group).map(|(_, member)| *member)
     }
+}
+
+/// What changes whenever the inner catalog does.
+fn epochs_of(outer: &Catalog) -> [u64; 4] {
+    let coordinators = [outer.coordinators.len() as u64, outer.coordinators_ever() as u64];
+    [outer.epoch, outer.placement, coordinators[0], coordinators[1]]
 }
 
 /// Sends a message that depends on nothing in this node's log.

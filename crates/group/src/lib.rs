@@ -44,6 +44,7 @@ pub mod entry_log;
 pub mod front;
 mod inside;
 pub mod join;
+mod judge;
 pub mod layout;
 pub mod lead;
 pub mod ledger;

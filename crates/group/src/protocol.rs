@@ -4,10 +4,12 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Address, Catalog, Isolation, Nanos, NodeId, Protocol, RepositoryId, SmallBytes, Wire,
+    Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, RepositoryId, Sender,
+    SmallBytes, View, Wire,
 };
 
 use crate::front::Front;
+use crate::judge;
 use crate::layout;
 use crate::ledger::{Change, Summary};
 use crate::replica::Replica;
@@ -297,6 +299,27 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::State(_) => "State",
             Message::NoState => "NoState",
             Message::Resync(_) => "Resync",
+        }
+    }
+
+    fn judge(
+        message: &Message<P::Message>,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        judge::judge::<P>(message, from, sender, view)
+    }
+
+    fn as_client(message: &Message<P::Message>, node: NodeId) -> Option<Message<P::Message>> {
+        match message {
+            Message::Inside { hops, message, .. } => {
+                let (from, hops) = (Address::coordinator(node), *hops);
+                P::as_client(message, node).map(|message| Message::Inside { from, hops, message })
+            }
+            Message::AskPlacement => Some(Message::AskPlacement),
+            Message::AskBegun(group) => Some(Message::AskBegun(*group)),
+            _ => None,
         }
     }
 

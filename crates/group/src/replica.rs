@@ -16,8 +16,8 @@ use std::fmt;
 
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Lag, NodeId, Participant, Post, Protocol, Readiness, RepositoryId,
-    Role, Settings, SmallBytes, SpaceId, Timestamp,
+    Address, Catalog, Cursor, Lag, NodeId, Participant, Post, Protocol, Readiness, Rejection,
+    RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, Timestamp, View,
 };
 
 use self::catch_up::Fetching;
@@ -26,6 +26,7 @@ use self::serve::Serving;
 use crate::consensus::{Consensus, Outgoing};
 use crate::inside::{Context, Inside, send_now};
 use crate::join::{Formed, Joining};
+use crate::judge::{inner_address, judge_inside};
 use crate::layout;
 use crate::lead::Leading;
 use crate::ledger::{Entry, Ledger, Standing};
@@ -352,6 +353,31 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn placed(&mut self, cx: &mut Context<'_, P>) {
         self.come_or_go(cx);
         self.turn(cx);
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
+        let inner = self.inside.known_catalog(view.catalog);
+        let me = inner_address(view.me, &inner);
+        let view = View { me, catalog: &inner, settings: view.settings };
+        if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
+            return Ok(()); // It is passed on, to a leader that judges it.
+        }
+        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        match self.leading {
+            Some(_) => self.inner.judge(*first, sender, message, view),
+            None => Ok(()),
+        }
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.inner.issued()
     }
 
     fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {

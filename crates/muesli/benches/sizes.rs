@@ -129,7 +129,7 @@ fn write(db: &Db, rows: std::ops::Range<usize>, value_bytes: usize) -> Result<()
         let rows = rows.clone();
         async move {
             for row in rows {
-                tx.put(space, format!("{row:012}"), vec![7; value_bytes]).await?;
+                tx.put(space, format!("{row:012}").into_bytes(), vec![7; value_bytes]).await?;
             }
             Ok(())
         }
@@ -203,7 +203,7 @@ async fn scan_and_write(
 ) -> Result<(), Error> {
     let all = tx.scan(space, Range::all().limit(rows)).await?;
     assert_eq!(all.len(), rows);
-    tx.put(space, format!("x{client}"), "scanned").await
+    tx.put(space, format!("x{client}").into_bytes(), "scanned").await
 }
 
 /// One client, 4 and 16 that scan 10,000 rows of 1 KB.
@@ -227,7 +227,8 @@ fn answer(db: &Db) {
     let space = db.space("s").unwrap();
     let began = Instant::now();
     let read = db.read_only().blocking().transact(move |tx| async move {
-        let found = tx.get_many(space, (0..6_000_000).map(|row| format!("{row}"))).await?;
+        let found =
+            tx.get_many(space, (0..6_000_000).map(|row| format!("{row}").into_bytes())).await?;
         Ok(found.len())
     });
     let read = read.map_err(|error| error.to_string());

@@ -24,7 +24,7 @@ use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::Topology;
-use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
+use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Strangers, Stuck, World};
 use thiserror::Error;
 
 use crate::chance::Chance;
@@ -123,13 +123,16 @@ pub struct Upkeep {
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
     pub skips_a_record_at_replay: bool,
+    /// Whether there are strangers, who say what no honest process says.
+    pub strangers: Option<Strangers>,
 }
 
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
         let (group, caches, together, checkpoint_every) = (1, false, 1, None);
-        Upkeep { group, caches, together, checkpoint_every, skips_a_record_at_replay: false }
+        let (skips_a_record_at_replay, strangers) = (false, None);
+        Upkeep { group, caches, together, checkpoint_every, skips_a_record_at_replay, strangers }
     }
 }
 
@@ -302,6 +305,10 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let nodes = first_master + plan.masters;
         let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
         let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
+        let catalog = match plan.upkeep.strangers {
+            Some(_) => catalog.with_visiting_coordinators(),
+            None => catalog,
+        };
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes, machine.network);
         let seed = Seed::new(plan.seed);
@@ -316,6 +323,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
+        setup.strangers = plan.upkeep.strangers;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.settings.keep_tombstones = plan.history;
         setup.settings.caches = plan.upkeep.caches;

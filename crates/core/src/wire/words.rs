@@ -21,6 +21,8 @@ impl Wire for Abort {
             Abort::KeyTooLarge => 8,
             Abort::ValueTooLarge => 9,
             Abort::TransactionTooLarge => 10,
+            Abort::Superseded => 11,
+            Abort::OutOfMemory => 12,
         });
     }
 
@@ -38,6 +40,8 @@ impl Wire for Abort {
             8 => Abort::KeyTooLarge,
             9 => Abort::ValueTooLarge,
             10 => Abort::TransactionTooLarge,
+            11 => Abort::Superseded,
+            12 => Abort::OutOfMemory,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

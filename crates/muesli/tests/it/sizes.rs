@@ -33,7 +33,7 @@ fn write(db: &Db, rows: usize, key_bytes: usize, value_bytes: usize) -> Result<(
 fn read(db: &Db, rows: usize) -> Result<(), Error> {
     let space = db.space("s")?;
     db.blocking().transact(move |tx| async move {
-        tx.get_many(space, (0..rows).map(|row| format!("absent {row}"))).await?;
+        tx.get_many(space, (0..rows).map(|row| format!("absent {row}").into_bytes())).await?;
         tx.put(space, "read", "them").await
     })
 }
@@ -129,7 +129,7 @@ fn changed_and_scanned(db: &Db, range: Range) -> Rows {
         let range = range.clone();
         async move {
             for key in (5..100).step_by(10) {
-                tx.delete(space, format!("k{key:02}")).await?;
+                tx.delete(space, format!("k{key:02}").into_bytes()).await?;
             }
             tx.put(space, "k07x", "own").await?;
             let rows = tx.scan(space, range).await?;
@@ -184,7 +184,8 @@ fn ranges_read_in_pages_are_as_if_read_at_once() {
             db.blocking()
                 .transact(move |tx| async move {
                     for key in 0..100 {
-                        tx.put(space, format!("k{key:02}"), value(key)).await?;
+                        tx.put(space, format!("k{key:02}").into_bytes(), value(key).into_bytes())
+                            .await?;
                     }
                     Ok(())
                 })
@@ -223,14 +224,14 @@ fn many_keys_are_read_in_pages() {
             let value = |key: usize| vec![key as u8; key];
             let read = db.blocking().transact(move |tx| async move {
                 for key in 0..100 {
-                    tx.put(space, format!("{key}"), value(key)).await?;
+                    tx.put(space, format!("{key}").into_bytes(), value(key)).await?;
                 }
                 Ok(())
             });
             read.unwrap();
             let read = db.blocking().transact(move |tx| async move {
                 tx.put(space, "50", "own").await?;
-                tx.get_many(space, (0..120).map(|key| format!("{key}"))).await
+                tx.get_many(space, (0..120).map(|key| format!("{key}").into_bytes())).await
             });
             for (key, read) in read.unwrap().into_iter().enumerate() {
                 let wanted = match key {

@@ -9,8 +9,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId,
+    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, Rejection, RepositoryId, Sender,
+    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::clock::Clock;
@@ -235,6 +235,20 @@ impl muesli_core::Participant<Granola> for Participant {
             self.set_sweep_timer(cx);
         }
         self.set_loose_timer(cx);
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {

@@ -210,6 +210,9 @@ impl<V: Variant> Coordinator<V> {
         for (repository, prepare) in &prepares {
             cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
         }
+        if self.is_client(cx) {
+            self.took_part.extend(participants.iter().copied());
+        }
         let phase = Phase::Preparing(Votes::from_voters(participants.iter().copied()));
         let op_told = Some(op);
         let (sent, quiet, since) = (now, now, now);

@@ -1,13 +1,14 @@
 //! The coordinator: runs transactions for the clients of its node.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
-    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Recorder, Rejection, RepositoryId, Row, Scan, Sender, SmallBytes, SpaceId, Step, Timestamp,
+    Txn, TxnId, TxnOptions, View,
 };
 
 use super::commit::Committing;
@@ -69,6 +70,8 @@ pub struct Coordinator<V: Variant> {
     /// When this life began.
     pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
+    /// Of a client: who took part in its commits since it said that these are settled.
+    pub(super) took_part: BTreeSet<RepositoryId>,
     pub(super) ended_since_told: u32,
     pub(super) begun_since_gossip: bool,
     pub(super) idle_factor: u64,
@@ -201,8 +204,8 @@ impl<V: Variant> Coordinator<V> {
                 self.fresh = self.heard.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
-            Abort::Rollback | Abort::Strayed => {}
             Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
+            Abort::Rollback | Abort::Strayed | Abort::Superseded | Abort::OutOfMemory => {}
         }
     }
 
@@ -251,6 +254,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             watermark: Watermark::default(),
             started: None,
             told_all: Nanos(0),
+            took_part: BTreeSet::new(),
             ended_since_told: 0,
             begun_since_gossip: false,
             idle_factor: 1,
@@ -389,6 +393,20 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
     }
 
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message<V>,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.heard.reach()
+    }
+
     fn receive(
         &mut self,
         from: Address,
@@ -422,6 +440,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             | Message::Unlock { .. }
             | Message::Prepare(_)
             | Message::Decide { .. }
+            | Message::Settled { .. }
             | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
         }
     }

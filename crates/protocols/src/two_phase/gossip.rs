@@ -11,7 +11,7 @@
 //! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
 //! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
-use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings};
+use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
 use super::message::Message;
@@ -141,6 +141,24 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
+    /// Whether this is a client's, which comes and goes.
+    pub(super) fn is_client(&self, cx: &Context<'_, V>) -> bool {
+        !cx.catalog.coordinators.contains(&self.id)
+    }
+
+    /// A client that has nothing under way says so to those that keep the ends of its
+    /// transactions, for it may never have a next one to say it with.
+    fn tell_settled(&mut self, cx: &mut Context<'_, V>) {
+        if self.took_part.is_empty() || !self.committing.is_empty() {
+            return;
+        }
+        let sequence = self.settled_below() + 1;
+        let txn = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+        for repository in std::mem::take(&mut self.took_part) {
+            cx.send_to_repository(repository, Message::Settled { txn });
+        }
+    }
+
     fn raise_low(
         low: &V::Snapshot,
         newest: &V::Snapshot,
@@ -167,6 +185,7 @@ impl<V: Variant> Coordinator<V> {
         self.begun_since_gossip = false;
         self.idle_factor = if active { 1 } else { (self.idle_factor * 2).min(IDLE_FACTOR_MAX) };
         self.tell_bound(here, cx);
+        self.tell_settled(cx);
         let nodes = cx.catalog.coordinators.len();
         cx.set_timer(GOSSIP_TIMER, told_every(self.idle_factor, nodes, cx.settings));
     }

@@ -9,6 +9,7 @@
 //! | `Unlock` | coordinator of a transaction that has such locks and does not prepare | those | |
 //! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |
+//! | `Settled` | coordinator of a client | those that took part in its transactions | |
 //! | `Bound` | coordinator | the coordinator beside repository 0 | |
 //! | `Watermark` | that one | all coordinators | |
 
@@ -103,6 +104,12 @@ pub enum Message<V: Variant> {
     Unlock {
         /// Who has them.
         reader: V::Reader,
+    },
+    /// Coordinator to participant, where it is a client that has nothing under way: all its
+    /// transactions below this one are settled everywhere.
+    Settled {
+        /// The next transaction.
+        txn: TxnId,
     },
     /// To the gatherer of bounds: nothing here reads below this.
     Bound {
@@ -383,6 +390,7 @@ impl<V: Variant> Message<V> {
             | Message::Ask { .. }
             | Message::Locked { .. }
             | Message::Unlock { .. }
+            | Message::Settled { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => 8,
         };
@@ -405,6 +413,7 @@ impl<V: Variant> Message<V> {
             Message::Lock(_) => "Lock",
             Message::Locked { .. } => "Locked",
             Message::Unlock { .. } => "Unlock",
+            Message::Settled { .. } => "Settled",
             Message::Bound { .. } => "Bound",
             Message::Watermark { .. } => "Watermark",
         }

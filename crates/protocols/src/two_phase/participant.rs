@@ -7,8 +7,8 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId,
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Rejection, RepositoryId, Sender,
+    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::encounter::EncounterLocks;
@@ -70,6 +70,8 @@ pub struct Participant<V: Variant> {
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
+    /// When to look for clients that were silent for long.
+    forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -124,6 +126,23 @@ impl<V: Variant> Participant<V> {
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
         self.drop_below(low);
+        self.forget_silent_clients(cx);
+    }
+
+    /// Once in a while: of clients that were silent for long, what nobody asks for.
+    fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
+        if !cx.catalog.visiting_coordinators || cx.now() < self.forgets_at {
+            return;
+        }
+        let lease = cx.settings.client_lease;
+        self.forgets_at = cx.now() + Nanos(lease.0 / 8);
+        let is_client = |node| !cx.catalog.coordinators.contains(&node);
+        self.table.forget_silent(cx.now() - lease, is_client);
+    }
+
+    /// How many coordinators are known here.
+    pub fn known_coordinators(&self) -> usize {
+        self.table.known()
     }
 
     fn drop_below(&mut self, low: &V::Snapshot) {
@@ -446,6 +465,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
+            forgets_at: Nanos(0),
             changes: 0,
         }
     }
@@ -456,10 +476,28 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             self.apply(owner, None, cx);
             self.apply_ready(cx);
         }
+        if cx.catalog.visiting_coordinators {
+            self.table.hear_all(cx.now());
+        }
         V::restarted(&mut self.keeper, &self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
+    }
+
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
+        self.judge_state(from, message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
     }
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
@@ -472,6 +510,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Ask { txn } => self.on_ask(from, txn, cx),
             Message::Lock(asked) => self.on_lock(from, asked, cx),
             Message::Unlock { reader } => self.on_unlock(reader, cx),
+            Message::Settled { txn } => self.table.settle_below(txn),
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }

@@ -60,8 +60,15 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let txn = prepare.txn;
+        let is_client = !cx.catalog.coordinators.contains(&txn.node);
         if !self.table.is_current(txn, prepare.settled_below) {
+            if is_client && self.table.is_of_earlier_life(txn) {
+                self.tell_superseded(from, txn, cx);
+            }
             return; // Late: everybody knows how it ended.
+        }
+        if is_client {
+            self.table.hear(txn.node, cx.now());
         }
         if let Some(vote) = self.table.standing(txn) {
             self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
@@ -79,6 +86,14 @@ impl<V: Variant> Participant<V> {
             Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
             Check::Free(standing) => self.vote_yes(from, prepare, standing, cx),
         }
+    }
+
+    /// Another process has come with the number of a client, and a later incarnation: this one's
+    /// transactions end here, and it is told so. What is not known of earlier incarnations is
+    /// refused for good, remembered or not.
+    fn tell_superseded(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
+        let vote = self.table.standing(txn).unwrap_or(Vote::No(Abort::Superseded));
+        self.vote(from, txn, vote, cx);
     }
 
     fn vote_yes(

@@ -387,6 +387,18 @@ impl<V: Variant> Coordinator<V> {
     }
 }
 
+impl Request {
+    /// Whether it asks for so many keys.
+    pub fn asks_for(&self, count: usize) -> bool {
+        matches!(&self.asked, Asked::Keys(keys) if keys.len() == count)
+    }
+
+    /// Whether it asks for a range.
+    pub fn is_scan(&self) -> bool {
+        matches!(self.asked, Asked::Page(_))
+    }
+}
+
 impl Asked {
     /// Its parts by the replicas that follow `asked`, the one asked before.
     fn by_next_replica(self, asked: RepositoryId, catalog: &Catalog) -> Vec<(RepositoryId, Asked)> {

@@ -1,12 +1,13 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
+use muesli_core::judgement::{ensure, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::{Prepare, Record};
 use super::participant::Context;
@@ -61,6 +62,11 @@ pub trait Scalar:
     #[inline]
     fn version(place: Self::Place) -> Timestamp {
         place.into()
+    }
+
+    /// Whether votes that this one is among can decide this place, which is not below its turn.
+    fn may_decide(_yes: Self::Yes, _place: Self::Place) -> bool {
+        true
     }
 }
 
@@ -329,6 +335,26 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn known_by(place: &V::Place) -> Timestamp {
         (*place).into()
+    }
+
+    fn judge_yes(_txn: TxnId, yes: &V::Yes, _repositories: usize) -> Result<(), Rejection> {
+        in_range((*yes).into())
+    }
+
+    fn judge_place(place: &V::Place, _repositories: usize) -> Result<Timestamp, Rejection> {
+        let at = (*place).into();
+        ensure(V::version(*place) <= at, Rejection::Range)?;
+        in_range(at).map(|()| at)
+    }
+
+    fn can_decide(&self, _txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool {
+        let (proposed, at): (Timestamp, Timestamp) = ((*yes).into(), (*place).into());
+        let is_free = at == proposed || at > proposed && !self.queue.is_taken(at);
+        is_free && V::may_decide(*yes, *place)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.clock.promised()
     }
 
     fn low(&self) -> Timestamp {

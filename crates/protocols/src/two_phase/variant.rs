@@ -122,6 +122,11 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         Self::Reader::default()
     }
 
+    /// Whether this is a reader of that node.
+    fn is_reader_of(_reader: Self::Reader, _node: NodeId) -> bool {
+        true
+    }
+
     /// A key is about to be read at `snapshot`, in one step with looking at its lock.
     #[inline]
     fn note_read(

@@ -141,6 +141,7 @@ mod kind {
     pub const LOCK: u8 = 12;
     pub const LOCKED: u8 = 13;
     pub const UNLOCK: u8 = 14;
+    pub const SETTLED: u8 = 15;
 }
 
 /// Appends a kind and what belongs to it.
@@ -185,6 +186,7 @@ impl<V: Variant> Wire for Message<V> {
                 refused.encode(out);
             }
             Message::Unlock { reader } => put(kind::UNLOCK, reader, out),
+            Message::Settled { txn } => put(kind::SETTLED, txn, out),
             Message::Bound { bound, newest } => {
                 put(kind::BOUND, bound, out);
                 newest.encode(out);
@@ -228,6 +230,7 @@ impl<V: Variant> Wire for Message<V> {
                 Message::Locked { request: Wire::decode(input)?, refused: Wire::decode(input)? }
             }
             kind::UNLOCK => Message::Unlock { reader: Wire::decode(input)? },
+            kind::SETTLED => Message::Settled { txn: Wire::decode(input)? },
             kind::BOUND => {
                 Message::Bound { bound: Wire::decode(input)?, newest: Wire::decode(input)? }
             }
@@ -330,6 +333,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
         | Message::Ask { .. }
         | Message::Locked { .. }
         | Message::Unlock { .. }
+        | Message::Settled { .. }
         | Message::Bound { .. }
         | Message::Watermark { .. } => true,
     }

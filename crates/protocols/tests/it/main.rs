@@ -15,6 +15,7 @@ mod golden;
 mod granola;
 mod house_rules;
 mod judge;
+mod judged;
 mod outstanding;
 mod stage;
 mod subject;

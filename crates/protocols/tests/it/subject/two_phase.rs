@@ -173,6 +173,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             None => "Locked".to_owned(),
         },
         Message::Unlock { .. } => "Unlock".to_owned(),
+        Message::Settled { txn } => format!("Settled below {txn}"),
         Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
         Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
     }

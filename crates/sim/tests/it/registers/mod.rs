@@ -12,8 +12,9 @@ use std::hash::BuildHasherDefault;
 
 use muesli_core::{
     Address, Catalog, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId,
-    OpId, OpResult, Participant, Protocol, Reader, Recorder, RepositoryId, Row, Scan, Settings,
-    SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, Wire, WireError, wire_struct,
+    OpId, OpResult, Participant, Protocol, Reader, Recorder, Rejection, RepositoryId, Row, Scan,
+    Sender, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View, Wire,
+    WireError, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +105,10 @@ impl Protocol for Registers {
 
     fn is_about(_: &Message, _: &Catalog) -> bool {
         true
+    }
+
+    fn judge(_: &Message, _: Address, _: Sender, _: View<'_>) -> Result<(), Rejection> {
+        Ok(())
     }
 
     fn wire_bytes(message: &Message) -> usize {
