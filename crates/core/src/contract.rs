@@ -274,6 +274,11 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// Ends the transaction without effect. Harmless where it has ended or its commit is under
     /// way, which then goes on without anybody waiting.
     fn rollback(&mut self, txn: Txn, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// Ends the transaction without effect; operations that wait, and later ones, are told `why`.
+    /// Harmless where it has ended or its commit is under way.
+    fn abort(&mut self, txn: Txn, why: &Failure, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// The transactions that take operations: begun, and neither committing nor over.
+    fn open_transactions(&self) -> Vec<Txn>;
     /// A message for this coordinator.
     fn receive(
         &mut self,
