@@ -18,6 +18,7 @@ use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
+use super::ballast::{Ballast, Loaded};
 use super::inflict::{Suffered, Victims};
 use super::network::{Means, Network};
 use super::plan::{Kind, draw};
@@ -52,6 +53,8 @@ pub struct Round {
     pub durable: bool,
     pub workload: &'static str,
     pub parameters: &'static [&'static str],
+    /// What is loaded beside.
+    pub ballast: Ballast,
     /// When a leader dies and nothing else is wrong, its group must serve again within this.
     pub fails_over_within: Duration,
 }
@@ -91,6 +94,7 @@ struct Running<'a> {
     cluster: &'a LocalCluster,
     network: &'a dyn Network,
     clients: Clients,
+    ballast: Option<Loaded>,
     catalog: Arc<Catalog>,
 }
 
@@ -118,9 +122,10 @@ impl Round {
             stop: Arc::default(),
         };
         clients.load().context("the first data cannot be written")?;
+        let ballast = self.ballast.load(&addresses, &self.protocol, self.seed)?;
         let probe = Probe::begin(&addresses, &self.protocol)?;
         let catalog = clients.dbs[0].catalog();
-        let running = Running { round: self, cluster: &cluster, network, clients, catalog };
+        let running = Running { round: self, cluster: &cluster, network, clients, ballast, catalog };
         running.run(probe, over, dir)
     }
 
@@ -129,14 +134,11 @@ impl Round {
     }
 
     fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
-        // Logs and checkpoints are small, so that there are many.
-        let keys = [
-            "keep_tombstones = true",
-            "alive_every_ms = 200",
-            "dead_after_ms = 1000",
-            "log_segment_bytes = 200000",
-            "checkpoint_bytes = 300000",
-        ];
+        let mut keys = vec!["keep_tombstones = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
+        if self.ballast.bytes == 0 {
+            // Logs and checkpoints are small, so that there are many.
+            keys.extend(["log_segment_bytes = 200000", "checkpoint_bytes = 300000"]);
+        }
         let plan = Plan {
             nodes: self.nodes,
             loops: 1,
@@ -145,7 +147,7 @@ impl Round {
             group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
-            extra: keys.map(str::to_owned).into(),
+            extra: keys.into_iter().map(str::to_owned).collect(),
             reached: network.reached(),
             troubled: true,
         };
@@ -172,6 +174,9 @@ impl Running<'_> {
                 self.clients.stop.store(true, Ordering::Relaxed);
                 suffered
             });
+            if let Some(ballast) = &self.ballast {
+                scope.spawn(|| ballast.use_until(&self.clients.stop));
+            }
             let ran = self.clients.run();
             (faults.join().expect("faults are not to panic"), ran)
         });
@@ -216,6 +221,9 @@ impl Running<'_> {
             Err(error) => return Ok(Some(format!("the data cannot be read: {error}"))),
         };
         checks.push(self.clients.tallies.total().expected());
+        if let Some(wrong) = self.ballast.as_ref().and_then(|it| it.check(SERVES_WITHIN)) {
+            return Ok(Some(wrong));
+        }
         let reports = self.clients.close();
         let history = self.history(&reports);
         let history = match history {
