@@ -9,8 +9,8 @@ use std::sync::Arc;
 use muesli_core::deadlines::Due;
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Role, Traffic,
+    Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, OpResult,
+    Protocol, Role, Traffic,
 };
 
 use crate::checkpoints::UnderWay;

@@ -171,13 +171,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.run(cx, |inner, here, cx| inner.rollback(txn, here, cx));
     }
 
-    fn abort(
-        &mut self,
-        txn: Txn,
-        why: &Failure,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn abort(&mut self, txn: Txn, why: &Failure, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.abort(txn, why, here, cx));
     }
 

@@ -194,7 +194,9 @@ impl Tx {
             fate.ask()?;
         }
         let answered = match self.here(|engine: &dyn Engine| engine.commit(self.txn))? {
-            Step::Done(answer) => answer.map(|committed| (committed, Vec::new())).map_err(Error::from),
+            Step::Done(answer) => {
+                answer.map(|committed| (committed, Vec::new())).map_err(Error::from)
+            }
             Step::Wait(op) => {
                 let waiting = Some(wait(self.database, op));
                 Committing { db, fate, waiting }.await.and_then(as_answered)

@@ -404,11 +404,7 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, F, Fut>(
-        &self,
-        body: &F,
-        how: Attempt<'_>,
-    ) -> Result<(T, Vec<Gave>), Error>
+    async fn attempt<T, F, Fut>(&self, body: &F, how: Attempt<'_>) -> Result<(T, Vec<Gave>), Error>
     where
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,

@@ -10,6 +10,7 @@ mod inflict;
 mod links;
 mod namespaces;
 mod network;
+mod operator;
 mod plan;
 mod probe;
 mod proxy;
@@ -51,7 +52,7 @@ struct TortureOptions {
     /// How long; a fraction is allowed
     #[arg(long, value_name = "M", default_value_t = 1.0)]
     minutes: f64,
-    /// What is to go wrong [default: all kinds; folder with groups only]
+    /// What is to go wrong [default: all kinds but move; folder with groups only]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
     faults: Vec<Kind>,
     /// How many servers
@@ -181,6 +182,14 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
         bail!(
             "--faults folder: without groups a folder holds what is nowhere else; give --group 3"
         );
+    }
+    if options.faults.contains(&Kind::Move)
+        && (options.group <= 1 || options.nodes <= options.group)
+    {
+        bail!("--faults move: members move where a node has none; give --group 3 --nodes 4");
+    }
+    if options.faults.contains(&Kind::Move) && options.faults.contains(&Kind::Folder) {
+        bail!("--faults move,folder: a folder lost during a move is one loss too many; choose one");
     }
     let lethal = [Kind::Kill, Kind::Disk, Kind::Folder]
         .into_iter()

@@ -22,6 +22,8 @@ pub enum Kind {
     Disk,
     /// SIGKILL of one node, whose folder is emptied before the restart; for groups
     Folder,
+    /// Members of groups move to other nodes all the while; for groups, with more nodes than members
+    Move,
 }
 
 /// What is wrong with a disk.
@@ -149,6 +151,8 @@ pub fn draw(seed: u64, kinds: &[Kind], nodes: usize, length: Duration) -> Vec<Pl
         busy: vec![Duration::ZERO; nodes],
         network_busy: Duration::ZERO,
     };
+    // Moves are made beside, all the while.
+    let kinds: Vec<_> = kinds.iter().copied().filter(|kind| *kind != Kind::Move).collect();
     let (mut planned, mut at) = (Vec::new(), FIRST_AFTER);
     while at < length && !kinds.is_empty() {
         let kind = kinds[drawing.random.usize(..kinds.len())];
@@ -202,7 +206,7 @@ impl Drawing {
             Kind::Pause => Fault::Pause(node),
             Kind::Disk => Fault::Disk(node, self.trouble()),
             Kind::Folder => Fault::Folder(node),
-            Kind::Partition => unreachable!("drawn above"),
+            Kind::Partition | Kind::Move => unreachable!("not drawn here"),
         })
     }
 

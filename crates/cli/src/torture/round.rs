@@ -21,6 +21,7 @@ use muesli_workloads::workload::{AnyWorkload, Check};
 use super::ballast::{Ballast, Loaded};
 use super::inflict::{Suffered, Victims};
 use super::network::{Means, Network};
+use super::operator::{Changed, Operator};
 use super::plan::{Kind, draw};
 use super::probe::Probe;
 use crate::local::{LocalCluster, Plan};
@@ -66,6 +67,8 @@ pub struct Ran {
     pub recovered: Vec<Recovered>,
     /// How long after the death of each leader that died undisturbed everything was served.
     pub fail_overs: Vec<Duration>,
+    /// What became of moves, if there were any.
+    pub changed: Option<Changed>,
     /// What was found wrong, if anything.
     pub violation: Option<String>,
 }
@@ -95,6 +98,7 @@ struct Running<'a> {
     network: &'a dyn Network,
     clients: Clients,
     ballast: Option<Loaded>,
+    operator: Option<Operator>,
     catalog: Arc<Catalog>,
 }
 
@@ -125,7 +129,18 @@ impl Round {
         let ballast = self.ballast.load(&addresses, &self.protocol, self.seed)?;
         let probe = Probe::begin(&addresses, &self.protocol)?;
         let catalog = clients.dbs[0].catalog();
-        let running = Running { round: self, cluster: &cluster, network, clients, ballast, catalog };
+        let operator = self.kinds.contains(&Kind::Move);
+        let operator =
+            operator.then(|| Operator::new(&addresses, &self.protocol, self.nodes, self.seed));
+        let running = Running {
+            round: self,
+            cluster: &cluster,
+            network,
+            clients,
+            ballast,
+            operator,
+            catalog,
+        };
         running.run(probe, over, dir)
     }
 
@@ -134,7 +149,8 @@ impl Round {
     }
 
     fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
-        let mut keys = vec!["keep_tombstones = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
+        let mut keys =
+            vec!["keep_tombstones = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
         if self.ballast.bytes == 0 {
             // Logs and checkpoints are small, so that there are many.
             keys.extend(["log_segment_bytes = 200000", "checkpoint_bytes = 300000"]);
@@ -168,7 +184,7 @@ impl Round {
 
 impl Running<'_> {
     fn run(&self, probe: Probe, over: &AtomicBool, dir: &std::path::Path) -> anyhow::Result<Ran> {
-        let (suffered, ran) = std::thread::scope(|scope| {
+        let (suffered, ran, changed) = std::thread::scope(|scope| {
             let faults = scope.spawn(|| {
                 let suffered = self.suffer(&probe, over);
                 self.clients.stop.store(true, Ordering::Relaxed);
@@ -177,8 +193,13 @@ impl Running<'_> {
             if let Some(ballast) = &self.ballast {
                 scope.spawn(|| ballast.use_until(&self.clients.stop));
             }
+            let stop = &self.clients.stop;
+            let changes =
+                self.operator.as_ref().map(|operator| scope.spawn(|| operator.move_until(stop)));
             let ran = self.clients.run();
-            (faults.join().expect("faults are not to panic"), ran)
+            let suffered = faults.join().expect("faults are not to panic");
+            let changed = changes.map(|changes| changes.join().expect("moves are not to panic"));
+            (suffered, ran, changed)
         });
         let all = suffered.as_deref().unwrap_or_default();
         let recovered = all.iter().map(|one| recovery(one, all, &probe)).collect();
@@ -195,7 +216,8 @@ impl Running<'_> {
             (Ok(_), Err(error)) => Some(format!("a client could not go on: {error}")),
             (Ok(_), Ok(())) => self.judge(dir)?.or(late),
         };
-        Ok(Ran { tally: self.clients.tallies.total(), recovered, fail_overs, violation })
+        let tally = self.clients.tallies.total();
+        Ok(Ran { tally, recovered, fail_overs, changed, violation })
     }
 
     /// Carries out the faults, and sees to it that the cluster serves afterwards.
@@ -221,6 +243,11 @@ impl Running<'_> {
             Err(error) => return Ok(Some(format!("the data cannot be read: {error}"))),
         };
         checks.push(self.clients.tallies.total().expected());
+        if let Some(operator) = &self.operator
+            && let Err(error) = operator.move_at_last()
+        {
+            return Ok(Some(format!("{error:#}")));
+        }
         if let Some(wrong) = self.ballast.as_ref().and_then(|it| it.check(SERVES_WITHIN)) {
             return Ok(Some(wrong));
         }

@@ -314,13 +314,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
-    fn abort(
-        &mut self,
-        txn: Txn,
-        why: &Failure,
-        _here: Here<'_, Granola>,
-        cx: &mut Context<'_>,
-    ) {
+    fn abort(&mut self, txn: Txn, why: &Failure, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
         if self.open(txn).is_ok() {
             self.abort(txn, why, cx);
         }
