@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::deadlines::Due;
 use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Role, Sender, Timestamp, Traffic,
+    Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, OpResult,
+    Protocol, Role, Sender, Timestamp, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
@@ -216,7 +217,7 @@ impl<P: Protocol> Machine<P> {
 
     /// Rings the alarms that are due; true if there were any.
     pub fn ring_alarms(&mut self) -> bool {
-        let mut any = false;
+        let mut any = self.meet_deadlines();
         while let Some(alarm) = self.alarms.due(self.effects.now) {
             any = true;
             match alarm {
@@ -225,6 +226,34 @@ impl<P: Protocol> Machine<P> {
             }
         }
         any
+    }
+
+    /// Does what is due at deadlines that have come; true if there were any.
+    fn meet_deadlines(&mut self) -> bool {
+        let due = self.alarms.deadlines.due(self.effects.now);
+        let any = !due.is_empty();
+        for due in due {
+            match due {
+                Due::Wake(waker) => waker.wake(),
+                Due::Abort(txn, after_ms) => {
+                    let why = Failure::TransactionTimeout { after_ms };
+                    self.node.abort(txn, &why, &mut self.effects);
+                    self.perform();
+                }
+            }
+        }
+        any
+    }
+
+    /// Ends the transactions that take operations.
+    pub fn abort_open(&mut self) {
+        self.node.abort_open(&mut self.effects);
+        self.perform();
+    }
+
+    /// Whether something is to be said or answered that waits for the log.
+    pub fn is_gated(&self) -> bool {
+        !self.gated.is_empty()
     }
 
     /// Does the next of what is left over; false: nothing is.

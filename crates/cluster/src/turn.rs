@@ -40,7 +40,8 @@ const TELL_EVERY: Nanos = Nanos::from_millis(5);
 const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
 /// While a checkpoint is under way, an idle loop looks after it so often.
 const CHECKPOINT_PAUSE: Duration = Duration::from_micros(200);
-/// How long a stopping server waits for transactions to end and for its last words to leave.
+/// How long a stopping process waits, at each stage, for transactions to be decided and for its last
+/// words to leave.
 const STOPPING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
 /// Why a loop ended by itself.
@@ -67,8 +68,12 @@ pub enum Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopping {
     No,
-    /// Commits under way here end.
+    /// No transaction begins any more, and open ones may end.
+    Ending(Nanos),
+    /// Commits under way here are decided, and its participants learn of decisions.
     Settling(Nanos),
+    /// Nothing more is taken in; what was is answered when the log is stable.
+    Answering(Nanos),
     /// Everybody was told; the last words leave.
     Leaving(Nanos),
 }
@@ -88,6 +93,8 @@ pub(crate) struct Loop<P: Protocol> {
     /// More may wait to be accepted.
     pub accept_again: bool,
     stopping: Stopping,
+    /// How long open transactions may take to end when it is told to stop.
+    pub close_within: Nanos,
     pub failed: Option<Failed>,
     /// Where what those who look after this process should know is told.
     pub notice: fn(&str),
@@ -119,6 +126,7 @@ impl<P: Protocol> Loop<P> {
             housekeeping_due: Nanos(0),
             accept_again: false,
             stopping: Stopping::No,
+            close_within: STOPPING_AT_MOST,
             failed: None,
             notice: |_| {},
             told_lost: Vec::new(),
@@ -144,7 +152,7 @@ impl<P: Protocol> Loop<P> {
         };
         self.door.stop();
         // Where it failed, its tasks roll back what they had open while the engine is here.
-        self.tasks = Tasks::new(self.door.signal.clone());
+        self.end_tasks();
         drop(entered);
         ended?;
         self.station.machine.borrow_mut().close_log()?;
@@ -302,6 +310,9 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn read_all(&mut self, now: Nanos) {
+        if matches!(self.stopping, Stopping::Answering(_) | Stopping::Leaving(_)) {
+            return;
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut joined = Vec::new();
         for place in self.peers.take_readable() {
@@ -401,7 +412,8 @@ impl<P: Protocol> Loop<P> {
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
         let congested = self.station.machine.borrow().congested;
         self.peers.all_crowded |= congested;
-        if most > self.network.outgoing_bytes_high || congested || self.stopping != Stopping::No {
+        let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
+        if most > self.network.outgoing_bytes_high || congested || !runs {
             return;
         }
         for _ in 0..JOBS_PER_TURN {
@@ -431,6 +443,8 @@ impl<P: Protocol> Loop<P> {
         if self.tasks.poll() {
             self.door.signal.raise();
         }
+        // What the node said before it broke may be half of what it had to say.
+        assert!(!self.station.broken.get(), "the node of this loop panicked");
         for task in self.station.spawned.take() {
             self.tasks.spawn(task);
             self.door.signal.raise();
@@ -493,28 +507,54 @@ impl<P: Protocol> Loop<P> {
         }
     }
 
-    /// Whether the loop was told to stop and is done. First, commits that are under way here end:
-    /// their votes come in and their participants hear of it. Then everybody is told.
+    /// Whether the loop was told to stop and is done. Open transactions may end first, then the
+    /// commits under way here and those that participants here wait for are decided, then what was
+    /// taken in is answered, and in the end everybody is told.
     fn has_stopped(&mut self) -> bool {
         if !self.door.is_stopping() {
             return false;
         }
         let now = self.station.machine.borrow().now();
         let late = |since: Nanos| now - since > STOPPING_AT_MOST;
-        if self.stopping == Stopping::No {
-            // Its tasks roll back what they had open.
-            self.tasks = Tasks::new(self.door.signal.clone());
-            self.stopping = Stopping::Settling(now);
-        }
-        if let Stopping::Settling(since) = self.stopping {
-            if self.station.machine.borrow().node.unfinished().0 > 0 && !late(since) {
-                return false;
+        let (unfinished, in_doubt) = self.station.machine.borrow().node.unfinished();
+        match self.stopping {
+            Stopping::No => {
+                self.station.closing.set(true);
+                self.stopping = Stopping::Ending(now);
             }
-            self.stopping = Stopping::Leaving(now);
-            self.say_farewell(now);
+            Stopping::Ending(since) => {
+                // Whoever was answered in this turn has not been polled yet.
+                let is_polled = !self.tasks.poll();
+                if (unfinished == 0 && is_polled) || now - since > self.close_within {
+                    self.end_tasks();
+                    self.stopping = Stopping::Settling(now);
+                }
+            }
+            Stopping::Settling(since) => {
+                if (unfinished == 0 && in_doubt == 0) || late(since) {
+                    self.stopping = Stopping::Answering(now);
+                }
+            }
+            Stopping::Answering(since) => {
+                if !self.station.machine.borrow().is_gated() || late(since) {
+                    self.stopping = Stopping::Leaving(now);
+                    self.say_farewell(now);
+                }
+            }
+            Stopping::Leaving(since) => {
+                let all_said = self.station.machine.borrow().outbox.waiting().0 == 0;
+                return all_said || late(since);
+            }
         }
-        let all_said = self.station.machine.borrow().outbox.waiting().0 == 0;
-        all_said || matches!(self.stopping, Stopping::Leaving(since) if late(since))
+        self.door.signal.raise();
+        false
+    }
+
+    /// Drops what runs on the loop, and aborts what is open.
+    fn end_tasks(&mut self) {
+        self.tasks.clear();
+        self.door.shut();
+        self.station.machine.borrow_mut().abort_open();
     }
 
     /// Gives a connection a place.

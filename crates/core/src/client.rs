@@ -14,6 +14,7 @@ use std::task::{Poll, Waker};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::{Later, Scan, Step};
+use crate::deadlines::{DeadlineId, Due};
 use crate::delay::Delay;
 use crate::effects::{OpResult, Row};
 use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
@@ -85,6 +86,16 @@ pub trait Engine {
     fn commit(&self, txn: Txn) -> Step<Committed>;
     /// Rolls back.
     fn rollback(&self, txn: Txn);
+    /// Something is to happen at `at`, unless it is [taken back](Self::take_back) before that. A
+    /// driver without deadlines need not offer it.
+    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
+        let _ = (at, due);
+        None
+    }
+    /// What was set by [`deadline`](Self::deadline) is not to happen any more.
+    fn take_back(&self, deadline: DeadlineId) {
+        let _ = deadline;
+    }
     /// Lets `run` work on the node itself, in one step, without the way through this trait for
     /// each operation. A driver that counts every operation need not offer it.
     fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {

@@ -319,6 +319,11 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     fn issued(&self) -> Timestamp {
         Timestamp::ZERO
     }
+    /// Ends the transaction without effect; operations that wait, and later ones, are told `why`.
+    /// Harmless where it has ended or its commit is under way.
+    fn abort(&mut self, txn: Txn, why: &Failure, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// The transactions that take operations: begun, and neither committing nor over.
+    fn open_transactions(&self) -> Vec<Txn>;
     /// A message for this coordinator.
     fn receive(
         &mut self,

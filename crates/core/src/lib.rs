@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod checkpoint;
 pub mod client;
 pub mod contract;
+pub mod deadlines;
 pub mod delay;
 pub mod effects;
 pub mod formats;

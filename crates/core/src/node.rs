@@ -377,6 +377,18 @@ impl<P: Protocol> Node<P> {
         operate!(self, effects, rollback(txn))
     }
 
+    /// See [`Coordinator::abort`].
+    pub fn abort(&mut self, txn: Txn, why: &Failure, effects: &mut Effects<P>) {
+        operate!(self, effects, abort(txn, why))
+    }
+
+    /// Ends the transactions that take operations; they are told that the node is gone.
+    pub fn abort_open(&mut self, effects: &mut Effects<P>) {
+        for txn in self.coordinator.open_transactions() {
+            self.abort(txn, &Failure::Closed, effects);
+        }
+    }
+
     /// A message that came from another process: it is judged, and taken or left out.
     ///
     /// # Errors

@@ -154,6 +154,15 @@ pub enum Failure {
     /// A procedure is unknown, was called in a way that it does not allow, or did what it may not.
     #[error("{0}")]
     Procedure(String),
+    /// The transaction was open for longer than its client allows, and was aborted.
+    #[error(
+        "the transaction was open for longer than its timeout of {after_ms} ms and was aborted; \
+         nothing was changed"
+    )]
+    TransactionTimeout {
+        /// The timeout, in milliseconds.
+        after_ms: u64,
+    },
     /// The database was closed, or the node is gone.
     #[error("the database is closed")]
     Closed,

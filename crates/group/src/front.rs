@@ -194,6 +194,14 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.inner.issued()
     }
 
+    fn abort(&mut self, txn: Txn, why: &Failure, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, here, cx| inner.abort(txn, why, here, cx));
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        self.inner.open_transactions()
+    }
+
     fn receive(
         &mut self,
         sender: Address,

@@ -56,6 +56,15 @@ pub enum Error {
         key = .0.key()
     )]
     OverServerLimit(Limit),
+    /// The transaction was open for longer than its [timeout](crate::Db::timeout), and was aborted.
+    #[error(
+        "the transaction was open for longer than its timeout of {after_ms} ms and was aborted; \
+         nothing was changed; `Db::timeout` and `Options::transaction_timeout` allow more"
+    )]
+    TransactionTimeout {
+        /// The timeout, in milliseconds.
+        after_ms: u64,
+    },
     /// The transaction has already ended.
     #[error("the transaction has already ended")]
     Ended,
@@ -115,6 +124,7 @@ impl From<Failure> for Error {
             Failure::Timeout { after_ms } => Error::Timeout { after_ms },
             Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },
+            Failure::TransactionTimeout { after_ms } => Error::TransactionTimeout { after_ms },
             Failure::Ended => Error::Ended,
             Failure::ReadOnly => Error::ReadOnly,
             Failure::Space(reason) => Error::Space(reason),

@@ -19,6 +19,7 @@
 //! ```
 
 pub mod blocking;
+mod commit;
 mod db;
 mod direct;
 mod embedded;
@@ -35,8 +36,10 @@ pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
 mod rerun;
+mod shipped;
 mod space;
 pub mod structures;
+mod timeout;
 mod transaction;
 
 pub use db::Db;

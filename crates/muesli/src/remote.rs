@@ -15,7 +15,7 @@ use muesli_core::{
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
 use crate::error::Error;
-use crate::options::Retry;
+use crate::options::{CLOSE_WITHIN, Retry, TRANSACTION_TIMEOUT};
 use crate::procedures::{self, StoredProcedure, builtin};
 
 /// How a database on a cluster is connected to.
@@ -52,6 +52,10 @@ pub struct Connect {
     pub connect_within: Duration,
     /// How long an operation may wait for its answer before it fails.
     pub give_up_after: Duration,
+    /// As [`Options::transaction_timeout`](crate::Options::transaction_timeout).
+    pub transaction_timeout: Duration,
+    /// As [`Options::close_within`](crate::Options::close_within).
+    pub close_within: Duration,
 }
 
 impl Default for Connect {
@@ -69,6 +73,8 @@ impl Default for Connect {
             secret: None,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
+            transaction_timeout: TRANSACTION_TIMEOUT,
+            close_within: CLOSE_WITHIN,
         }
     }
 }
@@ -115,13 +121,15 @@ impl Db {
             secret: connect.secret,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,
+            close_within: connect.close_within,
             space_within: connect.connect_within,
             network,
         };
         let client = Client::connect(options);
         let client = client.map_err(|error| Error::Unreachable(error.to_string()))?;
         let catalog = client.catalog();
-        Ok(Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client)))))
+        let db = Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client))));
+        Ok(db.timeout(connect.transaction_timeout))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `muesli admin`: where the members of groups and the partitions live, and how they are moved.
 
-mod change;
+pub mod change;
 mod partitions;
 mod survey;
 

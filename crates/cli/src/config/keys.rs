@@ -241,8 +241,8 @@ pub const KEYS: &[Key] = &[
         name: "trouble_file",
         value: "FILE",
         default: "",
-        help: "For tests: while this file holds `slow N`, `fail` or `full`, syncs of the log take \
-               N milliseconds longer, fail, or find no room",
+        help: "For tests: while this file holds `slow N`, `fail`, `hang` or `full`, syncs of the \
+               log take N milliseconds longer, fail, do not end, or writes find no room",
         set: |config, text| {
             put(&mut config.server.trouble, (!text.is_empty()).then(|| PathBuf::from(text)))
         },

@@ -299,6 +299,16 @@ impl Versions {
         assert!(at > entry.at, "versions are installed in order");
         entry.value = Some(value);
         entry.at = at;
+        // What is older cannot be read either. Left here it would be a chain with a gap.
+        if entry.older != NIL {
+            self.cut_older(handle);
+        }
+    }
+
+    #[cold]
+    fn cut_older(&mut self, handle: Handle) {
+        let rest = std::mem::replace(&mut self.entry_mut(handle).older, NIL);
+        self.free_chain(rest);
     }
 
     /// Drops up to `budget` replaced versions that no snapshot at or above `low` can read, and

@@ -34,6 +34,22 @@ fn a_removed_entry_makes_its_handles_stale() {
 }
 
 #[test]
+fn an_overwritten_version_leaves_no_gap_in_its_chain() {
+    let mut store = Versions::new(true, 1);
+    let handle = store.find_or_create(Handle::NONE, &"k".into());
+    for at in [10, 20, 30] {
+        store.install(handle, Some("installed".into()), Timestamp(at));
+    }
+    store.overwrite(handle, "alone".into(), Timestamp(40));
+    let chains: Vec<_> = store.chains().map(|(_, chain)| chain).collect();
+    assert_eq!(chains, [vec![Timestamp(40)]], "a chain is a tail of what was committed");
+    assert_eq!(store.older_versions(), 0);
+    store.collect(Timestamp(40), false, 10);
+    store.install(handle, Some("installed".into()), Timestamp(50));
+    assert_eq!(store.at(handle, Timestamp(49)).at, Timestamp(40));
+}
+
+#[test]
 fn a_locked_tombstone_is_collected_later() {
     let mut store = Versions::new(true, 1);
     let handle = store.find_or_create(Handle::NONE, &"k".into());

@@ -321,6 +321,18 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
+    fn abort(&mut self, txn: Txn, why: &Failure, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, why, cx);
+        }
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
+        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+    }
+
     fn receive(
         &mut self,
         _from: Address,

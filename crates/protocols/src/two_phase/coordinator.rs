@@ -407,6 +407,24 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         self.heard.reach()
     }
 
+    fn abort(
+        &mut self,
+        txn: Txn,
+        why: &Failure,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, why, cx);
+        }
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        let is_open = |slot: &Slot<V>| slot.running && slot.committing.is_none();
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
+        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+    }
+
     fn receive(
         &mut self,
         from: Address,

@@ -274,6 +274,20 @@ impl Coordinator<Registers> for Client {
         self.running.remove(&txn.slot);
     }
 
+    fn abort(
+        &mut self,
+        txn: Txn,
+        _: &Failure,
+        here: Here<'_, Registers>,
+        cx: &mut Context<'_, Registers>,
+    ) {
+        self.rollback(txn, here, cx);
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        self.running.keys().map(|&slot| Txn { slot, generation: 0 }).collect()
+    }
+
     fn receive(
         &mut self,
         from: Address,
