@@ -24,6 +24,9 @@
 //! Only ratios between protocols on one machine are compared with the papers'; absolute figures
 //! say no more than that the estimates are of the right size.
 
+use std::time::Duration;
+
+use muesli::Retry;
 use muesli_core::{Nanos, Settings};
 use muesli_sim::costs::Costs;
 use muesli_sim::disk::DiskSpeed;
@@ -46,7 +49,19 @@ pub struct Machine {
     pub client_nodes: usize,
     /// How fast what is done is made stable; `None`: it is not.
     pub log: Option<DiskSpeed>,
+    /// How clients try again what met a conflict.
+    pub retry: Retry,
 }
+
+/// With a random pause before each attempt that doubles up to 5 ms, a hundred times at most.
+const WITH_PAUSES: Retry = Retry {
+    attempts: 100,
+    pause: Duration::from_micros(20),
+    pause_max: Duration::from_millis(5),
+};
+/// At once, for as long as it takes.
+const AT_ONCE: Retry =
+    Retry { attempts: u32::MAX, pause: Duration::ZERO, pause_max: Duration::ZERO };
 
 impl Machine {
     /// The times of a node, as somebody who runs it on this machine would set them.
@@ -68,6 +83,7 @@ impl Machine {
             patience: 1,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
         }
     }
 
@@ -81,7 +97,14 @@ impl Machine {
             patience: SLOW,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
         }
+    }
+
+    /// The same with clients that try again at once and never give up, as those of the benchmark
+    /// port do.
+    pub fn bumper_port() -> Machine {
+        Machine { retry: AT_ONCE, ..Machine::bumper_cluster() }
     }
 
     /// A node of the Cloud-TM cluster (GMU, section VI): eight cores of 2.13 GHz Xeon E5506, of
@@ -94,6 +117,7 @@ impl Machine {
             patience: SLOW,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
         }
     }
 
@@ -121,6 +145,7 @@ impl Machine {
             patience: 10,
             client_nodes: 10,
             log: Some(DiskSpeed { sync, bandwidth: 0, at_once: IN_FLIGHT }),
+            retry: WITH_PAUSES,
         }
     }
 
@@ -134,6 +159,7 @@ impl Machine {
             patience: SLOW,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
         }
     }
 }

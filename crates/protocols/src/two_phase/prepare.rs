@@ -205,7 +205,7 @@ impl<V: Variant> Participant<V> {
             return self.note_missed((space, key), seen, standing);
         }
         if rules.lock_reads && closed && !tolerant {
-            return Err(Abort::Locked.into());
+            return Err(self.writer_at((space, handle)));
         }
         Ok(())
     }
@@ -214,6 +214,14 @@ impl<V: Variant> Participant<V> {
     #[inline]
     fn tolerates(&self, standing: &Standing<V::Snapshot>) -> bool {
         V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
+    }
+
+    /// What comes of a lock for writing on something that was read.
+    fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
+        match V::WAITS_FOR_LOCKS && self.rules.waits_for_all {
+            true => Hindrance::Blocked(key),
+            false => Hindrance::Refused(Abort::Locked),
+        }
     }
 
     /// Takes the versions of a key above `seen` into the standing.
@@ -269,7 +277,7 @@ impl<V: Variant> Participant<V> {
                     }
                 }
                 (_, true, _) => return Err(Abort::Phantom.into()),
-                (_, false, true) => return Err(Abort::Locked.into()),
+                (_, false, true) => return Err(self.writer_at((space, handle))),
             }
         }
         Ok(())
