@@ -217,7 +217,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// What comes of a lock for writing on something that was read.
-    fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
+    pub(super) fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
         match V::WAITS_FOR_LOCKS && self.rules.waits_for_all {
             true => Hindrance::Blocked(key),
             false => Hindrance::Refused(Abort::Locked),

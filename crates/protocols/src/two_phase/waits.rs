@@ -136,7 +136,7 @@ impl<V: Variant> Participant<V> {
             return Err(Hindrance::Blocked((space, handle)));
         }
         if is_written() {
-            return Err(Abort::Locked.into());
+            return Err(self.writer_at((space, handle)));
         }
         let alone = lock.exclusive_owner();
         let delayers = self.delayers(space, handle).filter(|_| alone.is_none());
