@@ -64,10 +64,12 @@ macro_rules! protocols {
 
 protocols! {
     "score" => score::Score, score::Rules::default();
+    "score-waiting" => score::Score, score::Rules::waiting();
     "bumper" => bumper::Bumper, bumper::Rules::default();
     "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
     "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
     "bumper-reconciled" => bumper::Bumper, bumper::Rules::reconciled();
+    "bumper-waiting" => bumper::Bumper, bumper::Rules::waiting();
     "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
     "gmu" => gmu::Gmu, gmu::Rules::default();
     "gmu-printed" => gmu::Gmu, gmu::Rules::printed();

@@ -1,8 +1,8 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
 //! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
-//! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`] and
-//! [`vacation`]. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
+//! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`],
+//! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
 //! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
 //! the checker judges. A [`trial`] does all of that with one seed.
 
@@ -16,6 +16,7 @@ pub mod delayed_adds;
 pub mod distribution;
 pub mod embedded;
 pub mod history;
+pub mod home;
 mod loading;
 pub mod machines;
 pub mod parameters;

@@ -24,12 +24,16 @@
 //! Only ratios between protocols on one machine are compared with the papers'; absolute figures
 //! say no more than that the estimates are of the right size.
 
+use std::time::Duration;
+
+use muesli::Retry;
 use muesli_core::{Nanos, Settings};
 use muesli_sim::costs::Costs;
 use muesli_sim::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
 use muesli_sim::time::Span;
 use muesli_sim::topology::LaneClass;
+use thiserror::Error;
 
 /// A kind of node with its network.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,17 +50,69 @@ pub struct Machine {
     pub client_nodes: usize,
     /// How fast what is done is made stable; `None`: it is not.
     pub log: Option<DiskSpeed>,
+    /// How clients try again what met a conflict.
+    pub retry: Retry,
+    /// How long a prepare waits for a lock; `None`: as `patience` says.
+    pub lock_wait: Option<Nanos>,
 }
+
+/// A change of a machine that cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{0}` is no change of a machine: expected one of pauses=true, pauses=false, and \
+     lock-wait-ms=N, message-us=N, read-us=N, validate-us=N"
+)]
+pub struct NoChange(String);
+
+/// With a random pause before each attempt that doubles up to 5 ms, a hundred times at most.
+const WITH_PAUSES: Retry =
+    Retry { attempts: 100, pause: Duration::from_micros(20), pause_max: Duration::from_millis(5) };
+/// At once, for as long as it takes.
+const AT_ONCE: Retry =
+    Retry { attempts: u32::MAX, pause: Duration::ZERO, pause_max: Duration::ZERO };
 
 impl Machine {
     /// The times of a node, as somebody who runs it on this machine would set them.
     pub fn set_times(&self, settings: &mut Settings) {
         // Locks are held for a few message times, not for the length of a gossip's round.
-        settings.lock_wait = Nanos(settings.lock_wait.0 * (self.patience / 10).max(1));
+        let usual = Nanos(settings.lock_wait.0 * (self.patience / 10).max(1));
+        settings.lock_wait = self.lock_wait.unwrap_or(usual);
         // Many nodes tell snapshots more seldom by themselves.
         settings.gossip_every = Nanos(settings.gossip_every.0 * (self.patience / 5).max(1));
         let times = [&mut settings.retry_after, &mut settings.in_doubt_after];
         times.into_iter().for_each(|time| *time = Nanos(time.0 * self.patience));
+    }
+
+    /// Changes one thing, given as `name=value`, to see what it decides: whether clients pause
+    /// before they try again, how long a prepare waits for a lock, and what a message (both ends),
+    /// reading a key, and validating it or looking up its read timestamp cost.
+    ///
+    /// # Errors
+    /// There is no such change.
+    pub fn change(&mut self, text: &str) -> Result<(), NoChange> {
+        let wrong = || NoChange(text.to_owned());
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        if name == "pauses" {
+            let pauses: bool = value.parse().map_err(|_| wrong())?;
+            self.retry = if pauses { WITH_PAUSES } else { AT_ONCE };
+            return Ok(());
+        }
+        let number: f64 = value.parse().map_err(|_| wrong())?;
+        if !(0.0..=1e6).contains(&number) {
+            return Err(wrong());
+        }
+        let micros = |micros: f64| Span::from_nanos((micros * 1e3) as u64);
+        let costs = &mut self.costs;
+        match name {
+            "lock-wait-ms" => self.lock_wait = Some(Nanos((number * 1e6) as u64)),
+            "message-us" => {
+                (costs.receive, costs.send) = (micros(number * 0.55), micros(number * 0.45));
+            }
+            "read-us" => costs.read = micros(number),
+            "validate-us" => costs.validate = micros(number),
+            _ => return Err(wrong()),
+        }
+        Ok(())
     }
 
     /// This project's own node, as calibrated, in one rack.
@@ -68,6 +124,8 @@ impl Machine {
             patience: 1,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
+            lock_wait: None,
         }
     }
 
@@ -81,7 +139,15 @@ impl Machine {
             patience: SLOW,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
+            lock_wait: None,
         }
+    }
+
+    /// The same with clients that try again at once and never give up, as those of the benchmark
+    /// port do.
+    pub fn bumper_port() -> Machine {
+        Machine { retry: AT_ONCE, ..Machine::bumper_cluster() }
     }
 
     /// A node of the Cloud-TM cluster (GMU, section VI): eight cores of 2.13 GHz Xeon E5506, of
@@ -94,6 +160,8 @@ impl Machine {
             patience: SLOW,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
+            lock_wait: None,
         }
     }
 
@@ -121,6 +189,8 @@ impl Machine {
             patience: 10,
             client_nodes: 10,
             log: Some(DiskSpeed { sync, bandwidth: 0, at_once: IN_FLIGHT }),
+            retry: WITH_PAUSES,
+            lock_wait: None,
         }
     }
 
@@ -134,6 +204,8 @@ impl Machine {
             patience: SLOW,
             client_nodes: 0,
             log: None,
+            retry: WITH_PAUSES,
+            lock_wait: None,
         }
     }
 }
@@ -170,6 +242,25 @@ fn java(factor: f64) -> Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_changed_or_nothing() {
+        let port = Machine::bumper_port();
+        let changed = |text: &str| {
+            let mut machine = port.clone();
+            machine.change(text).map(|()| machine)
+        };
+        let validate = changed("validate-us=2").unwrap();
+        assert_eq!(validate.costs.validate, Span::from_micros(2));
+        assert_eq!(Machine { costs: port.costs, ..validate }, port);
+        assert_eq!(changed("pauses=true").unwrap(), Machine::bumper_cluster());
+        let mut settings = Settings::default();
+        changed("lock-wait-ms=0.5").unwrap().set_times(&mut settings);
+        assert_eq!(settings.lock_wait, Nanos(500_000));
+        for text in ["validate-us", "validate-us=-1", "validate-us=NaN", "pauses=1", "colour=1"] {
+            assert!(changed(text).unwrap_err().to_string().contains(text), "{text}");
+        }
+    }
 
     #[test]
     fn more_cores_are_faster_and_all_are_slower_than_ours() {

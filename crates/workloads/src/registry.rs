@@ -12,6 +12,9 @@ use crate::bank::{self, Bank};
 use crate::counter_service::{self, CounterService};
 use crate::counters::{self, Counters};
 use crate::delayed_adds;
+use crate::home::lists::{self, HomeLists};
+use crate::home::records::{self, HomeRecords};
+use crate::home::vacation::{self as home_vacation, HomeVacation};
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Kind, Sets};
 use crate::tpcc::procedures::TpccProcedures;
@@ -114,6 +117,24 @@ pub const WORKLOADS: &[Description] = &[
         about: "Reservations of cars, flights and rooms, as in STAMP.",
         parameters: vacation::PARAMETERS,
         build: |values, clients| Ok(Arc::new(Vacation::new(values, clients))),
+    },
+    Description {
+        name: "home-lists",
+        about: "Sorted lists, one a node; remote updates read another node's and write elsewhere.",
+        parameters: lists::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(HomeLists::new(values, clients))),
+    },
+    Description {
+        name: "home-ycsb",
+        about: "The same with small tables of records, all of which an update reads.",
+        parameters: records::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(HomeRecords::new(values, clients))),
+    },
+    Description {
+        name: "home-vacation",
+        about: "The same with travel agencies, whose resources are counted by delayed actions.",
+        parameters: home_vacation::PARAMETERS,
+        build: |values, clients| Ok(Arc::new(HomeVacation::new(values, clients))),
     },
 ];
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use muesli::{Db, Error, Retry};
+use muesli::{Db, Error};
 use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
@@ -332,8 +332,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.history = plan.history;
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;
-        let retry = Retry { pause_max: Duration::from_millis(5), ..Retry::default() };
-        let db = Db::for_driver(world.database(), catalog, retry);
+        let db = Db::for_driver(world.database(), catalog, machine.retry);
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
         let client_nodes = machine.client_nodes as u32;

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
+use muesli_protocols::{NAMES, UnknownProtocol};
+
 use crate::table::{self, grouped};
 use figures::{Figure, Quantity, Target};
 use judge::Judged;
@@ -38,6 +40,16 @@ struct ReproduceOptions {
     /// Other values of the figure's axis (nodes, clients, shares), with commas between
     #[arg(long = "at", value_name = "X", value_delimiter = ',')]
     xs: Vec<f64>,
+    /// Other protocols in place of those of the figure's lines, in their order, with commas between
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    protocols: Vec<String>,
+    /// Another number of replicas
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
+    replicas: Option<u16>,
+    /// A change of the machine, to see what it decides (pauses=true, lock-wait-ms=N, message-us=N,
+    /// read-us=N, validate-us=N); several times for several
+    #[arg(long = "machine", value_name = "NAME=VALUE")]
+    machine: Vec<String>,
     /// The folder for tables and plots
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
     out: PathBuf,
@@ -69,11 +81,12 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let mut fine = true;
     for figure in chosen(&options.figures)? {
-        let points = points::run(figure, &options.course())?;
+        let points = points::run(figure, &options.course()?)?;
         let judged = judge::judge(figure, &points);
         write_files(figure, &points, &judged, &options.out)?;
-        if !options.parameters.is_empty() {
-            let _ = writeln!(stdout(), "\n  given: {}", options.parameters.join(" "));
+        let given = options.given();
+        if !given.is_empty() {
+            let _ = writeln!(stdout(), "\n  given: {}", given.join(" "));
         }
         fine &= tell(figure, &points, &judged, &options.out);
     }
@@ -81,14 +94,29 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 impl ReproduceOptions {
-    fn course(&self) -> Course {
-        Course {
+    /// What is not as the figure has it, as it is told with the table.
+    fn given(&self) -> Vec<String> {
+        let protocols = (!self.protocols.is_empty()).then(|| self.protocols.join(","));
+        let replicas = self.replicas.map(|replicas| format!("replicas={replicas}"));
+        let all = self.parameters.iter().chain(&self.machine).cloned();
+        all.chain(protocols).chain(replicas).collect()
+    }
+
+    fn course(&self) -> Result<Course, UnknownProtocol> {
+        let protocol = |name: &String| {
+            let found = NAMES.iter().find(|known| *known == name);
+            found.copied().ok_or_else(|| UnknownProtocol { name: name.clone() })
+        };
+        Ok(Course {
             quick: self.quick,
             seed: self.seed,
             parameters: self.parameters.clone(),
             clients_a_node: self.clients,
             xs: self.xs.clone(),
-        }
+            protocols: self.protocols.iter().map(protocol).collect::<Result<_, _>>()?,
+            replicas: self.replicas.map(usize::from),
+            machine: self.machine.clone(),
+        })
     }
 }
 
@@ -260,7 +288,6 @@ fn csv(points: &[Point], judged: &[Judged]) -> String {
 mod tests {
     use super::figures::Measure;
     use super::*;
-    use muesli_protocols::NAMES;
     use muesli_workloads::registry;
 
     #[test]
@@ -319,6 +346,9 @@ mod tests {
         parameters: Vec::new(),
         clients_a_node: None,
         xs: Vec::new(),
+        protocols: Vec::new(),
+        replicas: None,
+        machine: Vec::new(),
     };
 
     #[test]
@@ -329,6 +359,14 @@ mod tests {
         let seen: Vec<_> = points.iter().map(|point| (point.nodes, point.clients)).collect();
         assert_eq!(seen, [(2, 2), (2, 2)]);
         assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
+        let course = Course { protocols: vec!["rr"], replicas: Some(1), xs: vec![2.0], ..COURSE };
+        let alone = points::run(&SMALL, &course).unwrap();
+        assert_eq!(alone[0].line, "score");
+        assert_ne!(alone, points::run(&SMALL, &Course { xs: vec![2.0], ..COURSE }).unwrap());
+        let free = Course { machine: vec!["validate-us=0".to_owned()], ..course.clone() };
+        assert_ne!(points::run(&SMALL, &free).unwrap(), alone);
+        let unknown = Course { machine: vec!["colour=red".to_owned()], ..COURSE };
+        assert!(points::run(&SMALL, &unknown).is_err());
         let unknown = Course { parameters: vec!["colour=red".to_owned()], ..COURSE };
         assert!(points::run(&SMALL, &unknown).is_err());
         for x in [-1.0, 0.0, f64::NAN] {

@@ -66,6 +66,11 @@ pub struct Course {
     pub clients_a_node: Option<u32>,
     /// Values of the axis; none: the figure's.
     pub xs: Vec<f64>,
+    /// Instead of the protocols of the figure's lines, in their order.
+    pub protocols: Vec<&'static str>,
+    pub replicas: Option<usize>,
+    /// Changes of the machine, as `name=value`.
+    pub machine: Vec<String>,
 }
 
 impl Course {
@@ -81,6 +86,10 @@ impl Course {
         };
         (figure.axis.set)(x, &mut setting);
         (line.set)(&mut setting);
+        let number = figure.lines.iter().position(|other| other.name == line.name);
+        if let Some(protocol) = number.and_then(|number| self.protocols.get(number)) {
+            setting.protocol = protocol;
+        }
         for given in &self.parameters {
             let name = given.split('=').next().unwrap_or_default();
             setting.parameters.retain(|other| other.split('=').next() != Some(name));
@@ -140,14 +149,16 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
 }
 
 fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Result<Point> {
-    let setting = course.setting(figure, line, x);
+    let mut setting = course.setting(figure, line, x);
+    course.machine.iter().try_for_each(|change| setting.machine.change(change))?;
     let Setting { protocol, ref machine, nodes, .. } = setting;
     let clients = course.clients(figure, &setting);
     let workload = registry::find(figure.workload)?.build(&setting.parameters, clients)?;
     let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
     let length = Length::Time(Duration::from_secs_f64(seconds));
     let calm = Simulated::calm(protocol, nodes, course.seed, length);
-    let (masters, replicas) = (setting.masters, figure.replicas.min(nodes));
+    let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(figure.replicas));
+    let replicas = replicas.min(nodes);
     let plan = Simulated { masters, replicas, ..calm };
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)

@@ -82,6 +82,11 @@ impl Rules {
         Rules { delayed_in_the_past: true, ..Rules::default() }
     }
 
+    /// Both, and prepares wait for whatever lock they meet.
+    pub fn waiting() -> Rules {
+        Rules { family: two_phase::Rules::waiting(), ..Rules::default() }
+    }
+
     /// As the paper prints it. It is not serializable.
     pub fn printed() -> Rules {
         Rules {

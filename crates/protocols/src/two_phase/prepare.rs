@@ -225,7 +225,7 @@ impl<V: Variant> Participant<V> {
             return self.note_missed((space, key), seen, standing);
         }
         if rules.lock_reads && closed && !tolerant {
-            return Err(Abort::Locked.into());
+            return Err(self.writer_at((space, handle)));
         }
         Ok(())
     }
@@ -234,6 +234,14 @@ impl<V: Variant> Participant<V> {
     #[inline]
     fn tolerates(&self, standing: &Standing<V::Snapshot>) -> bool {
         V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
+    }
+
+    /// What comes of a lock for writing on something that was read.
+    pub(super) fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
+        match self.waits_for_locks && self.rules.waits_for_all {
+            true => Hindrance::Blocked(key),
+            false => Hindrance::Refused(Abort::Locked),
+        }
     }
 
     /// Takes the versions of a key above `seen` into the standing.
@@ -289,7 +297,7 @@ impl<V: Variant> Participant<V> {
                     }
                 }
                 (_, true, _) => return Err(Abort::Phantom.into()),
-                (_, false, true) => return Err(Abort::Locked.into()),
+                (_, false, true) => return Err(self.writer_at((space, handle))),
             }
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! The switches of the family.
 
 /// Switches that break the protocol, one rule each, to see the checker notice. All are true in
-/// the protocol as it should be. Two rules back each other up: without `ordered_queue` or
-/// `catch_up_when_idle` nothing breaks as long as reads go by proposals.
+/// the protocol as it should be, but for `waits_for_all`, which is right either way. Two rules back
+/// each other up: without `ordered_queue` or `catch_up_when_idle` nothing breaks as long as reads
+/// go by proposals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// A prepare is refused if a version read is no longer the newest.
@@ -15,6 +16,10 @@ pub struct Rules {
     pub waits_by_proposal: bool,
     /// A prepare locks what was read, and is refused where a read key is locked by a writer.
     pub lock_reads: bool,
+    /// A prepare waits for whatever lock it meets, for `lock_wait` at most. Off, it is refused at
+    /// once where a writer holds what it read, and where waits are ordered, if all holders are
+    /// younger. (For protocols whose prepares wait.)
+    pub waits_for_all: bool,
     /// Transactions leave the commit queue in timestamp order.
     pub ordered_queue: bool,
     /// A prepare checks scanned ranges, and locks them.
@@ -47,6 +52,7 @@ impl Default for Rules {
             reads_wait: true,
             waits_by_proposal: true,
             lock_reads: true,
+            waits_for_all: false,
             ordered_queue: true,
             validate_scans: true,
             reads_raise: true,
@@ -58,5 +64,12 @@ impl Default for Rules {
             seen_is_not_missed: true,
             sessions_bring_pasts: true,
         }
+    }
+}
+
+impl Rules {
+    /// As it should be, but prepares wait for whatever lock they meet.
+    pub fn waiting() -> Rules {
+        Rules { waits_for_all: true, ..Rules::default() }
     }
 }

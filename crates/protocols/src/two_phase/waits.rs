@@ -20,6 +20,9 @@
 //! not decided, and does not wait for ever: so it is decided some time. Where the lock is one for
 //! writing and its holder decided, the wait is for its turn, which those before it in the queue may
 //! delay; such waits are between blind writers alone, and `lock_wait` stays for them.
+//!
+//! With [`waits_for_all`](super::Rules::waits_for_all) prepares wait in any order, and only
+//! `lock_wait` ends the circles; the data grid behind Bumper's evaluation does that.
 
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
@@ -63,7 +66,8 @@ impl<V: Variant> Participant<V> {
 
     /// That of a prepare which has met nobody.
     pub(super) fn free_way(&self) -> Way {
-        Way { blocked: false, may_wait: self.waits_for_locks && !self.orders_waits() }
+        let in_any_order = self.rules.waits_for_all || !self.orders_waits();
+        Way { blocked: false, may_wait: self.waits_for_locks && in_any_order }
     }
 
     /// A key that a prepare needs is locked.
@@ -132,7 +136,7 @@ impl<V: Variant> Participant<V> {
             return Err(Hindrance::Blocked((space, handle)));
         }
         if is_written() {
-            return Err(Abort::Locked.into());
+            return Err(self.writer_at((space, handle)));
         }
         let alone = lock.exclusive_owner();
         let delayers = self.delayers(space, handle).filter(|_| alone.is_none());

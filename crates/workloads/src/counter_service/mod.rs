@@ -5,7 +5,8 @@
 //! each of several; `distributed` is the share of the latter, `coordinated` that of those among
 //! them whose parts may refuse alone, `reads` that of transactions that only look. A part uses the
 //! repository's shared counter with a chance of `conflicts`, else one that is its client's own, so
-//! that conflicts are as many as were asked for and no others (section 6.5.2).
+//! that conflicts are as many as were asked for and no others (section 6.5.2). `conflicts-by` says
+//! whether each part draws for itself or a transaction for all of its parts, as in the thesis.
 //!
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; the parts of a transaction add the same amount to the shared counters where all of
@@ -62,6 +63,12 @@ pub const PARAMETERS: &[Parameter] = &[
         Kind::Percent,
         "Share of parts that use the shared counter of their repository.",
     ),
+    Parameter::new(
+        "conflicts-by",
+        "part",
+        Kind::Choice(&["part", "transaction"]),
+        "Whether that is drawn for each part, or for a transaction and all of its parts.",
+    ),
     Parameter::new("reads", "0", Kind::Percent, "Share of transactions that only look."),
     Parameter::new(
         "full",
@@ -106,6 +113,8 @@ pub struct CounterService {
     distributed: f64,
     coordinated: f64,
     conflicts: f64,
+    /// Whether all parts of a transaction use shared counters, or none.
+    conflicts_as_one: bool,
     reads: f64,
     most: u64,
     work: u32,
@@ -138,6 +147,7 @@ impl CounterService {
             distributed: values.number("distributed"),
             coordinated: values.number("coordinated"),
             conflicts: values.number("conflicts"),
+            conflicts_as_one: values.word("conflicts-by") == "transaction",
             reads: values.number("reads"),
             most: match values.count("full") {
                 0 => u64::MAX,
@@ -151,13 +161,17 @@ impl CounterService {
     fn draw(&self, client: u32, repositories: u16, chance: &mut Chance) -> Drawn {
         let several = chance.percent(self.distributed);
         let count = if several { self.participants.min(repositories.into()) } else { 1 };
+        let all_share = self.conflicts_as_one && chance.percent(self.conflicts);
         let mut counters: Vec<CounterId> = Vec::with_capacity(count as usize);
         while counters.len() < count as usize {
             let repository = chance.below(repositories.into()) as u16;
             if counters.iter().any(|drawn| drawn.repository == repository) {
                 continue;
             }
-            let shared = chance.percent(self.conflicts);
+            let shared = match self.conflicts_as_one {
+                true => all_share,
+                false => chance.percent(self.conflicts),
+            };
             let number = if shared { 0 } else { chance.below(self.keys) as u32 };
             let owner = if shared { 0 } else { client + 1 };
             counters.push(CounterId { repository, owner, number });

@@ -34,6 +34,17 @@ fn shares_are_those_asked_for() {
 }
 
 #[test]
+fn parts_share_counters_all_or_none_where_the_transaction_draws() {
+    let service = service("distributed=100 conflicts=30 conflicts-by=transaction");
+    let mut chance = Chance::new(5, 0, 0);
+    let drawn: Vec<_> = (0..10_000).map(|_| service.draw(1, 2, &mut chance)).collect();
+    let shares = |it: &Drawn| it.counters.iter().filter(|it| it.owner == 0).count();
+    assert!((share(&drawn, |it| shares(it) == 2) - 30).abs() <= 2);
+    assert!((share(&drawn, |it| shares(it) == 0) - 70).abs() <= 2);
+    assert_eq!(share(&drawn, |it| shares(it) == 1), 0);
+}
+
+#[test]
 fn counters_of_a_repository_lie_together() {
     let service = service("");
     let spaces = service.spaces(3);

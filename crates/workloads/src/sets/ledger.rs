@@ -8,7 +8,7 @@ use crate::workload::Complaints;
 
 /// A key that was added (+1) to or removed (-1) from a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     pub structure: usize,
     pub key: u64,
     pub by: i64,
@@ -16,7 +16,7 @@ pub(super) struct Change {
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// Adds minus removes that committed, by structure and key.
     pub sure: BTreeMap<(usize, u64), i64>,
     /// Changes that may have committed.

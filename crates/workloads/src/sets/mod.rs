@@ -12,7 +12,7 @@
 //! sound.
 
 mod checks;
-mod ledger;
+pub(crate) mod ledger;
 mod structure;
 
 use muesli::{Db, Error, Index, Space, SpaceOptions};

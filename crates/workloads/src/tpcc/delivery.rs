@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::Tpcc;
 use super::ids::DistrictId;
 use super::ledger::Update;
-use super::tables::Tables;
 use super::terminal::{Terminal, there};
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
@@ -34,7 +33,7 @@ impl Tpcc {
         let client = seat.client;
         let (answer, attempts) = transact(&seat.db, |tx| async move {
             let districts = self.scale.districts_of(warehouse);
-            let each = districts.map(|district| deliver(&tx, &terminal.tables, district, input));
+            let each = districts.map(|district| deliver(&tx, terminal, district, input));
             let delivered: Vec<_> = try_join_all(each).await?.into_iter().flatten().collect();
             let skipped = usize::from(self.scale.districts) - delivered.len();
             self.ledgers.of(client).set_out(Update::Delivery(delivered));
@@ -51,10 +50,11 @@ impl Tpcc {
 /// Delivers the oldest new order of a district; `None` where there is none.
 async fn deliver(
     tx: &Tx,
-    tables: &Tables,
+    terminal: &Terminal,
     district: DistrictId,
     input: Input,
 ) -> Result<Option<DistrictId>, Error> {
+    let tables = &terminal.tables;
     let oldest = Range::prefix(district.encoded()).limit(1);
     let oldest = tables.new_orders.scan(tx, oldest).await?;
     let Some(&(id, ())) = oldest.first() else { return Ok(None) };
@@ -75,7 +75,10 @@ async fn deliver(
     }
     let id = district.customer(order.customer);
     let mut customer = there(tables.customers.get(tx, &id).await?, "a customer")?;
-    customer.balance += sum;
+    match terminal.accounts {
+        Some(accounts) => accounts.add(tx, &id, [sum, 0, 0], false).await?,
+        None => customer.balance += sum,
+    }
     customer.deliveries += 1;
     tables.customers.put(tx, &id, &customer).await?;
     Ok(Some(district))

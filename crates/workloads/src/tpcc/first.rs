@@ -13,6 +13,9 @@ use crate::chance::Chance;
 /// What customers have paid at first, each once.
 pub(super) const FIRST_PAYMENT: i64 = 1_000;
 
+/// C_BALANCE, C_YTD_PAYMENT and C_PAYMENT_CNT at first.
+pub(super) const ACCOUNT: [i64; 3] = [-FIRST_PAYMENT, FIRST_PAYMENT, 1];
+
 /// The dearest line of an order that is there at first.
 const FIRST_AMOUNT_MAX: u64 = 999_999;
 

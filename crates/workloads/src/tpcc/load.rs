@@ -7,12 +7,13 @@ use serde::de::DeserializeOwned;
 
 use super::first;
 use super::ids::{
-    CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId, StockId,
+    CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
+    StockId,
 };
 use super::procedures::Layout;
 use super::rows::Order;
 use super::scale::Scale;
-use super::tables::{Sums, Tables};
+use super::tables::{Accounts, Sums, Tables};
 use crate::loading::{put_missing, write_missing};
 
 /// So many pieces are written at a time.
@@ -133,22 +134,36 @@ impl Loader<'_> {
 
     async fn warehouse(&self, number: u32) -> Result<(), Error> {
         let Loader { tables, scale, .. } = self;
-        let row = stored(tables.warehouses, &number, &first::warehouse(number));
+        let (row, ytd) = (first::warehouse(number), scale.first_ytd() * i64::from(scale.districts));
+        if let Some(layout) = self.copies.filter(|layout| layout.rows) {
+            let row = stored(layout.warehouse_rows(), &number, &(ytd, row));
+            return self.rows(tables.warehouses.raw(), [row].into_iter()).await;
+        }
+        let row = stored(tables.warehouses, &number, &row);
         self.rows(tables.warehouses.raw(), [row].into_iter()).await?;
-        let ytd = Sums::<u32>::encode(scale.first_ytd() * i64::from(scale.districts));
-        self.rows(tables.warehouse_ytd.raw(), [(number.encoded(), ytd)].into_iter()).await
+        let ytd = (number.encoded(), Sums::<u32>::encode(ytd));
+        self.rows(tables.warehouse_ytd.raw(), [ytd].into_iter()).await
     }
 
     async fn district(&self, id: DistrictId) -> Result<(), Error> {
-        let Loader { tables, scale, .. } = self;
-        let row = stored(tables.districts, &id, &first::district(id));
-        self.rows(tables.districts.raw(), [row].into_iter()).await?;
-        let ytd = (id.encoded(), Sums::<DistrictId>::encode(scale.first_ytd()));
-        self.rows(tables.district_ytd.raw(), [ytd].into_iter()).await?;
-        let next = stored(tables.next_order, &id, &(scale.orders + 1));
-        self.rows(tables.next_order.raw(), [next].into_iter()).await?;
+        self.district_row(id).await?;
         self.customers(id).await?;
         self.orders(id).await
+    }
+
+    async fn district_row(&self, id: DistrictId) -> Result<(), Error> {
+        let Loader { tables, scale, .. } = self;
+        let (row, ytd, next) = (first::district(id), scale.first_ytd(), scale.orders + 1);
+        if let Some(layout) = self.copies.filter(|layout| layout.rows) {
+            let row = stored(layout.district_rows(), &id, &((ytd, next), row));
+            return self.rows(tables.districts.raw(), [row].into_iter()).await;
+        }
+        let row = stored(tables.districts, &id, &row);
+        self.rows(tables.districts.raw(), [row].into_iter()).await?;
+        let ytd = (id.encoded(), Sums::<DistrictId>::encode(ytd));
+        self.rows(tables.district_ytd.raw(), [ytd].into_iter()).await?;
+        let next = stored(tables.next_order, &id, &next);
+        self.rows(tables.next_order.raw(), [next].into_iter()).await
     }
 
     async fn customers(&self, district: DistrictId) -> Result<(), Error> {
@@ -156,6 +171,11 @@ impl Loader<'_> {
         let customers = || (1..=scale.customers).map(|number| district.customer(number));
         let row = |id| stored(tables.customers, &id, &first::customer(scale, id));
         self.rows(tables.customers.raw(), customers().map(row)).await?;
+        if scale.balance_apart {
+            let account = |id: CustomerId| (id.encoded(), Accounts::encode(first::ACCOUNT));
+            let accounts = Accounts::of(self.db)?.raw();
+            self.rows(accounts, customers().map(account)).await?;
+        }
         let name = |id| {
             let row = first::customer(scale, id);
             let (last, first, customer) = (row.last, row.first, id.number);

@@ -47,7 +47,7 @@ use crate::workload::{Check, Seat, Workload};
 use ledger::{Ledger, Ledgers};
 use mix::{MIXES, Mix, Profile};
 use scale::Scale;
-use tables::Tables;
+use tables::{Accounts, Tables};
 pub use terminal::Terminal;
 
 /// What TPC-C takes, on either API.
@@ -153,8 +153,28 @@ pub const PARAMETERS: &[Parameter] = &{
             "Whether each warehouse has a copy of the items, placed with it; else one copy is \
              dealt by hash.",
         ),
+        Parameter::new(
+            "balance",
+            "row",
+            Kind::Choice(&["row", "apart"]),
+            "Whether C_BALANCE is part of the customer's row, or with what customers have paid a \
+             row of its own, to which Payment adds as to W_YTD; it leaves the customer's alone then.",
+        ),
+        Parameter::new(
+            "names",
+            "0",
+            Kind::Count(0, 1_000),
+            "Different last names of a district's customers; 0: as many as customers.",
+        ),
+        Parameter::new(
+            "lookups",
+            "index",
+            Kind::Choice(&["index", "each"]),
+            "Whether customers of a name and orders of a customer are found by an index, or all \
+             customers of the name and all orders that a district has at first are read.",
+        ),
     ];
-    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 3];
+    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 6];
     let mut at = 0;
     while at < all.len() {
         let both = PARAMETERS_OF_BOTH.len();
@@ -186,6 +206,9 @@ struct Settings {
     item_copies: bool,
     delayed: bool,
     placement: Placement,
+    balance_apart: bool,
+    names: u32,
+    reads_each: bool,
 }
 
 /// TPC-C with its parameters.
@@ -198,6 +221,7 @@ pub struct Tpcc {
     remote_payments: f64,
     by_name: f64,
     delayed: bool,
+    reads_each: bool,
     home: Home,
     placement: Placement,
     think: f64,
@@ -218,6 +242,9 @@ impl Tpcc {
                 "district" => Placement::District,
                 _ => Placement::Warehouse,
             },
+            balance_apart: values.word("balance") == "apart",
+            names: values.count("names") as u32,
+            reads_each: values.word("lookups") == "each",
         };
         Tpcc::with_settings(values, clients, settings)
     }
@@ -228,13 +255,14 @@ impl Tpcc {
         settings: Settings,
     ) -> Result<Tpcc, ParameterError> {
         Ok(Tpcc {
-            scale: Scale::new(values, settings.item_copies)?,
+            scale: Scale::new(values, settings)?,
             mix: Mix::new(values),
             rollbacks: values.number("rollbacks"),
             remote_items: values.number("remote-items"),
             remote_payments: values.number("remote-payments"),
             by_name: values.number("by-name"),
             delayed: settings.delayed,
+            reads_each: settings.reads_each,
             home: match values.word("home") {
                 "client" => Home::Client,
                 "node" => Home::Node,
@@ -259,7 +287,9 @@ impl Workload for Tpcc {
             Placement::Hash => (Rule::Hash, Rule::Hash),
             Placement::District => (Rule::Hash, self.scale.by_districts(repositories)),
         };
-        tables::spaces(&rows, &scanned, self.scale.item_copies)
+        let mut spaces = tables::spaces(&rows, &scanned, self.scale.item_copies);
+        spaces.extend(self.scale.balance_apart.then(|| Accounts::space(&rows)));
+        spaces
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {

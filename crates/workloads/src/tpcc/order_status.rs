@@ -18,7 +18,10 @@ impl Tpcc {
         let district = self.draw_district(warehouse, &mut seat.chance);
         let who = &self.draw_customer(&mut seat.chance);
         let (answer, attempts) = transact(&terminal.reader, |tx| async move {
-            newest_order(&tx, terminal, district, who).await
+            match self.reads_each {
+                true => self.newest_of_all(&tx, terminal, district, who).await,
+                false => newest_order(&tx, terminal, district, who).await,
+            }
         })
         .await;
         if let Ok(Some((id, order, lines))) = &answer {
@@ -26,6 +29,26 @@ impl Tpcc {
             self.judge_order(seat, *id, order, [lines.len(), delivered]);
         }
         (ended(answer), attempts)
+    }
+
+    /// Reads all orders that a district has at first, one after the other; the customer's newest.
+    async fn newest_of_all(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        district: DistrictId,
+        who: &Who,
+    ) -> Result<Status, Error> {
+        let tables = &terminal.tables;
+        let (customer, _) = tables.find_customer(tx, district, who, true).await?;
+        let mut newest = None;
+        for id in (1..=self.scale.orders).map(|number| district.order(number)) {
+            let order = there(tables.orders.get(tx, &id).await?, "an order")?;
+            newest = Some((id, order)).filter(|it| it.1.customer == customer.number).or(newest);
+        }
+        let Some((id, order)) = newest else { return Ok(None) };
+        let lines = tables.order_lines.scan(tx, Range::prefix(id.encoded())).await?;
+        Ok(Some((id, order, lines)))
     }
 
     /// Complains of an order that has not the lines that it says, of which so many were found, and
@@ -45,7 +68,7 @@ async fn newest_order(
     who: &Who,
 ) -> Result<Status, Error> {
     let tables = &terminal.tables;
-    let (customer, _) = tables.find_customer(tx, district, who).await?;
+    let (customer, _) = tables.find_customer(tx, district, who, false).await?;
     let newest = Range::prefix(customer.encoded()).reverse().limit(1);
     let newest = tables.customer_orders.scan(tx, newest).await?;
     let Some((found, ())) = newest.first() else { return Ok(None) };

@@ -66,19 +66,23 @@ impl Tpcc {
         }
     }
 
-    /// The balance that the terminal shows, in cents.
+    /// The balance that the terminal shows, in cents; that of the load where balances are apart.
     async fn pay(&self, tx: &Tx, terminal: &Terminal, input: &Input) -> Result<i64, Error> {
         let (tables, district, amount) = (&terminal.tables, input.district, input.amount);
         let (warehouse, district_row, (id, mut customer)) = try_join3(
             tables.warehouses.get(tx, &district.warehouse),
             tables.districts.get(tx, &district),
-            tables.find_customer(tx, input.resident, &input.who),
+            tables.find_customer(tx, input.resident, &input.who, self.reads_each),
         )
         .await?;
         tables.warehouse_ytd.add(tx, &district.warehouse, amount, self.delayed).await?;
         tables.district_ytd.add(tx, &district, amount, self.delayed).await?;
-        customer.pay(id, district, amount);
-        tables.customers.put(tx, &id, &customer).await?;
+        if let Some(accounts) = terminal.accounts {
+            accounts.add(tx, &id, [-amount, amount, 1], self.delayed).await?;
+        } else {
+            customer.pay(id, district, amount);
+            tables.customers.put(tx, &id, &customer).await?;
+        }
         let warehouse = there(warehouse, "a warehouse")?.name;
         let data = format!("{warehouse}    {}", there(district_row, "a district")?.name);
         let payment = Payment { customer: id, date: input.date, amount, data };

@@ -2,8 +2,8 @@
 
 use muesli::{Key, Rule};
 
-use super::draws;
 use super::ids::DistrictId;
+use super::{Settings, draws};
 use crate::parameters::{ParameterError, Values};
 
 /// Rows of the tables.
@@ -22,6 +22,10 @@ pub(super) struct Scale {
     pub pending: u32,
     /// Whether each warehouse has items of its own.
     pub item_copies: bool,
+    /// Whether what customers have paid and owe is apart from their rows.
+    pub balance_apart: bool,
+    /// Different last names in a district, as asked for; 0: as many as customers.
+    names: u32,
 }
 
 impl Scale {
@@ -29,7 +33,8 @@ impl Scale {
     ///
     /// # Errors
     /// Sizes that do not go together.
-    pub fn new(values: &Values, item_copies: bool) -> Result<Scale, ParameterError> {
+    pub fn new(values: &Values, settings: Settings) -> Result<Scale, ParameterError> {
+        let Settings { item_copies, balance_apart, names, .. } = settings;
         let count = |name| values.count(name) as u32;
         let items = count("keys");
         let or = |given: u32, otherwise: u32| if given == 0 { otherwise } else { given };
@@ -44,6 +49,8 @@ impl Scale {
             orders,
             pending,
             item_copies,
+            balance_apart,
+            names,
         })
     }
 
@@ -54,7 +61,8 @@ impl Scale {
 
     /// So many different last names: each has a customer in every district.
     pub fn names(&self) -> u32 {
-        self.customers.min(draws::NAMES)
+        let asked = if self.names == 0 { draws::NAMES } else { self.names };
+        self.customers.min(asked)
     }
 
     /// The number of the first order that is not delivered at first.

@@ -12,7 +12,7 @@ use super::ids::{
 };
 use super::rows::{Customer, District, Item, Order, OrderLine, Payment, Stock, Warehouse};
 use super::scale::Scale;
-use super::tables::Tables;
+use super::tables::{Accounts, Tables};
 use super::terminal::there;
 
 /// So many rows are read at once.
@@ -64,12 +64,17 @@ pub(super) async fn survey<S: Surveyor>(
     begin: impl Fn() -> S,
 ) -> Result<S, Error> {
     let (tables, strict) = (&Tables::of(db)?, db.strict().read_only());
+    let accounts = scale.balance_apart.then(|| Accounts::of(db)).transpose()?;
     let begin = &begin;
     let show = |tx: Tx| async move {
         let mut surveyor = begin();
         for warehouse in scale.all_warehouses() {
             for id in scale.districts_of(warehouse) {
-                surveyor.district(&read_district(&tx, tables, id).await?);
+                let mut rows = read_district(&tx, tables, id).await?;
+                if let Some(accounts) = accounts {
+                    join_accounts(&tx, accounts, &mut rows.customers).await?;
+                }
+                surveyor.district(&rows);
             }
         }
         for warehouse in scale.all_warehouses() {
@@ -103,6 +108,19 @@ pub(super) async fn read_district(
         new_orders: new_orders.into_iter().map(|(id, ())| id).collect(),
         order_lines: read_all(tx, tables.order_lines, prefix).await?,
     })
+}
+
+/// Shows customers with what they have paid and owe, which lies apart.
+async fn join_accounts(
+    tx: &Tx,
+    accounts: Accounts,
+    customers: &mut Rows<CustomerId, Customer>,
+) -> Result<(), Error> {
+    for (id, row) in customers {
+        let [balance, ytd_payment, payments] = accounts.get(tx, id).await?;
+        (row.balance, row.ytd_payment, row.payments) = (balance, ytd_payment, payments as u32);
+    }
+    Ok(())
 }
 
 async fn read_warehouse(tx: &Tx, tables: &Tables, id: u32) -> Result<WarehouseRows, Error> {

@@ -47,6 +47,8 @@ const ORDER_LINES: &str = "order-line";
 const STOCK: &str = "stock";
 const ITEMS: &str = "item";
 
+const ACCOUNTS: &str = "customer-account";
+
 /// All spaces by name; `rows` is the rule of those whose keys begin with a warehouse, `of_scanned`
 /// of those whose keys begin with a district and that transactions scan; and `items_by_warehouse`
 /// says whether items are among the first.
@@ -155,5 +157,66 @@ impl<K: Key> Sums<K> {
         }
         let sum = self.get(tx, key).await? + amount;
         tx.put(self.space, key.encoded(), Self::encode(sum)).await
+    }
+}
+
+/// What customers have paid and owe, where that is apart from their rows: C_BALANCE,
+/// C_YTD_PAYMENT and C_PAYMENT_CNT, as three numbers that [`Action::add_all`] knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accounts(Space);
+
+impl Accounts {
+    /// The space, by the rule of rows whose keys begin with a warehouse.
+    pub fn space(rows: &Rule) -> (&'static str, SpaceOptions) {
+        (ACCOUNTS, SpaceOptions { index: Index::Hash, rule: rows.clone() })
+    }
+
+    /// Those of a database that has the space.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn of(db: &Db) -> Result<Accounts, Error> {
+        Ok(Accounts(db.space(ACCOUNTS)?))
+    }
+
+    /// The space.
+    pub fn raw(self) -> Space {
+        self.0
+    }
+
+    /// An account as it is stored.
+    pub fn encode(account: [i64; 3]) -> SmallBytes {
+        account.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>().into()
+    }
+
+    /// Reads an account.
+    ///
+    /// # Errors
+    /// As [`muesli::Tx::get`]; [`Error::Codec`] where there is none.
+    pub async fn get(self, tx: &muesli::Tx, id: &CustomerId) -> Result<[i64; 3], Error> {
+        let value = tx.get(self.0, id.encoded()).await?;
+        let numbers = value.as_ref().map(|value| value.as_slice().as_chunks::<8>().0);
+        let numbers: Option<&[_; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
+        let missing = || Error::Codec(format!("{id:?} has no account"));
+        Ok(numbers.ok_or_else(missing)?.map(i64::from_le_bytes))
+    }
+
+    /// Adds to an account: unread, as the transaction commits, or by reading and writing it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get) and [`muesli::Tx::put`].
+    pub async fn add(
+        self,
+        tx: &muesli::Tx,
+        id: &CustomerId,
+        by: [i64; 3],
+        delayed: bool,
+    ) -> Result<(), Error> {
+        if delayed {
+            return tx.later(self.0, id.encoded(), Action::add_all(&by)).await;
+        }
+        let mut account = self.get(tx, id).await?;
+        account.iter_mut().zip(by).for_each(|(number, by)| *number += by);
+        tx.put(self.0, id.encoded(), Self::encode(account)).await
     }
 }

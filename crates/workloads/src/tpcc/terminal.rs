@@ -12,7 +12,7 @@ use super::ids::{CustomerId, DistrictId};
 use super::mix::{self, Mix, Profile};
 use super::rows::Customer;
 use super::scale::Scale;
-use super::tables::Tables;
+use super::tables::{Accounts, Tables};
 use super::{Home, Tpcc};
 use crate::chance::Chance;
 use crate::workload::{Pause, Seat};
@@ -22,6 +22,8 @@ use crate::workload::{Pause, Seat};
 pub struct Terminal {
     pub(super) tables: Tables,
     pub(super) reader: Db,
+    /// Where what customers have paid is apart from their rows.
+    pub(super) accounts: Option<Accounts>,
     /// The warehouses that it works for, one of which is drawn each time.
     homes: Vec<u32>,
     /// What it has keyed in, where it waited for that.
@@ -43,7 +45,8 @@ impl Terminal {
         if tpcc.think > 0.0 {
             seat.pause = Some(waits(tpcc, seat.db.clone(), seat.pause.take(), &keyed));
         }
-        Ok(Terminal { tables, reader: seat.db.read_only(), homes, keyed })
+        let accounts = tpcc.scale.balance_apart.then(|| Accounts::of(&seat.db)).transpose()?;
+        Ok(Terminal { tables, reader: seat.db.read_only(), accounts, homes, keyed })
     }
 
     /// What it runs next.
@@ -124,18 +127,22 @@ impl Tpcc {
 
 impl Tables {
     /// The customer that is looked for: of those with one last name, the middle one by their
-    /// first names (clause 2.5.2.2).
+    /// first names (clause 2.5.2.2). With `each`, all of those are read.
     pub(super) async fn find_customer(
         &self,
         tx: &Tx,
         district: DistrictId,
         who: &Who,
+        each: bool,
     ) -> Result<(CustomerId, Customer), Error> {
         let number = match who {
             Who::Number(number) => *number,
             Who::LastName(last) => {
                 let range = Range::prefix((district, last.clone()).encoded());
                 let named = self.customer_names.scan(tx, range).await?;
+                for (name, ()) in named.iter().filter(|_| each) {
+                    self.customers.get(tx, &district.customer(name.customer)).await?;
+                }
                 there(named.get(middle(named.len())), "a customer's name")?.0.customer
             }
         };

@@ -21,6 +21,7 @@ const CASES: &[(&str, &str)] = &[
     ("append-procedures", "keys=5 length=20 moving=10"),
     ("tpcc-procedures", "keys=100 warehouses=4 districts=3 remote-items=20 remote-payments=40"),
     ("tpcc-procedures", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=any"),
+    ("tpcc-procedures", "keys=20 warehouses=3 districts=2 columns=rows home=any"),
 ];
 
 const PROTOCOLS: [&str; 3] = ["granola", "granola-locking", "sinfonia"];

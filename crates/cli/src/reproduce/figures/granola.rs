@@ -80,6 +80,29 @@ const THREE: &[Line] = &[
     line("sinfonia", "sinfonia", |setting| setting.masters = 1),
 ];
 
+/// Figure 6.10: lock contention. Conflicts are drawn for each transaction, as in the thesis.
+const CONTENTION: Figure = Figure {
+    parameters: &["distributed=100", "conflicts-by=transaction"],
+    axis: SHARED,
+    xs: &[0.1, 1.0, 10.0, 30.0, 100.0],
+    quick_xs: &[1.0, 10.0, 100.0],
+    lines: THREE,
+    chosen: "32 clients for each repository; locks cost nothing; Sinfonia has one master, on a \
+             machine of its own like the others.",
+    claims: &[
+        claim(
+            "timestamps over locks, 10 %",
+            Measure::Over(Quantity::Throughput, "granola", "granola-locking", 10.0),
+            None,
+            Some(Target::Least(3.0)),
+        ),
+        claim("tx/s, locks, 100 %", Measure::Throughput("granola-locking"), Some(1e3), None),
+        claim("tx/s, Sinfonia, 100 %", Measure::Throughput("sinfonia"), Some(1e3), None),
+        claim("kept by timestamps", Measure::Kept("granola"), Some(1.0), None),
+    ],
+    ..COUNTERS
+};
+
 const BASE: Figure = Figure {
     axis: CLIENTS,
     xs: &[1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 2048.0],
@@ -147,9 +170,11 @@ fn locked(point: &Point, way: f64) -> f64 {
     100.0 * (1.0 - (1.0 - point.x / 100.0).powf(concurrent))
 }
 
+/// W_YTD, D_YTD and D_NEXT_O_ID in rows of their own.
+const TPCC_COLUMNS: &[&str] = &["warehouses={nodes}", "customers=100", "orders=30"];
 const TPCC: Figure = Figure {
     workload: "tpcc-procedures",
-    parameters: &["warehouses={nodes}", "customers=100", "orders=30"],
+    parameters: &["warehouses={nodes}", "customers=100", "orders=30", "columns=rows"],
     chosen: "1 000 items and 100 customers a district; Sinfonia has one master, on a machine of \
              its own like the others.",
     machine: local,
@@ -163,6 +188,19 @@ const TPCC_SCALE: Figure = Figure {
     quick_xs: &[2.0, 10.0],
     clients_a_node: 16,
     ..TPCC
+};
+
+const OVER_REPOSITORIES: Figure = Figure {
+    claims: &[
+        claim(
+            "over Sinfonia, 10 nodes",
+            Measure::Speedup("granola", "sinfonia"),
+            Some(3.0),
+            Some(Target::Least(3.0)),
+        ),
+        claim("over locking", Measure::Speedup("granola", "granola-locking"), None, None),
+    ],
+    ..TPCC_SCALE
 };
 
 const WAYS_BACK: Figure = Figure {
@@ -309,24 +347,13 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.10",
         about: "Granola, figure 6.10: throughput over the rate of conflicts",
-        axis: SHARED,
-        xs: &[0.1, 1.0, 10.0, 30.0, 100.0],
-        quick_xs: &[1.0, 10.0, 100.0],
-        lines: THREE,
-        chosen: "32 clients for each repository; locks cost nothing; Sinfonia has one master, on a \
-                 machine of its own like the others.",
-        claims: &[
-            claim(
-                "timestamps over locks, 10 %",
-                Measure::Over(Quantity::Throughput, "granola", "granola-locking", 10.0),
-                None,
-                Some(Target::Least(3.0)),
-            ),
-            claim("tx/s, locks, 100 %", Measure::Throughput("granola-locking"), Some(1e3), None),
-            claim("tx/s, Sinfonia, 100 %", Measure::Throughput("sinfonia"), Some(1e3), None),
-            claim("kept by timestamps", Measure::Kept("granola"), Some(1.0), None),
-        ],
-        ..COUNTERS
+        ..CONTENTION
+    },
+    Figure {
+        name: "granola-6.10-parts",
+        about: "The same, conflicts drawn for each part of a transaction",
+        parameters: &["distributed=100"],
+        ..CONTENTION
     },
     Figure {
         name: "granola-6.11",
@@ -426,16 +453,13 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.15",
         about: "Granola, figure 6.15: TPC-C over repositories",
-        claims: &[
-            claim(
-                "over Sinfonia, 10 nodes",
-                Measure::Speedup("granola", "sinfonia"),
-                Some(3.0),
-                Some(Target::Least(3.0)),
-            ),
-            claim("over locking", Measure::Speedup("granola", "granola-locking"), None, None),
-        ],
-        ..TPCC_SCALE
+        ..OVER_REPOSITORIES
+    },
+    Figure {
+        name: "granola-6.15-columns",
+        about: "The same, W_YTD, D_YTD and D_NEXT_O_ID apart from their rows",
+        parameters: TPCC_COLUMNS,
+        ..OVER_REPOSITORIES
     },
     Figure {
         name: "granola-6.16",
@@ -462,7 +486,13 @@ pub const FIGURES: &[Figure] = &[
             logarithmic: false,
         },
         nodes: 2,
-        parameters: &["warehouses={nodes}", "customers=100", "orders=30", "new-order=1"],
+        parameters: &[
+            "warehouses={nodes}",
+            "customers=100",
+            "orders=30",
+            "new-order=1",
+            "columns=rows",
+        ],
         xs: &[0.0, 10.0, 25.0, 50.0, 75.0, 100.0],
         quick_xs: &[0.0, 50.0, 100.0],
         clients_a_node: 16,

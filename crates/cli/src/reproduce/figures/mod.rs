@@ -1,6 +1,7 @@
 //! The figures that can be reproduced: what was run, what was claimed, what we aim at.
 
 mod bumper;
+mod bumper_general;
 mod gmu;
 mod granola;
 
@@ -10,7 +11,8 @@ use super::points::Point;
 
 /// All figures.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
-    bumper::FIGURES.iter().chain(gmu::FIGURES).chain(granola::FIGURES)
+    let general = bumper_general::FIGURES.iter();
+    bumper::FIGURES.iter().chain(general).chain(gmu::FIGURES).chain(granola::FIGURES)
 }
 
 /// A figure of a paper, or a result that it tells in words.

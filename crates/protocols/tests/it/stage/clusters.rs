@@ -87,6 +87,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "reads_wait" => &mut rules.reads_wait,
         "waits_by_proposal" => &mut rules.waits_by_proposal,
         "lock_reads" => &mut rules.lock_reads,
+        "waits_for_all" => &mut rules.waits_for_all,
         "ordered_queue" => &mut rules.ordered_queue,
         "validate_scans" => &mut rules.validate_scans,
         "reads_raise" => &mut rules.reads_raise,

@@ -23,6 +23,8 @@ pub(in crate::tpcc) struct Layout {
     pub name_copies: TypedSpace<(u32, CustomerName), ()>,
     /// What does not change of every warehouse's stock: of (holder, stock).
     pub stock_infos: TypedSpace<(u32, StockId), StockInfo>,
+    /// Whether W_YTD, D_YTD and D_NEXT_O_ID lie in their rows.
+    pub rows: bool,
 }
 
 pub(super) const NAME_COPIES: &str = "customer-name-copy";
@@ -33,10 +35,11 @@ impl Layout {
     ///
     /// # Errors
     /// It does not have them.
-    pub fn of(db: &Db) -> Result<Layout, Error> {
+    pub fn of(db: &Db, rows: bool) -> Result<Layout, Error> {
         let tables = Tables::of(db)?;
         let name_copies = db.space(NAME_COPIES)?.typed();
-        Ok(Layout { tables, name_copies, stock_infos: db.space(STOCK_INFOS)?.typed() })
+        let stock_infos = db.space(STOCK_INFOS)?.typed();
+        Ok(Layout { tables, name_copies, stock_infos, rows })
     }
 
     /// What changes of stock.

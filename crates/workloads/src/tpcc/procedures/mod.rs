@@ -16,6 +16,7 @@
 
 mod client;
 mod deliveries;
+mod hot;
 mod layout;
 mod orders;
 mod payments;
@@ -32,14 +33,28 @@ use super::mix::Profile;
 use super::tables;
 use super::terminal::Terminal;
 use super::{Placement, Settings, Tpcc, load};
-use crate::parameters::{Parameter, ParameterError, Values};
+use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload};
 
 pub(super) use layout::Layout;
 
 /// What TPC-C as procedures takes: as on the interactive API, but for how rows are placed.
-pub const PARAMETERS: &[Parameter] = &super::PARAMETERS_OF_BOTH;
+pub const PARAMETERS: &[Parameter] = &{
+    let columns = Parameter::new(
+        "columns",
+        "apart",
+        Kind::Choice(&["apart", "rows"]),
+        "Whether W_YTD, D_YTD and D_NEXT_O_ID lie apart, or in the rows of warehouse and district.",
+    );
+    let mut all = [columns; super::PARAMETERS_OF_BOTH.len() + 1];
+    let mut at = 0;
+    while at < super::PARAMETERS_OF_BOTH.len() {
+        all[at] = super::PARAMETERS_OF_BOTH[at];
+        at += 1;
+    }
+    all
+};
 
 /// The procedures that it calls.
 pub fn procedures() -> Procedures {
@@ -53,6 +68,8 @@ pub fn procedures() -> Procedures {
 #[derive(Debug)]
 pub struct TpccProcedures {
     tpcc: Tpcc,
+    /// Whether the hot columns lie in their rows.
+    rows: bool,
 }
 
 /// A client: its terminal, and the spaces that it names in calls.
@@ -68,9 +85,16 @@ impl TpccProcedures {
     /// # Errors
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<TpccProcedures, ParameterError> {
-        let settings =
-            Settings { item_copies: true, delayed: false, placement: Placement::Warehouse };
-        Ok(TpccProcedures { tpcc: Tpcc::with_settings(values, clients, settings)? })
+        let settings = Settings {
+            item_copies: true,
+            delayed: false,
+            placement: Placement::Warehouse,
+            balance_apart: false,
+            names: 0,
+            reads_each: false,
+        };
+        let rows = values.word("columns") == "rows";
+        Ok(TpccProcedures { tpcc: Tpcc::with_settings(values, clients, settings)?, rows })
     }
 }
 
@@ -91,12 +115,12 @@ impl Workload for TpccProcedures {
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
-        load::load_with_copies(db, &self.tpcc.scale, Layout::of(db)?).await
+        load::load_with_copies(db, &self.tpcc.scale, Layout::of(db, self.rows)?).await
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<Desk, Error> {
         self.ledger(seat).begin_life();
-        let layout = Layout::of(&seat.db)?;
+        let layout = Layout::of(&seat.db, self.rows)?;
         let terminal = Terminal::begin(&self.tpcc, seat, layout.tables)?;
         Ok(Desk { terminal, layout })
     }
@@ -115,7 +139,7 @@ impl Workload for TpccProcedures {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        survey::check(&self.tpcc, db).await
+        survey::check(&self.tpcc, db, self.rows).await
     }
 }
 

@@ -9,7 +9,8 @@ use muesli::procedures::{Keys, StoredProcedure};
 use muesli::{Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Layout, missing, needed, price};
+use super::hot;
+use super::layout::{Layout, needed, price};
 use crate::tpcc::ids::{CustomerOrder, ItemId, LineId};
 use crate::tpcc::new_order::{Input, UNUSED, Wanted, total};
 use crate::tpcc::rows::{StockCount, district_info};
@@ -54,7 +55,7 @@ impl StoredProcedure for NewOrder {
     fn run(keys: &mut Keys<'_>, Entered { layout, input }: Entered) -> Result<i64, Stop> {
         let district = input.customer.district;
         let prices = prices(keys, &layout, district.warehouse, &input.lines)?;
-        let number = next_number(keys, &layout, &input)?;
+        let number = hot::take_number(keys, &layout, district)?;
         let order = district.order(number);
         let mut sum = 0;
         for ((line, price), place) in input.lines.iter().zip(prices).zip(1..) {
@@ -105,14 +106,6 @@ fn prices(
     Ok(prices)
 }
 
-/// Takes the district's next order number.
-fn next_number(keys: &mut Keys<'_>, layout: &Layout, input: &Input) -> Result<u32, Stop> {
-    let (next, district) = (layout.tables.next_order, input.customer.district);
-    let number = keys.read(next, &district)?.ok_or_else(|| missing("D_NEXT_O_ID"))?;
-    keys.write(next, &district, &(number + 1))?;
-    Ok(number)
-}
-
 /// Takes a line from stock.
 fn supply(
     keys: &mut Keys<'_>,
@@ -150,14 +143,10 @@ fn put_line(
 }
 
 fn show_total(keys: &mut Keys<'_>, layout: &Layout, input: &Input, sum: i64) -> Result<i64, Stop> {
-    let (tables, district) = (&layout.tables, input.customer.district);
-    let key = keys.encoded(&district.warehouse);
-    let warehouse = needed(keys, tables.warehouses.raw(), &key, "a warehouse")?;
-    let key = keys.encoded(&district);
-    let row = needed(keys, tables.districts.raw(), &key, "a district")?;
+    let (warehouse, district) = hot::rows_of(keys, layout, input.customer.district)?;
     let key = keys.encoded(&input.customer);
-    let customer = needed(keys, tables.customers.raw(), &key, "a customer")?;
-    // W_TAX, D_TAX and C_DISCOUNT come first in their rows.
-    let taxes = [Keys::decode(&warehouse)?, Keys::decode(&row)?];
+    let customer = needed(keys, layout.tables.customers.raw(), &key, "a customer")?;
+    // W_TAX, D_TAX and C_DISCOUNT come first in their rows, or behind the hot columns.
+    let taxes = [hot::warehouse(layout, &warehouse)?, hot::district(layout, &district)?];
     Ok(total(sum, Keys::decode(&customer)?, taxes))
 }

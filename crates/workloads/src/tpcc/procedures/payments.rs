@@ -2,14 +2,14 @@
 //! another warehouse (clause 2.5).
 
 use muesli::procedures::{Keys, StoredProcedure};
-use muesli::{Key, Refuses, Stop};
+use muesli::{Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Layout, customer_number, missing, needed};
+use super::hot;
+use super::layout::{Layout, customer_number, needed};
 use crate::tpcc::ids::{CustomerId, DistrictId};
 use crate::tpcc::payment::Input;
 use crate::tpcc::rows::{Credit, Customer, Payment as Row};
-use crate::tpcc::tables::Sums;
 
 /// A payment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,9 +40,8 @@ impl StoredProcedure for Payment {
     type Answer = Option<i64>;
 
     fn run(keys: &mut Keys<'_>, Paid { layout, input }: Paid) -> Result<Option<i64>, Stop> {
-        let (tables, home) = (&layout.tables, input.district.warehouse);
-        add(keys, tables.warehouse_ytd, &home, input.amount)?;
-        add(keys, tables.district_ytd, &input.district, input.amount)?;
+        let home = input.district.warehouse;
+        hot::add_up(keys, &layout, input.district, input.amount)?;
         let number = customer_number(keys, &layout, home, input.resident, &input.who)?;
         let customer = input.resident.customer(number);
         put_history(keys, &layout, &input, customer)?;
@@ -67,31 +66,20 @@ impl StoredProcedure for PayElsewhere {
     }
 }
 
-fn add<K: Key>(keys: &mut Keys<'_>, sums: Sums<K>, key: &K, amount: i64) -> Result<(), Stop> {
-    let key = keys.encoded(key);
-    let found = keys.get(sums.raw(), &key)?;
-    let sum = found.as_ref().and_then(Sums::<K>::decode).ok_or_else(|| missing("a sum"))?;
-    keys.put(sums.raw(), key, Sums::<K>::encode(sum + amount))
-}
-
-/// Writes the row of the history, with the names of warehouse and district, which come second in
-/// their rows.
+/// Writes the row of the history, with the names of warehouse and district, which come behind the
+/// taxes in their rows.
 fn put_history(
     keys: &mut Keys<'_>,
     layout: &Layout,
     input: &Input,
     customer: CustomerId,
 ) -> Result<(), Stop> {
-    let tables = &layout.tables;
-    let key = keys.encoded(&input.district.warehouse);
-    let warehouse = needed(keys, tables.warehouses.raw(), &key, "a warehouse")?;
-    let key = keys.encoded(&input.district);
-    let district = needed(keys, tables.districts.raw(), &key, "a district")?;
-    let ((_, warehouse), (_, district)): ((u16, &str), (u16, &str)) =
-        (Keys::decode(&warehouse)?, Keys::decode(&district)?);
+    let (warehouse, district) = hot::rows_of(keys, layout, input.district)?;
+    let (_, warehouse): (u16, &str) = hot::warehouse(layout, &warehouse)?;
+    let (_, district): (u16, &str) = hot::district(layout, &district)?;
     let data = format!("{warehouse}    {district}");
     let row = Row { customer, date: input.date, amount: input.amount, data };
-    keys.write(tables.history, &input.id, &row)
+    keys.write(layout.tables.history, &input.id, &row)
 }
 
 /// The customer pays; its balance.

@@ -4,6 +4,7 @@ use muesli::procedures::{Keys, StoredProcedure};
 use muesli::{Key, Range, Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
+use super::hot::next_number;
 use super::layout::{Layout, customer_number, missing, needed};
 use crate::tpcc::ids::{CustomerOrder, DistrictId, LineId, StockId};
 use crate::tpcc::rows::Order;
@@ -86,8 +87,7 @@ impl StoredProcedure for StockLevel {
 
     fn run(keys: &mut Keys<'_>, it: Looked) -> Result<Level, Stop> {
         let (tables, district) = (&it.layout.tables, it.district);
-        let next = keys.read(tables.next_order, &district)?;
-        let next = next.ok_or_else(|| missing("D_NEXT_O_ID"))?;
+        let next = next_number(keys, &it.layout, district)?;
         let line = |order| LineId { order: district.order(order), number: 0 }.encoded();
         let range = Range::of(line(next.saturating_sub(ORDERS))..line(next));
         let lines = keys.scan(tables.order_lines.raw(), range)?;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Layout;
+use super::hot::{DistrictRow, WarehouseRow};
 use crate::tpcc::checks::Audit;
 use crate::tpcc::ids::{CustomerName, DistrictId, StockId};
 use crate::tpcc::ledger::Books;
@@ -19,9 +20,9 @@ use crate::tpcc::terminal::there;
 use crate::tpcc::{Tpcc, first};
 use crate::workload::{Check, Complaints};
 
-pub(super) async fn check(tpcc: &Tpcc, db: &Db) -> Result<Vec<Check>, Error> {
+pub(super) async fn check(tpcc: &Tpcc, db: &Db, rows: bool) -> Result<Vec<Check>, Error> {
     let (scale, books) = (&tpcc.scale, &Books::closed(&tpcc.ledgers));
-    let reader = Reader { db: db.read_only(), layout: Layout::of(db)? };
+    let reader = Reader { db: db.read_only(), layout: Layout::of(db, rows)? };
     let (mut audit, mut wrong_copies) = (Audit::new(scale, books), Complaints::default());
     for warehouse in scale.all_warehouses() {
         for id in scale.districts_of(warehouse) {
@@ -91,16 +92,38 @@ impl Reader {
         }
     }
 
+    /// A district with D_YTD and D_NEXT_O_ID.
+    async fn district_row(&self, id: DistrictId) -> Result<DistrictRow, Error> {
+        let tables = &self.layout.tables;
+        if self.layout.rows {
+            return self.one(self.layout.district_rows(), &id, "a district").await;
+        }
+        let next = self.one(tables.next_order, &id, "D_NEXT_O_ID").await?;
+        let ytd = self.sum(tables.district_ytd, &id).await?;
+        Ok(((ytd, next), self.one(tables.districts, &id, "a district").await?))
+    }
+
+    /// A warehouse with W_YTD.
+    async fn warehouse_row(&self, id: u32) -> Result<WarehouseRow, Error> {
+        let tables = &self.layout.tables;
+        if self.layout.rows {
+            return self.one(self.layout.warehouse_rows(), &id, "a warehouse").await;
+        }
+        let ytd = self.sum(tables.warehouse_ytd, &id).await?;
+        Ok((ytd, self.one(tables.warehouses, &id, "a warehouse").await?))
+    }
+
     async fn district(&self, id: DistrictId) -> Result<DistrictRows, Error> {
+        let ((ytd, next_order), row) = self.district_row(id).await?;
         let (tables, prefix) = (&self.layout.tables, &id.encoded());
         let names = self.all(tables.customer_names, prefix).await?;
         let customer_orders = self.all(tables.customer_orders, prefix).await?;
         let new_orders = self.all(tables.new_orders, prefix).await?;
         Ok(DistrictRows {
             id,
-            row: self.one(tables.districts, &id, "a district").await?,
-            ytd: self.sum(tables.district_ytd, &id).await?,
-            next_order: self.one(tables.next_order, &id, "D_NEXT_O_ID").await?,
+            row,
+            ytd,
+            next_order,
             customers: self.all(tables.customers, prefix).await?,
             customer_names: names.into_iter().map(|(name, ())| name).collect(),
             history: self.all(tables.history, prefix).await?,
@@ -121,10 +144,11 @@ impl Reader {
             let info = there(infos.get(&id).cloned(), "a copy of stock")?;
             Ok((id, Stock::of(count, info)))
         };
+        let (ytd, row) = self.warehouse_row(id).await?;
         Ok(WarehouseRows {
             id,
-            row: self.one(layout.tables.warehouses, &id, "a warehouse").await?,
-            ytd: self.sum(layout.tables.warehouse_ytd, &id).await?,
+            row,
+            ytd,
             stock: counts.into_iter().map(whole).collect::<Result<_, Error>>()?,
         })
     }

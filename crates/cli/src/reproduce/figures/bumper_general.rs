@@ -1,0 +1,134 @@
+//! Bumper's figures in general workloads: as the paper's text describes them, on data that all
+//! clients share.
+
+use muesli_workloads::machines::Machine;
+
+use super::bumper::{BUMPER_NODES, BUMPER_QUICK, hardly_aborts, speedup};
+use super::{Figure, Measure, NOTHING, claim, protocol};
+
+/// 256 of 65 536 keys; half of the transactions look for one.
+const SKIP_LIST: &[&str] = &["keys=65536", "initial=256", "reads=50", "walks=0", "levels=8"];
+
+/// As many customers as in one and a third of the standard's warehouses, over more of them.
+const TPCC: &[&str] = &[
+    "mix=bumper",
+    "warehouses=40",
+    "keys=100",
+    "customers=100",
+    "orders=10",
+    "placement=district",
+    "home=any",
+];
+
+/// All of them.
+pub const FIGURES: &[Figure] = &[
+    Figure {
+        name: "bumper-fig3-general",
+        about: "Bumper, figure 3 on one skip list that all share",
+        workload: "skiplist",
+        parameters: SKIP_LIST,
+        chosen: "One client a node; 8 levels; nodes of the list are whole rows.",
+        machine: Machine::bumper_cluster,
+        xs: BUMPER_NODES,
+        quick_xs: BUMPER_QUICK,
+        lines: &[protocol("score"), protocol("bumper-tw")],
+        updates: 0.5,
+        seconds: (4.0, 1.0),
+        claims: &[
+            speedup("bumper-tw", 2.23, 2.2),
+            claim("updates aborted, score", Measure::Aborts("score"), Some(15.0), None),
+            hardly_aborts("updates aborted, bumper", "bumper-tw", Some(0.9)),
+        ],
+        ..NOTHING
+    },
+    Figure {
+        name: "bumper-fig3-general-list",
+        about: "The same in a linked list",
+        workload: "list",
+        parameters: &["keys=65536", "initial=256", "reads=50", "walks=0"],
+        chosen: "One client a node.",
+        machine: Machine::bumper_cluster,
+        xs: BUMPER_NODES,
+        quick_xs: BUMPER_QUICK,
+        lines: &[protocol("score"), protocol("bumper-tw")],
+        updates: 0.5,
+        seconds: (6.0, 3.0),
+        claims: &[
+            claim("speedup at 160 nodes", Measure::Speedup("bumper-tw", "score"), Some(2.23), None),
+            claim("updates aborted, score", Measure::Aborts("score"), Some(15.0), None),
+            claim("updates aborted, bumper", Measure::Aborts("bumper-tw"), Some(0.9), None),
+        ],
+        ..NOTHING
+    },
+    Figure {
+        name: "bumper-fig4-general",
+        about: "Bumper, figure 4 with any warehouse for each Payment",
+        workload: "tpcc",
+        parameters: TPCC,
+        chosen: "One client a node; 40 warehouses of 10 districts with 100 customers and 10 orders \
+                 each, with which SCORe aborts about as often as in the paper; updates are \
+                 Payments, readers Order-Statuses; rows are dealt by hash, but what is looked for \
+                 by a customer's name or number lies with its district.",
+        machine: Machine::bumper_cluster,
+        xs: BUMPER_NODES,
+        quick_xs: BUMPER_QUICK,
+        lines: &[protocol("score"), protocol("bumper")],
+        updates: 0.5,
+        seconds: (4.0, 1.0),
+        claims: &[
+            speedup("bumper", 3.4, 3.4),
+            claim("tx/s, bumper", Measure::Throughput("bumper"), Some(6_400.0), None),
+            claim("updates aborted, score", Measure::Aborts("score"), Some(38.0), None),
+            hardly_aborts("updates aborted, bumper", "bumper", Some(0.8)),
+        ],
+        ..NOTHING
+    },
+    Figure {
+        name: "bumper-fig5-general",
+        about: "Bumper, figure 5 in one agency that all share",
+        workload: "vacation",
+        parameters: &["keys=512", "delayed=true", "users=90", "reads=0"],
+        chosen: "One client a node; 512 resources a table and customers, 90 % of tasks make \
+                 reservations.",
+        machine: Machine::bumper_cluster,
+        xs: BUMPER_NODES,
+        quick_xs: BUMPER_QUICK,
+        lines: &[protocol("score"), protocol("bumper")],
+        updates: 1.0,
+        seconds: (4.0, 1.0),
+        claims: &[
+            speedup("bumper", 2.1, 2.1),
+            hardly_aborts("tasks aborted, bumper", "bumper", Some(1.0)),
+        ],
+        ..NOTHING
+    },
+    Figure {
+        name: "bumper-ycsb-general",
+        about: "Bumper, in words: YCSB, 16 keys read and up to 4 written, of one table",
+        workload: "ycsb",
+        parameters: &[
+            "workload=t",
+            "keys=10000",
+            "theta=0.5",
+            "reader-reads=1",
+            "one-by-one=true",
+            "groups=0",
+            "updates=50",
+        ],
+        chosen: "One client a node; 10 000 records of 1 kB, zipfian with skew 0.5, with which \
+                 SCORe commits as many a second on 160 nodes as in the paper.",
+        machine: Machine::bumper_cluster,
+        xs: BUMPER_NODES,
+        quick_xs: BUMPER_QUICK,
+        lines: &[protocol("score"), protocol("bumper-tw")],
+        updates: 0.5,
+        seconds: (4.0, 1.0),
+        claims: &[
+            speedup("bumper-tw", 2.8, 2.8),
+            claim("tx/s, bumper", Measure::Throughput("bumper-tw"), Some(13_000.0), None),
+            claim("tx/s, score", Measure::Throughput("score"), Some(4_800.0), None),
+            hardly_aborts("updates aborted, bumper", "bumper-tw", None),
+        ],
+        ..NOTHING
+    },
+];

@@ -1,0 +1,217 @@
+//! YCSB on home copies: each copy is a small table of records.
+//!
+//! A read-only transaction reads one record at home. An update touches every record of one copy:
+//! a local one writes one of them without reading it, and reads the others; a remote one reads all
+//! of them and writes its private key. Which copy a remote update uses, and whether it is remote,
+//! come from one drawn number, by its remainders: with 160 copies and 5 % of remote updates these
+//! are 40 of the copies. That is so in the port, and is kept, since it decides who meets whom.
+
+use muesli::{Db, Error, Space, SpaceOptions, Tx};
+
+use super::ledger::{Ledgers, Stamp, read};
+use super::{HOMES, Homes, PRIVATE, key};
+use crate::chance::Chance;
+use crate::loading::write_missing;
+use crate::parameters::{Kind, Parameter, Values};
+use crate::tally::Ended;
+use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
+
+const SPACE: &str = "home-records";
+/// The kind of the records.
+const RECORD: u8 = b'r';
+
+/// What YCSB on home copies takes.
+pub const PARAMETERS: &[Parameter] = &[
+    HOMES,
+    Parameter::new(
+        "keys",
+        "16",
+        Kind::Count(1, 100_000),
+        "Records of a copy, all of which an update reads.",
+    ),
+    Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read one record."),
+    Parameter::new("remote", "5", Kind::Percent, "Share of updates that read another copy."),
+    Parameter::new("bytes", "200", Kind::Count(12, 1_000_000), "Bytes of a record."),
+];
+
+/// YCSB on home copies.
+#[derive(Debug)]
+pub struct HomeRecords {
+    homes: Homes,
+    count: u32,
+    reads: f64,
+    remote: f64,
+    bytes: usize,
+    ledgers: Ledgers,
+}
+
+/// What a client remembers.
+#[derive(Debug)]
+pub struct Memory {
+    space: Space,
+    reader: Db,
+}
+
+/// A transaction with its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    /// Reads this record at home.
+    Read(u32),
+    /// Writes this record at home and reads the others.
+    Local(u32),
+    /// Reads this copy.
+    Remote(u32),
+}
+
+impl HomeRecords {
+    /// With these parameters, for so many clients.
+    pub fn new(values: &Values, clients: u32) -> HomeRecords {
+        HomeRecords {
+            homes: Homes::new(values),
+            count: values.count("keys") as u32,
+            reads: values.number("reads"),
+            remote: values.number("remote"),
+            bytes: values.count("bytes") as usize,
+            ledgers: Ledgers::new(clients),
+        }
+    }
+
+    fn draw(&self, chance: &mut Chance) -> Drawn {
+        let record = chance.below(self.count.into());
+        if chance.percent(self.reads) {
+            return Drawn::Read(record as u32);
+        }
+        let random = chance.below(1 << 31);
+        if ((random % 100) as f64) < self.remote {
+            return Drawn::Remote((random % u64::from(self.homes.0)) as u32);
+        }
+        Drawn::Local((record * random % u64::from(self.count)) as u32)
+    }
+
+    async fn read_one(&self, seat: &Seat, memory: &Memory, record: u32) -> (Ended, u32) {
+        let key = &key(self.homes.of(seat.client), RECORD, record);
+        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+            present(tx.get(memory.space, key.clone()).await?.as_ref())
+        })
+        .await;
+        (ended(answer), attempts)
+    }
+
+    async fn update(&self, seat: &Seat, memory: &Memory, drawn: Drawn) -> (Ended, u32) {
+        let client = seat.client;
+        let number = self.ledgers.of(client).next_number();
+        let (answer, attempts) = transact(&seat.db, |tx| async move {
+            self.ledgers.of(client).begin_attempt();
+            self.attempt(&tx, memory.space, (client, number), drawn).await
+        })
+        .await;
+        let ended = ended(answer);
+        self.ledgers.of(client).settle(&ended);
+        (ended, attempts)
+    }
+
+    async fn attempt(
+        &self,
+        tx: &Tx,
+        space: Space,
+        (client, number): (u32, u64),
+        drawn: Drawn,
+    ) -> Result<(), Error> {
+        let (home, written) = match drawn {
+            Drawn::Remote(home) => (home, None),
+            Drawn::Local(record) | Drawn::Read(record) => (self.homes.of(client), Some(record)),
+        };
+        let value = Stamp { writer: client + 1, number }.value(self.bytes);
+        for record in 0..self.count {
+            let key = key(home, RECORD, record);
+            if Some(record) == written {
+                self.ledgers.of(client).write(key.clone(), number);
+                tx.put(space, key, value.clone()).await?;
+            } else {
+                present(tx.get(space, key).await?.as_ref())?;
+            }
+        }
+        if written.is_none() {
+            let key = key(home, PRIVATE, client);
+            self.ledgers.of(client).write(key.clone(), number);
+            tx.put(space, key, value).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A record must be there.
+fn present(value: Option<&muesli::SmallBytes>) -> Result<(), Error> {
+    let missing = || Error::Codec("a record is missing".to_owned());
+    Stamp::of(value.ok_or_else(missing)?).map(|_| ())
+}
+
+impl Workload for HomeRecords {
+    type Memory = Memory;
+
+    fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        vec![(SPACE, self.homes.space(repositories))]
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        let space = db.space(SPACE)?;
+        for home in self.homes.all() {
+            let row = |record| (key(home, RECORD, record), Stamp::LOADED.value(self.bytes));
+            write_missing(db, space, (0..self.count).map(row)).await?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+        self.ledgers.of(seat.client).begin_life();
+        Ok(Memory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+        match self.draw(&mut seat.chance) {
+            Drawn::Read(record) => self.read_one(seat, memory, record).await,
+            update => self.update(seat, memory, update).await,
+        }
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let space = db.space(SPACE)?;
+        self.ledgers.close();
+        let all = self.homes.all().flat_map(|home| (0..self.count).map(move |it| (home, it)));
+        let keys: Vec<_> = all.map(|(home, record)| key(home, RECORD, record)).collect();
+        let mut wrong = Complaints::default();
+        for (key, value) in keys.iter().zip(read(db, space, &keys).await?) {
+            if value.as_ref().is_none_or(|value| value.len() != self.bytes) {
+                wrong.add(|| format!("{key:?} is {value:?}"));
+            }
+        }
+        let whole = format!("{} records", keys.len());
+        let records = Check::none_wrong("records are there and whole", &wrong, whole);
+        Ok(vec![records, self.ledgers.check_writes(db, space).await?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_updates_use_as_many_copies_as_in_the_port() {
+        let given = ["homes=160".to_owned(), "keys=8".to_owned()];
+        let values = Values::read("home-records", PARAMETERS, &given).unwrap();
+        let (workload, mut chance) = (HomeRecords::new(&values, 1), Chance::new(1, 0, 1));
+        let (mut reads, mut local, mut copies) = (0, 0, std::collections::BTreeMap::new());
+        for _ in 0..200_000 {
+            match workload.draw(&mut chance) {
+                Drawn::Read(record) => reads += u32::from(record < 8),
+                Drawn::Local(record) => local += u32::from(record < 8),
+                Drawn::Remote(home) => *copies.entry(home).or_insert(0) += 1,
+            }
+        }
+        let remote: u32 = copies.values().sum();
+        assert!((98_000..102_000).contains(&reads) && reads + local + remote == 200_000);
+        assert!((4_500..5_500).contains(&remote), "{remote}");
+        assert_eq!(copies.len(), 40);
+        assert!(copies.keys().all(|home| home % 20 < 5));
+    }
+}
