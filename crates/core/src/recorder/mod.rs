@@ -139,6 +139,23 @@ impl Recorder {
         chunk.extend_from_slice(&operations.bytes);
     }
 
+    /// Takes over all that `other` has recorded, after what is here, and leaves it empty. Where
+    /// both say something of one transaction, what `other` says is newer and counts.
+    pub fn absorb(&mut self, other: &mut Recorder) {
+        for chunk in &mut other.chunks {
+            if self.chunks.last().is_none_or(|last| last.len() >= CHUNK_BYTES) {
+                self.chunks.push(Vec::new());
+            }
+            self.chunks.last_mut().expect("just made sure of").append(chunk);
+        }
+        self.count += std::mem::take(&mut other.count);
+        other.chunks.truncate(1);
+        self.applied.append(&mut other.applied);
+        self.executed.append(&mut other.executed);
+        self.called.append(&mut other.called);
+        self.ran.append(&mut other.ran);
+    }
+
     /// A participant applied `txn` at `at`: tells the version of writes whose coordinator never
     /// learned it.
     pub fn applied(&mut self, txn: TxnId, at: Timestamp) {
