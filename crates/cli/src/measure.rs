@@ -101,7 +101,7 @@ impl Benchmark {
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: vec![
-                format!("keep_tombstones = {}", self.history),
+                format!("record_collected = {}", self.history),
                 format!("procedure_threads = {}", self.procedure_threads),
                 format!("masters = {:?}", (self.nodes..servers).collect::<Vec<_>>()),
             ],

@@ -103,8 +103,9 @@ pub struct Settings {
     /// [readers that any copy may answer](TxnOptions::nearby): all of the repository's keys are
     /// held in memory once more. Protocols without copies do as always.
     pub caches: bool,
-    /// Keep tombstones for ever: histories need their versions.
-    pub keep_tombstones: bool,
+    /// Whether replicas remember the versions of the deletions that they have collected, in a table
+    /// that protocols never look at: histories name the deletion that a read of an absent key saw.
+    pub record_collected: bool,
     /// A request unanswered for this long is sent again, to another replica where there is one.
     pub retry_after: Nanos,
     /// How long a prepare may wait for a lock before it is refused.
@@ -133,7 +134,7 @@ impl Default for Settings {
             hash_seed: 0,
             logging: false,
             caches: false,
-            keep_tombstones: false,
+            record_collected: false,
             retry_after: Nanos::from_millis(20),
             lock_wait: Nanos::from_millis(2),
             lock_waiters_max: 10_000,

@@ -315,7 +315,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
-        setup.settings.keep_tombstones = plan.history;
+        setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };
         setup.settings.together = Together::new(plan.upkeep.together, Arc::new(order));

@@ -131,7 +131,7 @@ impl Round {
     fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
         // Logs and checkpoints are small, so that there are many.
         let keys = [
-            "keep_tombstones = true",
+            "record_collected = true",
             "alive_every_ms = 200",
             "dead_after_ms = 1000",
             "log_segment_bytes = 200000",

@@ -110,12 +110,22 @@ impl Participant {
 
     fn read(&self, keys: &[(SpaceId, SmallBytes)], sets: &mut TransactionSets) -> Vec<Found> {
         let found = |(space, key): &(SpaceId, SmallBytes)| {
-            let (handle, version) = self.newest(*space, key);
-            let (space, key) = (*space, key.clone());
-            note_read(sets, space, key, handle, version.at);
-            Found { version: version.at, value: version.value.cloned() }
+            let found = self.found(*space, key);
+            let (handle, _) = self.newest(*space, key);
+            note_read(sets, *space, key.clone(), handle, found.version);
+            found
         };
         keys.iter().map(found).collect()
+    }
+
+    /// The newest version of a key, with what a history says of it.
+    pub(super) fn found(&self, space: SpaceId, key: &SmallBytes) -> Found {
+        let (_, version) = self.newest(space, key);
+        let collected = match (version.at, self.spaces.get(space)) {
+            (Timestamp::ZERO, Some(store)) => store.collected(key, Timestamp::MAX),
+            _ => Timestamp::ZERO,
+        };
+        Found { version: version.at, value: version.value.cloned(), collected }
     }
 
     pub(super) fn newest(&self, space: SpaceId, key: &SmallBytes) -> (Handle, Version<'_>) {
@@ -149,11 +159,28 @@ impl Participant {
             }
             let version = store.newest(handle);
             live += usize::from(version.value.is_some());
-            let found = Found { version: version.at, value: version.value.cloned() };
-            rows.push((key.clone(), found));
+            let (value, collected) = (version.value.cloned(), Timestamp::ZERO);
+            rows.push((key.clone(), Found { version: version.at, value, collected }));
         }
         if reverse {
             rows.reverse();
+        }
+        let collected = store.collected_in(&range.lo, range.hi.as_ref(), Timestamp::MAX);
+        let (first, last) = (rows.first().map(|row| &row.0), rows.last().map(|row| &row.0));
+        let seen = |key: &SmallBytes| match reverse {
+            _ if complete => true,
+            true => first.is_some_and(|first| key > first),
+            false => last.is_some_and(|last| key < last),
+        };
+        let absent = |key: &SmallBytes| rows.binary_search_by(|row| row.0.cmp(key)).is_err();
+        let noted = collected.filter(|(key, _)| mine(key) && seen(key) && absent(key));
+        let row = |(key, collected): (&SmallBytes, Timestamp)| {
+            (key.clone(), Found { version: Timestamp::ZERO, value: None, collected })
+        };
+        let noted: Vec<_> = noted.map(row).collect();
+        if !noted.is_empty() {
+            rows.extend(noted);
+            rows.sort_by(|one, other| one.0.cmp(&other.0));
         }
         (rows, complete)
     }

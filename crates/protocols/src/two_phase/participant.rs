@@ -42,7 +42,6 @@ pub struct Participant<V: Variant> {
     pub(super) rules: Rules,
     pub(super) protocol_rules: V::Rules,
     pub(super) keeper: V::Keeper,
-    keep_tombstones: bool,
     pub(super) spaces: Spaces,
     pub(super) time: V::Time,
     /// No version is needed that was replaced at or below this.
@@ -124,9 +123,9 @@ impl<V: Variant> Participant<V> {
     }
 
     fn collect(&mut self) {
-        let (low, keep) = (self.unneeded, self.keep_tombstones);
+        let low = self.unneeded;
         for versions in self.spaces.all_mut() {
-            versions.collect(low, keep, COLLECT_BUDGET);
+            versions.collect(low, COLLECT_BUDGET);
         }
     }
 
@@ -409,8 +408,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             rules: V::rules(rules),
             protocol_rules: rules.clone(),
             keeper: V::keeper(rules, settings.hash_seed),
-            keep_tombstones: settings.keep_tombstones,
-            spaces: Spaces::new(settings.hash_seed),
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             time: V::Time::new(id, rules),
             unneeded: Timestamp::ZERO,
             table: Table::default(),

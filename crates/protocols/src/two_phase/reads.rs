@@ -1,7 +1,7 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::{Address, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
@@ -36,6 +36,15 @@ pub(super) struct ReadHere<'a, S> {
     pub version: Version<'a>,
     /// Whether a writer holds the key's lock.
     pub locked: bool,
+    /// As in [`Found`].
+    pub collected: Timestamp,
+}
+
+impl<S> ReadHere<'_, S> {
+    /// As [`Found::recorded`].
+    pub fn recorded(&self) -> Timestamp {
+        self.version.at.max(self.collected)
+    }
 }
 
 /// Why a read was not served.
@@ -89,13 +98,15 @@ impl<V: Variant> Participant<V> {
         let read = self.time.read(versions, space, key, &snapshot);
         let Some((handle, lock, version)) = read else {
             let (handle, version) = (Handle::NONE, Version::ABSENT);
-            return Ok(ReadHere { snapshot, handle, version, locked: false });
+            let collected = self.collected(versions, key, version, &snapshot);
+            return Ok(ReadHere { snapshot, handle, version, locked: false, collected });
         };
         let locked = self.is_closed(lock);
         if locked && self.must_wait(space, handle, &snapshot) {
             return Err(NotServed::Blocked);
         }
-        Ok(ReadHere { snapshot, handle, version, locked })
+        let collected = self.collected(versions, key, version, &snapshot);
+        Ok(ReadHere { snapshot, handle, version, locked, collected })
     }
 
     /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
@@ -133,10 +144,27 @@ impl<V: Variant> Participant<V> {
                     (handle, version, locked)
                 }
             };
+            let collected = self.collected(versions, key, version, &snapshot);
             let snapshot = snapshot.clone();
-            take(place, ReadHere { snapshot, handle, version, locked });
+            take(place, ReadHere { snapshot, handle, version, locked, collected });
         }
         Ok(snapshot)
+    }
+
+    /// For histories: the collected deletion that a read at `snapshot` saw where it found
+    /// `version` of a key.
+    #[inline(always)]
+    fn collected(
+        &self,
+        versions: &Versions,
+        key: &SmallBytes,
+        version: Version<'_>,
+        snapshot: &V::Snapshot,
+    ) -> Timestamp {
+        match version.at {
+            Timestamp::ZERO => versions.collected(key, self.time.seen_until(snapshot)),
+            _ => Timestamp::ZERO,
+        }
     }
 
     pub(super) fn on_read(
@@ -173,7 +201,7 @@ impl<V: Variant> Participant<V> {
             let snapshot = snapshot.clone();
             let reading = Reading { snapshot, first: false, here: false, reader };
             let read = self.read_here(*space, key, reading, cx)?;
-            found.push(Found::from(read.version));
+            found.push(Found { collected: read.collected, ..Found::from(read.version) });
         }
         let (request, committed) = (request.request, self.time.committed());
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
@@ -212,8 +240,9 @@ impl<V: Variant> Participant<V> {
         self.space(space, cx);
         let committed = self.time.committed();
         V::note_scan(&mut self.keeper, &request.range, &snapshot, &committed, reader);
-        let (rows, complete) = self.rows_at(request, &snapshot, cx)?;
+        let (mut rows, complete) = self.rows_at(request, &snapshot, cx)?;
         cx.effects.work.reads += rows.len() as u64;
+        self.add_collected(request, &snapshot, &mut rows, cx);
         let (request, snapshot) = (request.request, Some(snapshot));
         let committed = self.time.committed();
         Ok(ScanReply { request, snapshot, committed, rows, complete })
@@ -253,6 +282,26 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// For histories: the collected deletions of the range, as rows without a version.
+    fn add_collected(
+        &self,
+        request: &ScanRequest<V>,
+        snapshot: &V::Snapshot,
+        rows: &mut Vec<(SmallBytes, Found)>,
+        cx: &Context<'_, V>,
+    ) {
+        let KeyRange { space, lo, hi } = &request.range;
+        let versions = self.versions(*space).expect("made before");
+        let seen = versions.collected_in(lo, hi.as_ref(), self.time.seen_until(snapshot));
+        let wanted = |key: &SmallBytes| {
+            request.partitions.contains(&cx.catalog.partition(*space, key))
+        };
+        let row = |(key, collected): (&SmallBytes, Timestamp)| {
+            (key.clone(), Found { collected, ..Found::from(Version::ABSENT) })
+        };
+        rows.extend(seen.filter(|(key, _)| wanted(key)).map(row));
+    }
+
     /// Reads that waited look again, in the order of who asked.
     pub(super) fn retry_waiting_reads(&mut self, cx: &mut Context<'_, V>) {
         for ((from, _), read) in std::mem::take(&mut self.waiting_reads) {
@@ -266,6 +315,7 @@ impl<V: Variant> Participant<V> {
 
 impl From<Version<'_>> for Found {
     fn from(version: Version<'_>) -> Found {
-        Found { version: version.at, value: version.value.cloned(), newest: version.newest }
+        let (value, newest) = (version.value.cloned(), version.newest);
+        Found { version: version.at, value, newest, collected: Timestamp::ZERO }
     }
 }

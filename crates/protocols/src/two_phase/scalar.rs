@@ -201,6 +201,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     #[inline]
+    fn seen_until(&self, snapshot: &Timestamp) -> Timestamp {
+        seen_at::<V>(*snapshot)
+    }
+
+    #[inline]
     fn version<'v>(
         &self,
         versions: &'v Versions,

@@ -6,7 +6,10 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, check_size};
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
-use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
+use muesli_core::{
+    Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step,
+    Timestamp, Txn,
+};
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Found, ScanReply};
@@ -20,6 +23,8 @@ use muesli_core::parts::watermark::Bound;
 pub(super) struct Gathered {
     pub scan: Scan,
     rows: BTreeMap<SmallBytes, Found>,
+    /// For histories: keys with collected deletions, and the newest of these that was seen.
+    collected: BTreeMap<SmallBytes, Timestamp>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     edge: Option<SmallBytes>,
 }
@@ -51,7 +56,8 @@ impl<V: Variant> Coordinator<V> {
             groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
         }
         let groups = groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit)));
-        let gathered = Gathered { scan, rows: BTreeMap::new(), edge: None };
+        let (rows, collected) = (BTreeMap::new(), BTreeMap::new());
+        let gathered = Gathered { scan, rows, collected, edge: None };
         Step::Wait(self.ask(txn, Kind::Scan(gathered), groups, cx))
     }
 
@@ -71,7 +77,7 @@ impl<V: Variant> Coordinator<V> {
 
     pub(super) fn on_scan_reply(
         &mut self,
-        reply: ScanReply<V>,
+        mut reply: ScanReply<V>,
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
@@ -92,6 +98,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let operation = self.operations.get_mut(request.op.0).expect("found above");
         let Kind::Scan(gathered) = &mut operation.kind else { return };
+        gathered.take_collected(&mut reply.rows);
         if !reply.complete {
             let last = reply.rows.last().map(|(key, _)| key.clone());
             gathered.limit_to(last);
@@ -108,7 +115,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Vec<Row> {
         let Some(slot) = self.slot(txn) else { return Vec::new() };
-        let Gathered { scan, mut rows, edge } = gathered;
+        let Gathered { scan, mut rows, collected, edge } = gathered;
         let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
         let mut seen = range.clone();
         if let Some(edge) = &edge {
@@ -135,11 +142,11 @@ impl<V: Variant> Coordinator<V> {
         }
         let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
-            let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));
-            let row = |(key, found): (_, Found)| {
-                (key, found.version, found.value.as_ref().map(value_hash))
-            };
-            let rows: Vec<_> = inside.map(row).collect();
+            let mut noted: BTreeMap<_, _> = collected.into_iter().map(|(k, at)| (k, (at, None))).collect();
+            let hash = |found: &Found| found.value.as_ref().map(value_hash);
+            noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));
+            noted.retain(|key, _| seen.contains(scan.space, key));
+            let rows: Vec<_> = noted.into_iter().map(|(key, (at, hash))| (key, at, hash)).collect();
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
@@ -179,6 +186,17 @@ fn reads_of(rows: &BTreeMap<SmallBytes, Found>, range: &KeyRange) -> Vec<ReadEnt
 }
 
 impl Gathered {
+    /// Takes the rows that only histories need out of an answer.
+    fn take_collected(&mut self, rows: &mut Vec<(SmallBytes, Found)>) {
+        rows.retain(|(key, found)| {
+            let is_row = found.version != Timestamp::ZERO;
+            if !is_row {
+                self.collected.insert(key.clone(), found.collected);
+            }
+            is_row
+        });
+    }
+
     /// Some repository saw nothing beyond `last`.
     fn limit_to(&mut self, last: Option<SmallBytes>) {
         let Some(last) = last else { return };

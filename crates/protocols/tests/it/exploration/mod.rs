@@ -210,7 +210,7 @@ impl<P: Subject> World<P> {
         let logging = matches!(scope.fault, Some(Fault::Crash(_)));
         let procedures = procedures::all();
         let settings = Arc::new(Settings {
-            keep_tombstones: true,
+            record_collected: true,
             logging,
             procedures,
             together: Together::new(scope.together, Arc::new(Backwards)),
