@@ -39,7 +39,7 @@ pub use effects::{
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use node::Node;
-pub use options::{Limits, Nanos, Settings, TxnOptions};
+pub use options::{Limits, Nanos, Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use post::Post;
 pub use procedure::{

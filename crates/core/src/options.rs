@@ -83,6 +83,34 @@ impl Default for Limits {
     }
 }
 
+/// After how much work a node does what need not be done at once. Searches for faults make it
+/// happen in short runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// A repository collects garbage after so many commits, beside each time that the watermark
+    /// rises. Default 64.
+    pub collect_after: u32,
+    /// The watermark is logged once in so many commits at most. Default 1024.
+    pub log_low_after: u32,
+    /// A coordinator tells its oldest snapshot after so many transactions, without waiting for
+    /// [`gossip_every`](Settings::gossip_every). Default 256.
+    pub tell_bound_after: u64,
+    /// A bound of timestamps, up to which a start assumes that they were used, is logged so many
+    /// steps ahead; under Granola half as many. Default 2^20.
+    pub ceiling_steps: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            collect_after: 64,
+            log_low_after: 1024,
+            tell_bound_after: 256,
+            ceiling_steps: 1 << 20,
+        }
+    }
+}
+
 /// What a node's protocols are told when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -122,6 +150,8 @@ pub struct Settings {
     pub snapshot_lease: Nanos,
     /// The secret that members of the cluster share, where there is one; clients need not have it.
     pub secret: Option<Secret>,
+    /// After how much work what need not be done at once is done.
+    pub pace: Pace,
 }
 
 impl Default for Settings {
@@ -143,6 +173,7 @@ impl Default for Settings {
             gossip_every: Nanos::from_millis(5),
             snapshot_lease: Nanos::from_millis(10_000),
             secret: None,
+            pace: Pace::default(),
         }
     }
 }

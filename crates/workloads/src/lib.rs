@@ -18,6 +18,7 @@ pub mod embedded;
 pub mod history;
 mod loading;
 pub mod machines;
+pub mod marks;
 pub mod parameters;
 mod per_client;
 pub mod registry;

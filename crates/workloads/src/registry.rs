@@ -12,6 +12,7 @@ use crate::bank::{self, Bank};
 use crate::counter_service::{self, CounterService};
 use crate::counters::{self, Counters};
 use crate::delayed_adds;
+use crate::marks;
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Kind, Sets};
 use crate::tpcc::procedures::TpccProcedures;
@@ -121,7 +122,8 @@ pub const WORKLOADS: &[Description] = &[
 pub fn procedures() -> Procedures {
     let counters = counter_service::procedures::procedures();
     let all = builtin::all().and(&counters).and(&append::procedures::procedures());
-    all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures())
+    let all = all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures());
+    all.and(&marks::procedures())
 }
 
 /// A workload that there is not.
@@ -143,6 +145,11 @@ pub fn find(name: &str) -> Result<&'static Description, UnknownWorkload> {
 }
 
 impl Description {
+    /// Whether it has a parameter of this name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.parameters.iter().any(|parameter| parameter.name == name)
+    }
+
     /// The workload with these parameters (`name=value`), for so many clients.
     ///
     /// # Errors

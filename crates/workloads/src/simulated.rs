@@ -16,7 +16,7 @@ use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::together::Shuffled;
-use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol, Together};
+use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Pace, Protocol, Settings, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
 use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
@@ -78,6 +78,13 @@ pub struct Simulated {
     pub logging: bool,
     /// What becomes of the logs.
     pub upkeep: Upkeep,
+    /// Whether clients run on so many nodes of their own, which have no repositories; 0: beside
+    /// the repositories.
+    pub client_nodes: usize,
+    /// Whether all transactions of the clients are strict.
+    pub strict: bool,
+    /// How often nodes do what they do once in a while; `None`: as often as in production.
+    pub tempo: Option<Tempo>,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text.
@@ -102,6 +109,9 @@ impl Simulated {
             pause_most: Span::ZERO,
             logging: false,
             upkeep: Upkeep::default(),
+            client_nodes: 0,
+            strict: false,
+            tempo: None,
             history: false,
             trace: false,
         }
@@ -123,13 +133,52 @@ pub struct Upkeep {
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
     pub skips_a_record_at_replay: bool,
+    /// Another one: a checkpoint cuts one record more off the log than it has.
+    pub cuts_too_much: bool,
 }
 
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
         let (group, caches, together, checkpoint_every) = (1, false, 1, None);
-        Upkeep { group, caches, together, checkpoint_every, skips_a_record_at_replay: false }
+        let (skips_a_record_at_replay, cuts_too_much) = (false, false);
+        Upkeep {
+            group,
+            caches,
+            together,
+            checkpoint_every,
+            skips_a_record_at_replay,
+            cuts_too_much,
+        }
+    }
+}
+
+/// How often nodes do what they do once in a while, and how long they wait. Short runs show what
+/// comes of it only where it is more often than in production.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tempo {
+    /// How often nodes tell their oldest snapshot.
+    pub gossip_every: Span,
+    /// After how long a silent node's snapshots do not count any more.
+    pub snapshot_lease: Span,
+    /// After how long an operation without an answer fails.
+    pub give_up_after: Span,
+    /// After how long a transaction is finished without its coordinator.
+    pub in_doubt_after: Span,
+    /// After how much work what need not be done at once is done.
+    pub pace: Pace,
+    /// After how many entries groups drop those before.
+    pub compact_every: u64,
+}
+
+impl Tempo {
+    fn set(&self, settings: &mut Settings) {
+        let nanos = |span: Span| Nanos(span.as_nanos());
+        settings.gossip_every = nanos(self.gossip_every);
+        settings.snapshot_lease = nanos(self.snapshot_lease);
+        settings.give_up_after = nanos(self.give_up_after);
+        settings.in_doubt_after = nanos(self.in_doubt_after);
+        settings.pace = self.pace;
     }
 }
 
@@ -224,7 +273,8 @@ impl Choice for Chosen<'_> {
             return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
         }
         let rules = muesli_group::Rules { inner: rules, ..muesli_group::Rules::default() };
-        let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
+        let compact_every = plan.tempo.map_or(COMPACT_EVERY, |tempo| tempo.compact_every);
+        let rules = muesli_group::Rules { compact_every, ..rules };
         Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
     }
 }
@@ -244,6 +294,11 @@ pub fn run_protocol<P: Protocol>(
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
 pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
+    promise_of(protocol, false)
+}
+
+/// The same, where all transactions are strict if `strict` says so.
+pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
     struct Promise;
     impl Choice for Promise {
         type Output = Isolation;
@@ -254,6 +309,9 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
     }
     let isolation = choose(protocol, Promise).ok()?;
     let level = match isolation {
+        Isolation::Serializable | Isolation::ExtendedUpdateSerializable if strict => {
+            Level::StrictSerializable
+        }
         Isolation::Serializable => Level::Serializable,
         Isolation::StrictSerializable => Level::StrictSerializable,
         Isolation::ExtendedUpdateSerializable => Level::Eus,
@@ -298,7 +356,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         if plan.masters > 0 && !P::has_masters(&rules) {
             return Err(NoMasters { name: plan.protocol.clone() }.into());
         }
-        let first_master = plan.nodes + machine.client_nodes;
+        let client_nodes = machine.client_nodes + plan.client_nodes;
+        let first_master = plan.nodes + client_nodes;
         let nodes = first_master + plan.masters;
         let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
         let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
@@ -309,12 +368,16 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.rules = rules;
         setup.costs = machine.costs;
         machine.set_times(&mut setup.settings);
+        if let Some(tempo) = &plan.tempo {
+            tempo.set(&mut setup.settings);
+        }
         setup.settings.logging = plan.logging || machine.log.is_some();
         setup.disk = machine.log.unwrap_or_default();
         setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
+        setup.cuts_too_much = plan.upkeep.cuts_too_much;
         setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };
@@ -324,9 +387,10 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let world = World::new(setup)?;
         let retry = Retry { pause_max: Duration::from_millis(5), ..Retry::default() };
         let db = Db::for_driver(world.database(), catalog, retry);
+        let db = if plan.strict { db.strict() } else { db };
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
-        let client_nodes = machine.client_nodes as u32;
+        let client_nodes = client_nodes as u32;
         Ok(Simulation { world, db, workload, plan, tallies, client_nodes, clock, stop, ended })
     }
 

@@ -106,6 +106,7 @@ fn bank_holds(cluster: &Cluster, transactions: u64) {
         warm_up: Duration::ZERO,
         length: Length::Transactions(transactions),
         seed: 1,
+        strict: false,
     };
     let db = cluster.connect(true);
     let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();

@@ -208,12 +208,41 @@ impl Participant {
         if !install.scans.iter().all(|seen| self.is_unchanged(partition, seen, cx)) {
             return Err(Refusal::Aborted(Abort::Phantom));
         }
+        if cx.recording {
+            self.record_absent(partition, install, sets, cx);
+        }
         for (space, key, value) in &install.writes {
             let (space, key, value) = (*space, key.clone(), value.clone());
             let written = sets.write(space, key, value, &cx.settings.limits);
             written.map_err(|failure: Failure| Refusal::Faulty(failure.to_string()))?;
         }
         Ok(Answer::Installed)
+    }
+
+    /// For histories: the collected deletions of keys that are absent still, or again. A key that
+    /// came and went since it was read is as it was: the transaction reads what it ends with.
+    fn record_absent(
+        &self,
+        partition: u16,
+        install: &Install,
+        sets: &mut TransactionSets,
+        cx: Sight<'_>,
+    ) {
+        for (space, key, _) in &install.reads {
+            let found = self.found(*space, key);
+            if found.collected != Timestamp::ZERO {
+                sets.operations.read(*space, key, found.collected, None);
+            }
+        }
+        for KeyRange { space, lo, hi } in install.scans.iter().map(|seen| &seen.range) {
+            let Some(store) = self.spaces.get(*space) else { continue };
+            for (key, at) in store.collected_in(lo, hi.as_ref(), Timestamp::MAX) {
+                let mine = cx.catalog.partition(*space, key) == partition;
+                if mine && store.find(key).is_none() {
+                    sets.operations.read(*space, key, at, None);
+                }
+            }
+        }
     }
 
     /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was

@@ -211,7 +211,9 @@ pub(super) fn record(
     }
     let mut noted = Vec::new();
     for (part, marks) in notes {
-        if let Task::Call { .. } = request.parts[usize::from(*part) % request.parts.len()].task {
+        let task = &request.parts[usize::from(*part) % request.parts.len()].task;
+        let found_absent = matches!(task, Task::Install(_)) && !marks.is_empty();
+        if matches!(task, Task::Call { .. }) || found_absent {
             let operations = sets.operations.between(marks.clone());
             recorder.ran(request.txn, *part, at, operations.clone());
             noted.push((*part, operations));

@@ -293,9 +293,8 @@ impl<V: Variant> Participant<V> {
         let KeyRange { space, lo, hi } = &request.range;
         let versions = self.versions(*space).expect("made before");
         let seen = versions.collected_in(lo, hi.as_ref(), self.time.seen_until(snapshot));
-        let wanted = |key: &SmallBytes| {
-            request.partitions.contains(&cx.catalog.partition(*space, key))
-        };
+        let wanted =
+            |key: &SmallBytes| request.partitions.contains(&cx.catalog.partition(*space, key));
         let row = |(key, collected): (&SmallBytes, Timestamp)| {
             (key.clone(), Found { collected, ..Found::from(Version::ABSENT) })
         };

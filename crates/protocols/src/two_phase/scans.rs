@@ -7,8 +7,7 @@ use muesli_core::parts::transaction::{ReadEntry, check_size};
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
-    Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step,
-    Timestamp, Txn,
+    Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Timestamp, Txn,
 };
 
 use super::coordinator::{Context, Coordinator};
@@ -142,10 +141,12 @@ impl<V: Variant> Coordinator<V> {
         }
         let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
-            let mut noted: BTreeMap<_, _> = collected.into_iter().map(|(k, at)| (k, (at, None))).collect();
+            let mut noted: BTreeMap<_, _> =
+                collected.into_iter().map(|(k, at)| (k, (at, None))).collect();
             let hash = |found: &Found| found.value.as_ref().map(value_hash);
             noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));
-            noted.retain(|key, _| seen.contains(scan.space, key));
+            let own = |key: &SmallBytes| slot.sets.own(scan.space, key).is_some();
+            noted.retain(|key, _| seen.contains(scan.space, key) && !own(key));
             let rows: Vec<_> = noted.into_iter().map(|(key, (at, hash))| (key, at, hash)).collect();
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());

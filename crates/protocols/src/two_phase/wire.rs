@@ -44,8 +44,7 @@ impl Wire for Found {
     fn decode(input: &mut Reader<'_>) -> Result<Found, WireError> {
         let (version, value) = (Timestamp::decode(input)?, Wire::decode(input)?);
         let flags = input.variant("flags of what was found", 4)?;
-        let collected =
-            if flags & 2 == 0 { Timestamp::ZERO } else { Timestamp::decode(input)? };
+        let collected = if flags & 2 == 0 { Timestamp::ZERO } else { Timestamp::decode(input)? };
         Ok(Found { version, value, newest: flags & 1 == 1, collected })
     }
 }

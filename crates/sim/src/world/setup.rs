@@ -42,6 +42,9 @@ pub struct Setup<P: Protocol> {
     pub replicated: bool,
     /// Whether a node that starts leaves one record of its log out: a mistake, to see it noticed.
     pub skips_a_record_at_replay: bool,
+    /// Whether a checkpoint cuts one record more off the log than it has: a mistake, to see it
+    /// noticed.
+    pub cuts_too_much: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
@@ -89,6 +92,7 @@ impl<P: Protocol> Setup<P> {
             checkpoint_every: None,
             replicated: false,
             skips_a_record_at_replay: false,
+            cuts_too_much: false,
             history: false,
             trace_text: false,
         }

@@ -10,4 +10,5 @@ mod one_group;
 mod one_round;
 mod recovery;
 mod sabotage;
+mod searches;
 mod workloads;

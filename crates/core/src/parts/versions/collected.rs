@@ -104,7 +104,10 @@ mod tests {
             let (lo, hi) = (lo.into(), hi.map(SmallBytes::from));
             store.collected_in(&lo, hi.as_ref(), Timestamp(upto)).count()
         };
-        assert_eq!((inside("", None, 9), inside("k", None, 1), inside("", Some("k"), 9)), (1, 0, 0));
+        assert_eq!(
+            (inside("", None, 9), inside("k", None, 1), inside("", Some("k"), 9)),
+            (1, 0, 0)
+        );
     }
 
     #[test]
