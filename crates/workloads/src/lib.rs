@@ -25,6 +25,7 @@ pub mod registry;
 pub mod sets;
 pub mod simulated;
 pub mod tally;
+pub mod tempo;
 pub mod tpcc;
 pub mod trial;
 pub mod vacation;

@@ -16,7 +16,7 @@ use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
 use muesli_core::client;
 use muesli_core::together::Shuffled;
-use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Pace, Protocol, Settings, Together};
+use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
 use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
@@ -32,6 +32,7 @@ use crate::embedded::Length;
 use crate::machines::Machine;
 use crate::registry;
 use crate::tally::{Tallies, Tally};
+use crate::tempo::Tempo;
 use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
 
 /// How long everything may take to end once nothing is wrong any more.
@@ -150,35 +151,6 @@ impl Default for Upkeep {
             skips_a_record_at_replay,
             cuts_too_much,
         }
-    }
-}
-
-/// How often nodes do what they do once in a while, and how long they wait. Short runs show what
-/// comes of it only where it is more often than in production.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tempo {
-    /// How often nodes tell their oldest snapshot.
-    pub gossip_every: Span,
-    /// After how long a silent node's snapshots do not count any more.
-    pub snapshot_lease: Span,
-    /// After how long an operation without an answer fails.
-    pub give_up_after: Span,
-    /// After how long a transaction is finished without its coordinator.
-    pub in_doubt_after: Span,
-    /// After how much work what need not be done at once is done.
-    pub pace: Pace,
-    /// After how many entries groups drop those before.
-    pub compact_every: u64,
-}
-
-impl Tempo {
-    fn set(&self, settings: &mut Settings) {
-        let nanos = |span: Span| Nanos(span.as_nanos());
-        settings.gossip_every = nanos(self.gossip_every);
-        settings.snapshot_lease = nanos(self.snapshot_lease);
-        settings.give_up_after = nanos(self.give_up_after);
-        settings.in_doubt_after = nanos(self.in_doubt_after);
-        settings.pace = self.pace;
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
-use muesli_core::{Nanos, Pace, Settings};
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -29,10 +28,10 @@ use crate::marks;
 use crate::parameters::ParameterError;
 use crate::registry::{self, Description};
 use crate::simulated::{
-    self, COMPACT_EVERY, Simulated, SimulatedOutcome, SimulationError, Tempo, Upkeep, is_promised,
-    promise, promise_of,
+    self, Simulated, SimulatedOutcome, SimulationError, Upkeep, is_promised, promise, promise_of,
 };
 use crate::tally::Tallies;
+use crate::tempo::Tempo;
 use crate::workload::{AnyWorkload, Check};
 
 /// What is tried with every seed.
@@ -319,7 +318,7 @@ impl Trial {
             },
             client_nodes,
             strict: self.strict.unwrap_or(strict) && !self.promises_little(),
-            tempo: (!self.production).then(|| tempo(&mut chance, Span::from_nanos(run))),
+            tempo: (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run))),
             history: true,
             ..Simulated::calm(&self.protocol, self.nodes, seed, Length::Time(Duration::ZERO))
         }
@@ -360,42 +359,5 @@ impl Trial {
             }
         }
         Ok(plan)
-    }
-}
-
-/// How often nodes do what they do once in a while, in a run of this length: garbage is collected
-/// as often as in production or far more often, and what nodes wait for is over in the run.
-fn tempo(chance: &mut Chance, run: Span) -> Tempo {
-    let part = |chance: &mut Chance, least: Span, most: Span, parts: (u64, u64)| {
-        let drawn = run.as_nanos() / chance.between(parts.0, parts.1);
-        Span::from_nanos(drawn).max(least).min(most)
-    };
-    let millis = Span::from_millis;
-    let often = chance.below(2) == 0;
-    let (gossip_every, pace) = match often {
-        false => (millis(5), Pace::default()),
-        true => {
-            let gossip = Span::from_micros(chance.between(100, 2_000));
-            let ceiling_steps = 1 << chance.between(1, 20);
-            let (collect, low) = (chance.between(1, 8) as u32, chance.between(1, 32) as u32);
-            let tell_bound_after = chance.between(1, 32);
-            let pace = Pace {
-                collect_after: collect,
-                log_low_after: low,
-                tell_bound_after,
-                ceiling_steps,
-            };
-            (gossip, pace)
-        }
-    };
-    let usual = |time: Nanos| Span::from_nanos(time.0);
-    let waits = Settings::default();
-    Tempo {
-        gossip_every,
-        snapshot_lease: part(chance, millis(20), usual(waits.snapshot_lease), (3, 20)),
-        give_up_after: part(chance, millis(30), usual(waits.give_up_after), (2, 8)),
-        in_doubt_after: part(chance, millis(10), usual(waits.in_doubt_after), (4, 40)),
-        pace,
-        compact_every: chance.between(10, COMPACT_EVERY),
     }
 }

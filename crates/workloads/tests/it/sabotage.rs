@@ -22,8 +22,9 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{Simulated, Tempo, Upkeep, run_protocol};
+use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
 use muesli_workloads::tally::Tallies;
+use muesli_workloads::tempo::Tempo;
 use serde_json::Map;
 
 const CLIENTS: u32 = 8;
