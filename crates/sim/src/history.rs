@@ -484,7 +484,10 @@ mod tests {
         let found = [absent("a", 5), absent("b", 6), absent("c", 4), absent("d", 3)];
         other.recorder.ran(id(1, 1), 0, Timestamp(7), Operations::from(&found[..]));
         let text = text(&[left, other]);
-        let expected = r#"[["r","s/a",5,null],["w","s/c",7,1],["s","s/b","s0",[["s/b",6,null],["s/d",3,null],["s/c","own"]]],["w","s/a",7,1]]"#;
+        let expected = concat!(
+            r#"[["r","s/a",5,null],["w","s/c",7,1],"#,
+            r#"["s","s/b","s0",[["s/b",6,null],["s/d",3,null],["s/c","own"]]],["w","s/a",7,1]]"#,
+        );
         assert!(text.contains(expected), "{text}");
     }
 

@@ -221,7 +221,8 @@ pub const KEYS: &[Key] = &[
         name: "record_collected",
         value: "true|false",
         default: "false",
-        help: "Remember the versions of collected deletions: clients that record histories need them",
+        help: "Remember the versions of collected deletions: clients that record histories need \
+               them",
         set: |config, text| put(&mut config.server.settings.record_collected, truth(text)?),
     },
     Key {
