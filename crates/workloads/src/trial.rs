@@ -297,7 +297,7 @@ impl Trial {
             1 => self.repositories.unwrap_or(repositories),
             _ => self.nodes,
         };
-        let strict = chance.below(STRICT_ONCE_IN) == 0;
+        let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_nearby();
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         Simulated {
             nodes: self.nodes,
@@ -322,6 +322,11 @@ impl Trial {
             history: true,
             ..Simulated::calm(&self.protocol, self.nodes, seed, Length::Time(Duration::ZERO))
         }
+    }
+
+    /// Whether readers take the nearest copy: they see the database as it once was.
+    fn reads_nearby(&self) -> bool {
+        self.caches || self.parameters.iter().any(|given| given.starts_with("nearby="))
     }
 
     fn draw_plan(&self, seed: u64, nodes: usize, horizon: VirtualTime, scale: f64) -> Plan {
