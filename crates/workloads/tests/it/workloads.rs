@@ -11,7 +11,7 @@ use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::machines::Machine;
-use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::{Ended, Tallies};
 use muesli_workloads::workload::{AnyWorkload, Check, Seat, Workload};
 use muesli_workloads::{history, registry};
