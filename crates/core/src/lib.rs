@@ -50,7 +50,7 @@ pub use lag::Lag;
 pub use limits::{Limit, Limits};
 pub use links::Links;
 pub use node::Node;
-pub use options::{Nanos, Settings, TxnOptions};
+pub use options::{Nanos, Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use post::Post;
 pub use procedure::{

@@ -60,6 +60,34 @@ pub struct TxnOptions {
     pub session: u64,
 }
 
+/// After how much work a node does what need not be done at once. Searches for faults make it
+/// happen in short runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// A repository collects garbage after so many commits, beside each time that the watermark
+    /// rises. Default 64.
+    pub collect_after: u32,
+    /// The watermark is logged once in so many commits at most. Default 1024.
+    pub log_low_after: u32,
+    /// A coordinator tells its oldest snapshot after so many transactions, without waiting for
+    /// [`gossip_every`](Settings::gossip_every). Default 256.
+    pub tell_bound_after: u64,
+    /// A bound of timestamps, up to which a start assumes that they were used, is logged so many
+    /// steps ahead; under Granola half as many. Default 2^20.
+    pub ceiling_steps: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            collect_after: 64,
+            log_low_after: 1024,
+            tell_bound_after: 256,
+            ceiling_steps: 1 << 20,
+        }
+    }
+}
+
 /// What a node's protocols are told when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -80,8 +108,9 @@ pub struct Settings {
     /// [readers that any copy may answer](TxnOptions::nearby): all of the repository's keys are
     /// held in memory once more. Protocols without copies do as always.
     pub caches: bool,
-    /// Keep tombstones for ever: histories need their versions.
-    pub keep_tombstones: bool,
+    /// Whether replicas remember the versions of the deletions that they have collected, in a table
+    /// that protocols never look at: histories name the deletion that a read of an absent key saw.
+    pub record_collected: bool,
     /// A request unanswered for this long is sent again, to another replica where there is one.
     pub retry_after: Nanos,
     /// How long a prepare may wait for a lock before it is refused.
@@ -104,6 +133,8 @@ pub struct Settings {
     /// Of so many transactions of one client a repository keeps the end, until the client says that
     /// it is known everywhere; further ones wait.
     pub unsettled_max: usize,
+    /// After how much work what need not be done at once is done.
+    pub pace: Pace,
 }
 
 impl Default for Settings {
@@ -116,7 +147,7 @@ impl Default for Settings {
             hash_seed: 0,
             logging: false,
             caches: false,
-            keep_tombstones: false,
+            record_collected: false,
             retry_after: Nanos::from_millis(20),
             lock_wait: Nanos::from_millis(2),
             lock_waiters_max: 10_000,
@@ -127,6 +158,7 @@ impl Default for Settings {
             secret: None,
             client_lease: Nanos::from_millis(600_000),
             unsettled_max: 100_000,
+            pace: Pace::default(),
         }
     }
 }

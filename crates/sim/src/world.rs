@@ -330,6 +330,7 @@ fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
+    host.cuts_too_much = setup.cuts_too_much;
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host
 }

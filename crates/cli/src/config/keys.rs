@@ -272,11 +272,12 @@ pub const KEYS: &[Key] = &[
         set: |config, text| bytes(text, &mut config.server.log_backlog_bytes),
     },
     Key {
-        name: "keep_tombstones",
+        name: "record_collected",
         value: "true|false",
         default: "false",
-        help: "Keep deleted keys known for ever: histories of deletions need it",
-        set: |config, text| put(&mut config.server.settings.keep_tombstones, truth(text)?),
+        help: "Remember the versions of collected deletions: clients that record histories need \
+               them",
+        set: |config, text| put(&mut config.server.settings.record_collected, truth(text)?),
     },
     Key {
         name: "key_bytes_max",

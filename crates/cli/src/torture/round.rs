@@ -151,7 +151,7 @@ impl Round {
 
     fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
         let mut keys =
-            vec!["keep_tombstones = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
+            vec!["record_collected = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
         if self.ballast.bytes == 0 {
             // Logs and checkpoints are small, so that there are many.
             keys.extend(["log_segment_bytes = 200000", "checkpoint_bytes = 300000"]);

@@ -106,6 +106,7 @@ fn bank_holds(cluster: &Cluster, transactions: u64) {
         warm_up: Duration::ZERO,
         length: Length::Transactions(transactions),
         seed: 1,
+        strict: false,
     };
     let db = cluster.connect(true);
     let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
@@ -240,7 +241,7 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
 
 #[test]
 fn checkpoints_are_taken_while_clients_run_and_started_from() {
-    let keys = ["checkpoint_bytes=40000", "log_segment_bytes=65536", "keep_tombstones=true"];
+    let keys = ["checkpoint_bytes=40000", "log_segment_bytes=65536", "record_collected=true"];
     let set = keys.iter().flat_map(|key| ["--set", key]);
     let up: Vec<_> = ["--nodes", "2", "--replicas", "2"].into_iter().chain(set).collect();
     let cluster = Cluster::up(&up);

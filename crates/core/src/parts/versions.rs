@@ -9,7 +9,7 @@
 //! it. So each replacement stands in a queue, in order of time, and garbage collection takes from
 //! its front what the watermark has passed: its cost follows the writes, not the keys.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -84,6 +84,8 @@ pub struct Versions {
     older: Vec<Older>,
     free_older: Vec<u32>,
     replaced: VecDeque<Replaced>,
+    /// The versions of collected deletions, ascending; only where histories are recorded.
+    collected: Option<BTreeMap<SmallBytes, Vec<Timestamp>>>,
 }
 
 impl Versions {
@@ -98,6 +100,7 @@ impl Versions {
             older: Vec::new(),
             free_older: Vec::new(),
             replaced: VecDeque::new(),
+            collected: None,
         }
     }
 
@@ -312,8 +315,8 @@ impl Versions {
     }
 
     /// Drops up to `budget` replaced versions that no snapshot at or above `low` can read, and
-    /// keys whose newest version is such a tombstone, unless tombstones are to be kept.
-    pub fn collect(&mut self, low: Timestamp, keep_tombstones: bool, budget: usize) {
+    /// keys whose newest version is such a tombstone.
+    pub fn collect(&mut self, low: Timestamp, budget: usize) {
         for _ in 0..budget {
             let Some(replaced) = self.replaced.pop_front_if(|replaced| replaced.at <= low) else {
                 return;
@@ -323,10 +326,11 @@ impl Versions {
             if entry.generation != handle.generation {
                 continue;
             }
-            let dead = entry.value.is_none() && entry.at <= low && !keep_tombstones;
+            let dead = entry.value.is_none() && entry.at <= low;
             let free = entry.lock.is_free();
             self.cut_below(handle, low);
             if dead && free {
+                self.note_collected(handle);
                 self.remove(handle);
             } else if dead {
                 self.replaced.push_back(replaced); // Locked: look again when its turn comes.
@@ -453,6 +457,7 @@ impl Versions {
 }
 
 mod chains;
+mod collected;
 mod order;
 
 pub use chains::Chain;

@@ -139,6 +139,23 @@ impl Recorder {
         chunk.extend_from_slice(&operations.bytes);
     }
 
+    /// Takes over all that `other` has recorded, after what is here, and leaves it empty. Where
+    /// both say something of one transaction, what `other` says is newer and counts.
+    pub fn absorb(&mut self, other: &mut Recorder) {
+        for chunk in &mut other.chunks {
+            if self.chunks.last().is_none_or(|last| last.len() >= CHUNK_BYTES) {
+                self.chunks.push(Vec::new());
+            }
+            self.chunks.last_mut().expect("just made sure of").append(chunk);
+        }
+        self.count += std::mem::take(&mut other.count);
+        other.chunks.truncate(1);
+        self.applied.append(&mut other.applied);
+        self.executed.append(&mut other.executed);
+        self.called.append(&mut other.called);
+        self.ran.append(&mut other.ran);
+    }
+
     /// A participant applied `txn` at `at`: tells the version of writes whose coordinator never
     /// learned it.
     pub fn applied(&mut self, txn: TxnId, at: Timestamp) {
@@ -314,8 +331,21 @@ mod tests {
         }
         assert!(recorder.chunks.len() > 1, "the test is to cross chunks");
         assert_eq!(recorder.len(), total);
+        recorder.applied(record(1).id, Timestamp(1));
+        let mut all = Recorder::new();
+        all.applied(record(1).id, Timestamp(0));
+        let mut early = Recorder::new();
+        for number in 0..7 {
+            let list = operations(number);
+            early.transaction(&record(number), &Operations::from(&list[..]));
+        }
+        all.absorb(&mut early);
+        assert_eq!((all.len(), early.len(), early.transactions().count()), (7, 0, 0));
+        all.absorb(&mut recorder);
+        assert_eq!((all.len(), all.applied_at(record(1).id)), (total + 7, Some(Timestamp(1))));
+        let recorder = all;
         let mut seen = 0;
-        for (number, (found, list)) in recorder.transactions().enumerate() {
+        for (number, (found, list)) in recorder.transactions().skip(7).enumerate() {
             assert_eq!(found, record(number));
             assert_eq!(list.collect::<Vec<_>>(), operations(number));
             seen += 1;

@@ -233,7 +233,7 @@ fn world<P: Protocol>(trial: &Trial, first: &Arc<Catalog>) -> World<Grouped<P>> 
     let rules = Rules { limits: Limits::tight(), ..Rules::default() };
     setup.rules = Rules { keeps_to_placement, ends_configurations, ..rules };
     setup.settings.logging = true;
-    setup.settings.keep_tombstones = true;
+    setup.settings.record_collected = true;
     setup.checkpoint_every = Some(Span::from_millis(40));
     setup.replicated = true;
     setup.history = true;

@@ -138,7 +138,7 @@ fn start<P: Protocol>(
         actions: options.actions.clone(),
         procedures: options.procedures.clone(),
         hash_seed: fastrand::u64(..),
-        keep_tombstones: options.history,
+        record_collected: options.history,
         ..Settings::default()
     };
     let loops = together.len();

@@ -152,6 +152,12 @@ impl Time<Vectors> for VectorTime {
         Some((handle, versions.lock(handle), self.version(versions, space, handle, snapshot)))
     }
 
+    /// What was collected is visible to all: only the repository's own number can bound it.
+    fn seen_until(&self, snapshot: &Reads) -> Timestamp {
+        let next = snapshot.clock.get(self.me).counter.saturating_add(1);
+        Timestamp(Timestamp::new(next, RepositoryId(0)).0 - 1)
+    }
+
     fn version<'v>(
         &self,
         versions: &'v Versions,

@@ -323,7 +323,7 @@ impl Slot {
         }
         let found = self.seen.get(&(space, key.clone()))?;
         if recording {
-            self.sets.operations.read(space, key, found.version, found.value.as_ref());
+            self.sets.operations.read(space, key, found.recorded(), found.value.as_ref());
         }
         Some(found.value.clone())
     }
@@ -378,12 +378,14 @@ impl Slot {
         rows.retain(|key, _| seen.contains(space, key));
         if recording {
             let row = |(key, found): (&SmallBytes, &Found)| {
-                (key.clone(), found.version, found.value.as_ref().map(value_hash))
+                (key.clone(), found.recorded(), found.value.as_ref().map(value_hash))
             };
             let others = rows.iter().filter(|(key, _)| self.sets.own(space, key).is_none());
             let all: Vec<_> = others.map(row).collect();
             self.sets.operations.scan(space, &seen.lo, seen.hi.as_ref(), all.into_iter());
         }
+        // What only the history needs was not read.
+        rows.retain(|_, found| found.collected == Timestamp::ZERO);
         for (key, found) in rows {
             self.take_in(space, &key, found);
         }

@@ -65,8 +65,6 @@ pub(super) struct Active {
 pub struct Participant {
     pub(super) id: RepositoryId,
     pub(super) rules: Rules,
-    /// Whether a history is wanted, which needs all versions.
-    pub(super) keep_versions: bool,
     pub(super) spaces: Spaces,
     pub(super) clock: Clock,
     pub(super) active: BTreeMap<TxnId, Active>,
@@ -198,8 +196,7 @@ impl muesli_core::Participant<Granola> for Participant {
         Participant {
             id,
             rules: *rules,
-            keep_versions: settings.keep_tombstones,
-            spaces: Spaces::new(settings.hash_seed),
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             clock: Clock::new(id),
             active: BTreeMap::new(),
             queue: Queue::new(rules.passes),

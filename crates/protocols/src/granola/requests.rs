@@ -109,7 +109,7 @@ impl Participant {
     pub(super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
             && self.rules.ceiling
-            && let Some(ceiling) = self.clock.ceiling_for(at)
+            && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
         {
             cx.log(|| Record::Ceiling { at: ceiling });
         }

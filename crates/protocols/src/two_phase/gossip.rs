@@ -18,8 +18,6 @@ use super::message::Message;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
-/// After so many transactions the bound is told without waiting for the timer.
-const TELL_EVERY: u64 = 256;
 /// So many coordinators tell their bounds as often as the settings say; more do it more seldom.
 const NODES_OFTEN: u64 = 16;
 /// While nothing happens, bounds are told this much more seldom at most.
@@ -43,7 +41,8 @@ impl<V: Variant> Coordinator<V> {
     }
 
     fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
-        let running = self.running().map(|slot| slot.reads_at().clone());
+        let counts = V::rules(&self.rules).readers_hold_low;
+        let running = self.running().filter(|_| counts).map(|slot| slot.reads_at().clone());
         let least = running.reduce(|mut least, other| {
             least.meet(&other);
             least
@@ -61,7 +60,8 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         self.ended_since_told += 1;
-        if u64::from(self.ended_since_told) >= TELL_EVERY * stretch(cx.catalog.coordinators.len()) {
+        let tell_after = cx.settings.pace.tell_bound_after;
+        if u64::from(self.ended_since_told) >= tell_after * stretch(cx.catalog.coordinators.len()) {
             self.tell_bound(here, cx);
         }
     }

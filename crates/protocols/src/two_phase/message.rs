@@ -164,6 +164,16 @@ pub struct Found {
     pub value: Option<SmallBytes>,
     /// Whether it is the newest one.
     pub newest: bool,
+    /// For histories: where no version was found, the collected deletion that was read. Protocols
+    /// never look at it.
+    pub collected: Timestamp,
+}
+
+impl Found {
+    /// What was read, for histories.
+    pub fn recorded(&self) -> Timestamp {
+        self.version.max(self.collected)
+    }
 }
 
 /// The answer to a [`ReadRequest`]: of all keys that were asked for, or of the first ones, where

@@ -144,7 +144,7 @@ impl<V: Variant> Coordinator<V> {
             out[place] = read.version.value.cloned();
             undisturbed &= read.version.newest && !read.locked;
             if recording {
-                operations.read(space, &keys[place], read.version.at, read.version.value);
+                operations.read(space, &keys[place], read.recorded(), read.version.value);
             }
             if noting {
                 let (handle, version) = (read.handle, read.version.at);
@@ -225,17 +225,19 @@ impl<V: Variant> Coordinator<V> {
         let mut at = cx.at(Role::Repository(replica));
         match participant.read_here(space, key, reading, &mut at) {
             Ok(read) => {
+                let (recorded, collected) = (read.recorded(), read.collected);
                 slot.learn(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
                 if !V::SNAPSHOTS {
-                    slot.seen.insert((space, key.clone()), Found::from(version));
+                    let found = Found { collected, ..Found::from(version) };
+                    slot.seen.insert((space, key.clone()), found);
                 }
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }
                 if cx.effects.recorder.is_some() {
-                    slot.sets.operations.read(space, key, version.at, value.as_ref());
+                    slot.sets.operations.read(space, key, recorded, value.as_ref());
                 }
                 let (handle, key, newest) = (read.handle, key.clone(), version.newest);
                 let entry =

@@ -7,8 +7,8 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Rejection, RepositoryId, Sender,
-    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Rejection, RepositoryId,
+    Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::encounter::EncounterLocks;
@@ -29,10 +29,6 @@ pub(super) const SWEEP_TIMER: u32 = 2;
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
-/// Garbage is collected after every so many commits in one step.
-const COLLECT_EVERY: u32 = 64;
-/// The watermark is logged once in so many commits at most.
-const LOW_EVERY: u32 = 1024;
 /// At most so many replaced versions are looked at in one go.
 pub(super) const COLLECT_BUDGET: usize = 1024;
 
@@ -43,7 +39,7 @@ pub struct Participant<V: Variant> {
     pub(super) rules: Rules,
     pub(super) protocol_rules: V::Rules,
     pub(super) keeper: V::Keeper,
-    keep_tombstones: bool,
+    pace: Pace,
     pub(super) spaces: Spaces,
     pub(super) time: V::Time,
     /// No version is needed that was replaced at or below this.
@@ -121,7 +117,7 @@ impl<V: Variant> Participant<V> {
     /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
     /// replay need not keep all versions since the checkpoint; nobody waits for that.
     pub(super) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
-        if self.steps_since_low >= LOW_EVERY {
+        if self.steps_since_low >= self.pace.log_low_after {
             self.steps_since_low = 0;
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
@@ -152,9 +148,9 @@ impl<V: Variant> Participant<V> {
     }
 
     fn collect(&mut self) {
-        let (low, keep) = (self.unneeded, self.keep_tombstones);
+        let low = self.unneeded;
         for versions in self.spaces.all_mut() {
-            versions.collect(low, keep, COLLECT_BUDGET);
+            versions.collect(low, COLLECT_BUDGET);
         }
     }
 
@@ -163,7 +159,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn count_step(&mut self) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
-        if self.steps_since_collect >= COLLECT_EVERY {
+        if self.steps_since_collect >= self.pace.collect_after {
             self.steps_since_collect = 0;
             self.collect();
         }
@@ -202,7 +198,9 @@ impl<V: Variant> Participant<V> {
         if self.table.get(owner).decided.is_some() {
             return;
         }
-        cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
+        if self.rules.logs_decisions {
+            cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
+        }
         self.settle(owner, decision, cx);
     }
 
@@ -445,8 +443,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             rules: V::rules(rules),
             protocol_rules: rules.clone(),
             keeper: V::keeper(rules, settings.hash_seed),
-            keep_tombstones: settings.keep_tombstones,
-            spaces: Spaces::new(settings.hash_seed),
+            pace: settings.pace,
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             time: V::Time::new(id, rules),
             unneeded: Timestamp::ZERO,
             table: Table::default(),

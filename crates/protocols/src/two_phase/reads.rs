@@ -1,7 +1,7 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
 
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
@@ -33,6 +33,15 @@ pub(super) struct ReadHere<'a, S> {
     pub version: Version<'a>,
     /// Whether a writer holds the key's lock.
     pub locked: bool,
+    /// As in [`Found`].
+    pub collected: Timestamp,
+}
+
+impl<S> ReadHere<'_, S> {
+    /// As [`Found::recorded`].
+    pub fn recorded(&self) -> Timestamp {
+        self.version.at.max(self.collected)
+    }
 }
 
 /// Why a read was not served.
@@ -89,13 +98,15 @@ impl<V: Variant> Participant<V> {
         let read = self.time.read(versions, space, key, &snapshot);
         let Some((handle, lock, version)) = read else {
             let (handle, version) = (Handle::NONE, Version::ABSENT);
-            return Ok(ReadHere { snapshot, handle, version, locked: false });
+            let collected = self.collected(versions, key, version, &snapshot);
+            return Ok(ReadHere { snapshot, handle, version, locked: false, collected });
         };
         let locked = self.is_closed(lock);
         if locked && self.must_wait(space, handle, &snapshot) {
             return Err(NotServed::Blocked);
         }
-        Ok(ReadHere { snapshot, handle, version, locked })
+        let collected = self.collected(versions, key, version, &snapshot);
+        Ok(ReadHere { snapshot, handle, version, locked, collected })
     }
 
     /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
@@ -133,10 +144,27 @@ impl<V: Variant> Participant<V> {
                     (handle, version, locked)
                 }
             };
+            let collected = self.collected(versions, key, version, &snapshot);
             let snapshot = snapshot.clone();
-            take(place, ReadHere { snapshot, handle, version, locked });
+            take(place, ReadHere { snapshot, handle, version, locked, collected });
         }
         Ok(snapshot)
+    }
+
+    /// For histories: the collected deletion that a read at `snapshot` saw where it found
+    /// `version` of a key.
+    #[inline(always)]
+    fn collected(
+        &self,
+        versions: &Versions,
+        key: &SmallBytes,
+        version: Version<'_>,
+        snapshot: &V::Snapshot,
+    ) -> Timestamp {
+        match version.at {
+            Timestamp::ZERO => versions.collected(key, self.time.seen_until(snapshot)),
+            _ => Timestamp::ZERO,
+        }
     }
 
     pub(super) fn on_read(
@@ -189,7 +217,7 @@ impl<V: Variant> Participant<V> {
             let reading = Reading { snapshot, first: false, here: false, reader };
             let read = self.read_here(*space, key, reading, cx)?;
             bytes += read.version.value.map_or(0, SmallBytes::len);
-            found.push(Found::from(read.version));
+            found.push(Found { collected: read.collected, ..Found::from(read.version) });
             if bytes >= limits.page_bytes {
                 break;
             }
@@ -239,11 +267,12 @@ impl<V: Variant> Participant<V> {
         let asked = Reading { snapshot: asked, first, here: false, reader };
         let snapshot = self.time.serve(&asked, cx)?;
         self.space(request.range.space, cx);
-        let (rows, seen_to) = self.rows_at(request, &snapshot, cx)?;
+        let (mut rows, seen_to) = self.rows_at(request, &snapshot, cx)?;
         let committed = self.time.committed();
         let seen = request.range.seen(request.reverse, seen_to.as_ref());
         V::note_scan(&mut self.keeper, &seen, &snapshot, &committed, reader);
         cx.effects.work.reads += rows.len() as u64;
+        self.add_collected(request, &seen, &snapshot, &mut rows, cx);
         let (request, snapshot) = (request.request, Some(snapshot));
         Ok(ScanReply { request, snapshot, committed, rows, seen_to })
     }
@@ -286,10 +315,32 @@ impl<V: Variant> Participant<V> {
         }
         Ok((rows, seen_to.cloned()))
     }
+
+    /// For histories: the collected deletions of the part of the range that a page has seen, as
+    /// rows without a version.
+    fn add_collected(
+        &self,
+        request: &ScanRequest<V>,
+        seen: &KeyRange,
+        snapshot: &V::Snapshot,
+        rows: &mut Vec<(SmallBytes, Found)>,
+        cx: &Context<'_, V>,
+    ) {
+        let versions = self.versions(seen.space).expect("made before");
+        let until = self.time.seen_until(snapshot);
+        let collected = versions.collected_in(&seen.lo, seen.hi.as_ref(), until);
+        let is_wanted =
+            |key: &SmallBytes| request.partitions.contains(&cx.catalog.partition(seen.space, key));
+        let row = |(key, collected): (&SmallBytes, Timestamp)| {
+            (key.clone(), Found { collected, ..Found::from(Version::ABSENT) })
+        };
+        rows.extend(collected.filter(|(key, _)| is_wanted(key)).map(row));
+    }
 }
 
 impl From<Version<'_>> for Found {
     fn from(version: Version<'_>) -> Found {
-        Found { version: version.at, value: version.value.cloned(), newest: version.newest }
+        let (value, newest) = (version.value.cloned(), version.newest);
+        Found { version: version.at, value, newest, collected: Timestamp::ZERO }
     }
 }

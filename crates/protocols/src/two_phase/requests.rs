@@ -259,7 +259,7 @@ impl<V: Variant> Coordinator<V> {
             let Some(slot) = self.slot(txn) else { return };
             let found = slot.repeated(space, &key, found);
             if recording {
-                slot.sets.operations.read(space, &key, found.version, found.value.as_ref());
+                slot.sets.operations.read(space, &key, found.recorded(), found.value.as_ref());
             }
             let (handle, version) = (Handle::NONE, found.version);
             let read = ReadEntry { space, repository: request.to, handle, key, version };

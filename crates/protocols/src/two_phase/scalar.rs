@@ -15,9 +15,6 @@ use super::reads::{NotServed, Reading};
 use super::time::Time;
 use super::{Key, Rules, Standing, Variant};
 
-/// A ceiling is raised by so many steps at once, so that it is seldom logged.
-const CEILING_STEPS: u64 = 1 << 20;
-
 /// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
 pub trait Scalar:
     Variant<
@@ -96,7 +93,7 @@ impl ScalarTime {
         if !V::SNAPSHOTS {
             return Ok(at);
         }
-        if at < self.low {
+        if at < self.low && self.rules.refuses_old_reads {
             return Err(NotServed::TooOld);
         }
         if self.rules.reads_raise {
@@ -115,7 +112,7 @@ impl ScalarTime {
     }
 
     fn raise_ceiling<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
-        self.ceiling = at.after(CEILING_STEPS, self.id);
+        self.ceiling = at.after(cx.settings.pace.ceiling_steps, self.id);
         let at = self.ceiling;
         cx.log(|| Record::Ceiling { at });
     }
@@ -204,6 +201,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
         snapshot: &Timestamp,
     ) -> Option<(Handle, LockWord, Version<'v>)> {
         versions.read(key, seen_at::<V>(*snapshot))
+    }
+
+    #[inline]
+    fn seen_until(&self, snapshot: &Timestamp) -> Timestamp {
+        seen_at::<V>(*snapshot)
     }
 
     #[inline]

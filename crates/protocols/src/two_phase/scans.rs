@@ -7,7 +7,9 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
-use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
+use muesli_core::{
+    Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Timestamp, Txn,
+};
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Found, ScanReply};
@@ -23,6 +25,8 @@ pub(super) struct Gathered {
     pub scan: Scan,
     /// In no order; each key once.
     rows: Vec<(SmallBytes, Found)>,
+    /// For histories: keys with collected deletions, and the newest of these that was seen.
+    collected: BTreeMap<SmallBytes, Timestamp>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     edge: Option<SmallBytes>,
 }
@@ -55,7 +59,8 @@ impl<V: Variant> Coordinator<V> {
         }
         let page = |partitions| Asked::Page(AskedPage { partitions, seen_to: None, limit });
         let groups = groups.into_iter().map(|(to, partitions)| (to, page(partitions)));
-        let kind = Kind::Scan(Gathered { scan, rows: Vec::new(), edge: None });
+        let (rows, collected) = (Vec::new(), BTreeMap::new());
+        let kind = Kind::Scan(Gathered { scan, rows, collected, edge: None });
         Step::Wait(self.ask(txn, (kind, Queued::new()), groups, cx))
     }
 
@@ -79,7 +84,7 @@ impl<V: Variant> Coordinator<V> {
 
     pub(super) fn on_scan_reply(
         &mut self,
-        reply: ScanReply<V>,
+        mut reply: ScanReply<V>,
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
@@ -106,6 +111,7 @@ impl<V: Variant> Coordinator<V> {
         let (Kind::Scan(gathered), Asked::Page(page)) = (&mut operation.kind, request.asked) else {
             return;
         };
+        gathered.take_collected(&mut reply.rows);
         let live = reply.rows.iter().filter(|(_, found)| found.value.is_some()).count();
         gathered.rows.extend(reply.rows);
         let limit = page.limit.saturating_sub(live);
@@ -129,7 +135,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Vec<Row> {
         let Some(slot) = self.slot(txn) else { return Vec::new() };
-        let Gathered { scan, mut rows, edge } = gathered;
+        let Gathered { scan, mut rows, collected, edge } = gathered;
         let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
         let mut seen = range.seen(scan.reverse, edge.as_ref());
         rows.retain(|(key, _)| seen.contains(scan.space, key));
@@ -150,11 +156,13 @@ impl<V: Variant> Coordinator<V> {
         }
         let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
-            let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));
-            let row = |(key, found): (_, Found)| {
-                (key, found.version, found.value.as_ref().map(value_hash))
-            };
-            let rows: Vec<_> = inside.map(row).collect();
+            let mut noted: BTreeMap<_, _> =
+                collected.into_iter().map(|(k, at)| (k, (at, None))).collect();
+            let hash = |found: &Found| found.value.as_ref().map(value_hash);
+            noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));
+            let own = |key: &SmallBytes| slot.sets.own(scan.space, key).is_some();
+            noted.retain(|key, _| seen.contains(scan.space, key) && !own(key));
+            let rows: Vec<_> = noted.into_iter().map(|(key, (at, hash))| (key, at, hash)).collect();
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
@@ -200,6 +208,17 @@ fn reads_of(rows: &[(SmallBytes, Found)], range: &KeyRange) -> Vec<ReadEntry> {
 }
 
 impl Gathered {
+    /// Takes the rows that only histories need out of an answer.
+    fn take_collected(&mut self, rows: &mut Vec<(SmallBytes, Found)>) {
+        rows.retain(|(key, found)| {
+            let is_row = found.version != Timestamp::ZERO;
+            if !is_row {
+                self.collected.insert(key.clone(), found.collected);
+            }
+            is_row
+        });
+    }
+
     /// Some repository saw nothing beyond `last`.
     fn limit_to(&mut self, last: Option<SmallBytes>) {
         let Some(last) = last else { return };

@@ -106,6 +106,8 @@ pub trait Time<V: Variant>: Clone + Debug {
         key: &SmallBytes,
         snapshot: &V::Snapshot,
     ) -> Option<(Handle, LockWord, Version<'v>)>;
+    /// Up to where a read at `snapshot` sees versions here.
+    fn seen_until(&self, snapshot: &V::Snapshot) -> Timestamp;
     /// A key of a range as a read at `snapshot` sees it.
     fn version<'v>(
         &self,

@@ -56,11 +56,8 @@ fn vote() -> impl Strategy<Value = Vote> {
 }
 
 fn found() -> impl Strategy<Value = Found> {
-    (at(), option::of(bytes()), any::<bool>()).prop_map(|(version, value, newest)| Found {
-        version,
-        value,
-        newest,
-    })
+    (at(), option::of(bytes()), any::<bool>(), at())
+        .prop_map(|(version, value, newest, collected)| Found { version, value, newest, collected })
 }
 
 fn range() -> impl Strategy<Value = KeyRange> {

@@ -60,6 +60,8 @@ pub(super) struct Host<P: Protocol> {
     pub(super) outgoing: Outgoing<P>,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
     pub(super) checkpoint: Option<UnderWay>,
+    /// As in [`Setup`](super::Setup).
+    pub(super) cuts_too_much: bool,
     /// The log position of this life up to which the node knows its log to be stable.
     pub(super) stable: LogPosition,
     /// Timers without delay: work for turns of its own, after what was said has left.
@@ -152,6 +154,7 @@ impl<P: Protocol> Host<P> {
             outgoing: Outgoing::default(),
             gated: BTreeMap::new(),
             checkpoint: None,
+            cuts_too_much: false,
             stable: LogPosition(0),
             left_over: VecDeque::new(),
             went_on: false,

@@ -7,11 +7,12 @@
 //! that goes on after one of its clients has vanished owes nothing to a commit that came later:
 //! whoever runs its next transaction cannot have heard of it.
 //!
-//! Reads of transactions that a crash ended are left out. They may have seen writes of their own
-//! node that were not stable and are lost with it; nobody who is left has seen them, so they prove
-//! nothing of those writes.
+//! What transactions have read that a crash ended is kept and marked: they may have seen writes of
+//! their own node that were not stable and are lost with it. Whoever makes the history leaves out
+//! what they read of such writes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
 use muesli_core::{Effects, OpResult, Protocol, Recorder, Timestamp, TxnId};
@@ -20,19 +21,15 @@ use crate::clock::LocalClock;
 use crate::time::{Span, VirtualTime};
 
 /// The transactions begun at one host, over all lives of its node.
+///
+/// Everything is in one recorder: a look-up must cost the same however long the run is.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    segments: Vec<Segment>,
-}
-
-/// What was recorded between two looks at the recorder.
-#[derive(Debug)]
-struct Segment {
     recorder: Recorder,
     /// The transactions whose answers waited or found nobody, by their place in the recorder.
     answers: BTreeMap<usize, Answer>,
-    /// Whether these transactions were ended by a crash.
-    crashed: bool,
+    /// The transactions that crashes ended, by their places.
+    crashed: Vec<Range<usize>>,
 }
 
 /// What has become of the answer to a commit.
@@ -49,22 +46,21 @@ enum Answer {
 /// A transaction whose client is to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
-    segment: usize,
+    /// Its place in the recorder.
     place: usize,
 }
 
 #[cfg(test)]
 impl Promise {
-    /// Of the transaction at `place` of the first segment.
+    /// Of the transaction at `place` of the recorder.
     pub(super) fn first(place: usize) -> Promise {
-        Promise { segment: 0, place }
+        Promise { place }
     }
 }
 
 /// Matches the answers of one batch of effects with the transactions recorded with them.
 pub(super) struct Matching {
-    segment: usize,
-    /// The transactions that were recorded as committed, by place in their segment, in order.
+    /// The transactions that were recorded as committed, by place, in order.
     committed: std::vec::IntoIter<(usize, Option<Timestamp>)>,
 }
 
@@ -75,8 +71,10 @@ pub struct Recorded {
     pub record: TxnRecord,
     /// How it ended as far as its client was told.
     pub status: Status,
-    /// What it did, in order; without its reads if a crash ended it.
+    /// What it did, in order.
     pub operations: Vec<Operation>,
+    /// Whether a crash ended it, or its client was never told because of one.
+    pub crashed: bool,
     /// When it began, or up to 2 ns before.
     pub begin: VirtualTime,
     /// When its client was told of its end, or up to 2 ns after; `None` if it never was.
@@ -91,18 +89,12 @@ impl Journal {
         if let Some(recorder) = effects.recorder.as_deref_mut()
             && !recorder.is_empty()
         {
-            let ended = recorder.transactions().enumerate();
-            let ended = ended.filter(|(_, (record, _))| record.status == Status::Committed);
-            committed.extend(ended.map(|(place, (record, _))| (place, record.at)));
-            self.push(std::mem::take(recorder), false);
+            let ended = recorder.transactions().zip(self.recorder.len()..);
+            let ended = ended.filter(|((record, _), _)| record.status == Status::Committed);
+            committed.extend(ended.map(|((record, _), place)| (place, record.at)));
+            self.recorder.absorb(recorder);
         }
-        // Where nothing was recorded there is none, and nothing to match.
-        let segment = self.segments.len().saturating_sub(1);
-        Matching { segment, committed: committed.into_iter() }
-    }
-
-    fn push(&mut self, recorder: Recorder, crashed: bool) {
-        self.segments.push(Segment { recorder, answers: BTreeMap::new(), crashed });
+        Matching { committed: committed.into_iter() }
     }
 
     /// The answer of a commit waits for the log: until it is told, nothing is promised.
@@ -123,17 +115,19 @@ impl Journal {
     }
 
     fn note(&mut self, promise: Promise, answer: Answer) {
-        self.segments[promise.segment].answers.insert(promise.place, answer);
+        self.answers.insert(promise.place, answer);
     }
 
     /// The node has crashed; `recorder` has what was running there.
-    pub(super) fn crash(&mut self, recorder: Recorder) {
-        self.push(recorder, true);
+    pub(super) fn crash(&mut self, mut recorder: Recorder) {
+        let begin = self.recorder.len();
+        self.recorder.absorb(&mut recorder);
+        self.crashed.push(begin..self.recorder.len());
     }
 
     /// The run is over; `recorder` has what was running there.
-    pub(super) fn finish(&mut self, recorder: Recorder) {
-        self.push(recorder, false);
+    pub(super) fn finish(&mut self, mut recorder: Recorder) {
+        self.recorder.absorb(&mut recorder);
     }
 
     /// All transactions, in the order they ended at their coordinator.
@@ -141,37 +135,29 @@ impl Journal {
         &'a self,
         clock: &'a LocalClock,
     ) -> impl Iterator<Item = Recorded> {
-        self.segments.iter().flat_map(move |segment| {
-            let transactions = segment.recorder.transactions().enumerate();
-            transactions.map(move |(place, (record, operations))| {
-                segment.recorded(place, record, operations, clock)
-            })
+        let transactions = self.recorder.transactions().enumerate();
+        transactions.map(move |(place, (record, operations))| {
+            self.recorded(place, record, operations, clock)
         })
     }
 
     /// What participants of this host ran for `txn`, over all their lives.
     pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = Vec<Operation>> + '_ {
-        self.segments.iter().flat_map(move |segment| segment.recorder.executed_for(txn))
+        self.recorder.executed_for(txn)
     }
 
     /// What participants of this host ran of the parts of `txn`. One that was run again was lost
     /// in a crash before, and nobody had been told of it.
     pub(super) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
-        let all = self.segments.iter().flat_map(|segment| segment.recorder.ran_for(txn));
-        all.map(|ran| ((ran.told, ran.part), ran))
-            .collect::<BTreeMap<_, _>>()
-            .into_values()
-            .collect()
+        self.recorder.ran_for(txn).collect()
     }
 
     /// The timestamp at which some participant of this host applied `txn`: the last time, as with
     /// what was [run](Self::ran).
     pub(super) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
-        self.segments.iter().rev().find_map(|segment| segment.recorder.applied_at(txn))
+        self.recorder.applied_at(txn)
     }
-}
 
-impl Segment {
     fn recorded(
         &self,
         place: usize,
@@ -187,14 +173,14 @@ impl Segment {
             Some(Answer::Told(told)) => (record.status, Some(*told)),
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
-        let lost = self.crashed || matches!(answer, Some(Answer::Waits));
-        let operations =
-            operations.filter(|it| !lost || matches!(it, Operation::Write { .. })).collect();
+        let crashed = self.crashed.iter().any(|places| places.contains(&place));
+        let crashed = crashed || matches!(answer, Some(Answer::Waits));
+        let operations = operations.collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
         // the way back goes by another piece of it, and may come out late by a part of the turn.
         let begin = clock.virtual_at(record.begin);
         let begin = end.map_or(begin, |end| begin.min(end));
-        Recorded { record, status, operations, begin, end }
+        Recorded { record, status, operations, crashed, begin, end }
     }
 }
 
@@ -208,6 +194,6 @@ impl Matching {
             _ => return None,
         };
         let (place, _) = self.committed.find(|(_, at)| *at == Some(told))?;
-        Some(Promise { segment: self.segment, place })
+        Some(Promise { place })
     }
 }

@@ -84,6 +84,7 @@ impl Remains for HostHistory {
             begin: recorded.begin.as_nanos(),
             end: recorded.end.map(|end| end.as_nanos()),
             operations: recorded.operations,
+            crashed: recorded.crashed,
         })
     }
 

@@ -45,6 +45,9 @@ pub struct Setup<P: Protocol> {
     pub skips_a_record_at_replay: bool,
     /// Whether there are strangers, who say what no honest process says.
     pub strangers: Option<Strangers>,
+    /// Whether a checkpoint cuts one record more off the log than it has: a mistake, to see it
+    /// noticed.
+    pub cuts_too_much: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
@@ -93,6 +96,7 @@ impl<P: Protocol> Setup<P> {
             replicated: false,
             skips_a_record_at_replay: false,
             strangers: None,
+            cuts_too_much: false,
             history: false,
             trace_text: false,
         }

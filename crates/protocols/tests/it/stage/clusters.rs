@@ -54,7 +54,7 @@ fn stage<P: Subject>(
 ) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut settings = Settings {
         gossip_every: Nanos::from_millis(3_600_000),
-        keep_tombstones: true,
+        record_collected: true,
         procedures: procedures::all(),
         limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
@@ -73,7 +73,6 @@ fn stage<P: Subject>(
             "lock_wait" => settings.lock_wait = duration(value)?,
             "in_doubt" => settings.in_doubt_after = duration(value)?,
             "give_up" => settings.give_up_after = duration(value)?,
-            "tombstones" => settings.keep_tombstones = value == "kept",
             other => return Err(format!("no setting `{other}`").into()),
         }
     }
