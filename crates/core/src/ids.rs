@@ -81,10 +81,10 @@ impl Timestamp {
     pub const ZERO: Timestamp = Timestamp(0);
     /// After every transaction.
     pub const MAX: Timestamp = Timestamp(u64::MAX);
-    /// The largest that is taken from another node: at a million counters a microsecond a
-    /// repository would come from there to the largest counter in an hour, and honest ones take
-    /// centuries to come here.
-    pub const FARTHEST: Timestamp = Timestamp(1 << 62);
+    /// The largest that is taken from another node. A repository has room for 2^48 counters above
+    /// it: at a million a second, nine years. Counters that follow a clock of microseconds come
+    /// here in the year 2103.
+    pub const FARTHEST: Timestamp = Timestamp(u64::MAX - (1 << 60));
 
     /// The timestamp (counter, repository).
     pub fn new(counter: u64, repository: RepositoryId) -> Timestamp {
