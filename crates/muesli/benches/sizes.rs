@@ -19,7 +19,9 @@ use muesli_cluster::{Server, ServerOptions};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const CASES: [(&str, fn(&Db)); 6] = [
+type Case = fn(&Db);
+
+const CASES: [(&str, Case); 6] = [
     ("transaction", transaction),
     ("hundred", hundred_megabytes),
     ("values", values),
@@ -77,7 +79,7 @@ fn watch(address: String) -> Bystander {
     Bystander { stop, thread }
 }
 
-fn run(name: &str, case: fn(&Db)) {
+fn run(name: &str, case: Case) {
     let folder = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
     let mut server = Command::new(program)
