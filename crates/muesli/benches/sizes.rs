@@ -151,9 +151,9 @@ fn transaction(db: &Db) {
     print!("1,300,000 rows of 48 bytes: {done:?} after {} ms", began.elapsed().as_millis());
 }
 
-/// A hundred megabytes within the limit, and above it.
+/// A hundred megabytes within the limit, and some more above it.
 fn hundred_megabytes(db: &Db) {
-    for (rows, value_bytes) in [(97, 1 << 20), (104, 1 << 20)] {
+    for (rows, value_bytes) in [(95, 1 << 20), (104, 1 << 20)] {
         let began = Instant::now();
         let done = write(db, 0..rows, value_bytes);
         let told = done.map_err(|error| error.to_string());
