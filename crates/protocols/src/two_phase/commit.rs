@@ -407,6 +407,11 @@ impl<V: Variant> Committing<V> {
         }
     }
 
+    /// What was sent may be lost: it is sent again as soon as the time comes.
+    pub(super) fn expect_no_answer(&mut self) {
+        self.quiet = Nanos(0);
+    }
+
     /// How much longer than others it may take to be answered, for its size.
     fn patience(&self) -> Nanos {
         let largest = self.prepares.iter().map(|(_, prepare)| prepare.counted_bytes()).max();

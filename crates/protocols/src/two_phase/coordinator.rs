@@ -472,6 +472,16 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
     }
 
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
+        // What was sent to it before may be lost: its patience is over.
+        for request in self.requests.values_mut() {
+            if cx.catalog.home(request.to) == node {
+                request.quiet = Nanos(0);
+            }
+        }
+        self.committing.values_mut().for_each(Committing::expect_no_answer);
+    }
+
     fn record_running(&self, recorder: &mut Recorder) {
         for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
             let (sequence, status) = match slot.committing {
