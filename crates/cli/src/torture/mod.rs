@@ -3,7 +3,8 @@
 //! Rounds follow each other, each with a cluster of its own: clients run transfers between
 //! accounts, append to lists or call procedures, beside data that is loaded once, while nodes are
 //! killed, stopped, cut off and given bad disks. In the end everything heals, the cluster must
-//! serve, everything that was acknowledged must be there, and the history must be one that the protocol allows.
+//! serve, everything that was acknowledged must be there, and the history must be one that the
+//! protocol allows.
 
 mod ballast;
 mod inflict;
