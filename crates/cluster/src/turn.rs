@@ -40,8 +40,8 @@ const TELL_EVERY: Nanos = Nanos::from_millis(5);
 const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
 /// While a checkpoint is under way, an idle loop looks after it so often.
 const CHECKPOINT_PAUSE: Duration = Duration::from_micros(200);
-/// How long a stopping process waits, at each stage, for transactions to be decided and for its last
-/// words to leave.
+/// How long a stopping process waits, at each stage, for transactions to be decided and for its
+/// last words to leave.
 const STOPPING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
 /// Why a loop ended by itself.

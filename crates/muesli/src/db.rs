@@ -1,19 +1,17 @@
 //! The database handle: transactions, sessions, spaces.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli_core::client::{self, Task};
 use muesli_core::deadlines::Due;
 use muesli_core::{
-    Abort, Catalog, Doubt, Gave, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
+    Abort, Catalog, Doubt, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
 };
 
-use crate::commit::{Caller, Fate, Orphans};
+use crate::commit::{Caller, Orphans};
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::explicit::Transaction;
@@ -24,7 +22,7 @@ use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
 use crate::past::Carried;
 use crate::shipped::Shipped;
 use crate::space::Space;
-use crate::timeout::{Bounded, Timeout, nanos};
+use crate::timeout::nanos;
 use crate::transaction::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
@@ -42,7 +40,7 @@ pub struct Db {
     pub(crate) inner: Arc<Inner>,
     session: Arc<Session>,
     pub(crate) options: TxnOptions,
-    timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 pub(crate) struct Inner {
@@ -53,7 +51,7 @@ pub(crate) struct Inner {
     turn: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
     /// Why a delayed action could not be left to its turn, the last time.
-    strayed: Mutex<Option<String>>,
+    pub(crate) strayed: Mutex<Option<String>>,
     pub away: Option<Box<dyn Away>>,
 }
 
@@ -364,83 +362,6 @@ impl Db {
         self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 
-    async fn repeat<T, F, Fut>(
-        &self,
-        body: &F,
-        asks: bool,
-        fate: Option<&Arc<Fate>>,
-    ) -> Result<(T, Vec<Gave>), Error>
-    where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
-    {
-        let timeout = Timeout::new(self.inner.database, self.timeout);
-        let (mut attempts, mut eager) = (0, false);
-        loop {
-            attempts += 1;
-            let how = Attempt { timeout: &timeout, fate, eager, asks };
-            let reason = match self.attempt(body, how).await {
-                Err(Error::Conflict { reason, .. }) => reason,
-                Err(Error::Strayed(why)) => {
-                    let last = self.inner.strayed.lock();
-                    *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
-                    Abort::Strayed
-                }
-                done => return done,
-            };
-            eager |= reason == Abort::Strayed;
-            self.after_conflict(reason, attempts).await?;
-            timeout.check()?;
-        }
-    }
-
-    /// Counts a conflict and pauses, or gives up.
-    #[cold]
-    pub(crate) async fn after_conflict(&self, reason: Abort, attempts: u32) -> Result<(), Error> {
-        self.inner.count_conflict(reason);
-        if attempts >= self.inner.retry.attempts {
-            return Err(Error::Conflict { reason, attempts });
-        }
-        self.pause(attempts).await
-    }
-
-    async fn attempt<T, F, Fut>(&self, body: &F, how: Attempt<'_>) -> Result<(T, Vec<Gave>), Error>
-    where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
-    {
-        let Attempt { timeout, fate, eager, asks } = how;
-        let database = self.inner.database;
-        let options = || TxnOptions { eager, ..self.txn_options() };
-        self.arrive();
-        let mut begun = client::with(database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(options()))
-        });
-        if let Some(None) = begun {
-            yield_now().await;
-            begun = client::with(database, |engine| Some(engine.begin(options())));
-        }
-        let txn = begun.flatten().ok_or(Error::Closed)??;
-        let open = Open { tx: Tx { database, txn, away: None } };
-        let answer = {
-            let body = pin!(body(open.tx.clone()));
-            Bounded::new(body, timeout).await?
-        };
-        let committed = open.tx.commit_here(self, fate).await;
-        std::mem::forget(open);
-        let (_, given) = committed?;
-        assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");
-        Ok((answer, given))
-    }
-
-    async fn pause(&self, attempts: u32) -> Result<(), Error> {
-        let retry = &self.inner.retry;
-        let most = retry.pause.saturating_mul(1 << attempts.min(20)).min(retry.pause_max);
-        let random = client::with(self.inner.database, |engine| engine.random());
-        let nanos = random.ok_or(Error::Closed)? % (most.as_nanos() as u64).max(1);
-        self.sleep(Duration::from_nanos(nanos)).await
-    }
-
     /// Waits this long, by the clock of the loop that this task runs on.
     ///
     /// # Errors
@@ -573,52 +494,8 @@ impl Db {
     }
 }
 
-/// How an attempt is made.
-#[derive(Clone, Copy)]
-struct Attempt<'a> {
-    timeout: &'a Timeout,
-    fate: Option<&'a Arc<Fate>>,
-    /// Delayed actions are done at once.
-    eager: bool,
-    /// What delayed actions gave may be asked.
-    asks: bool,
-}
-
-/// Rolls back the transaction of a body that did not get to its commit.
-pub(crate) struct Open {
-    pub tx: Tx,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.tx.rollback_here();
-    }
-}
-
-/// Lets other tasks run.
-pub(crate) fn yield_now() -> impl Future<Output = ()> {
-    Yield { yielded: false }
-}
-
-struct Yield {
-    yielded: bool,
-}
-
-impl Future for Yield {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.yielded {
-            return Poll::Ready(());
-        }
-        self.yielded = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
 impl Inner {
-    fn count_conflict(&self, reason: Abort) {
+    pub(crate) fn count_conflict(&self, reason: Abort) {
         self.conflicts[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 }

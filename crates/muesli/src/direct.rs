@@ -117,7 +117,7 @@ impl Db {
             let options = self.txn_options();
             self.arrive();
             if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
-                crate::db::yield_now().await;
+                crate::attempts::yield_now().await;
             }
             let mut ran = None;
             client::with(database, |engine| {

@@ -7,8 +7,9 @@ use muesli_core::Gave;
 use muesli_core::client;
 use muesli_core::deadlines::DeadlineId;
 
+use crate::attempts::Open;
 use crate::commit::{Answered, Caller, Fate};
-use crate::db::{Db, Job, Open};
+use crate::db::{Db, Job};
 use crate::error::Error;
 use crate::later::Results;
 use crate::transaction::Tx;

@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod attempts;
 pub mod blocking;
 mod commit;
 mod db;

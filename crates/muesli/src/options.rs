@@ -50,7 +50,7 @@ pub struct Options {
     /// that have not are aborted.
     pub close_within: Duration,
     /// How long a transaction may be open, from its first attempt to its commit, unless its handle
-    /// says otherwise ([`Db::timeout`](crate::Db::timeout)): then it is aborted, and its caller gets
+    /// has a [timeout](crate::Db::timeout) of its own: then it is aborted, and its caller gets
     /// [`Error::TransactionTimeout`](crate::Error::TransactionTimeout).
     pub transaction_timeout: Duration,
     /// How long an idle loop looks for work before it sleeps. Zero sleeps at once: best where

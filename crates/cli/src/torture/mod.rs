@@ -2,8 +2,9 @@
 //!
 //! Rounds follow each other, each with a cluster of its own: clients run transfers between
 //! accounts, append to lists or call procedures, beside data that is loaded once, while nodes are
-//! killed, stopped, cut off and given bad disks. In the end everything heals, the cluster must serve, everything that was
-//! acknowledged must be there, and the history must be one that the protocol allows.
+//! killed, stopped, cut off and given bad disks. In the end everything heals, the cluster must
+//! serve, everything that was acknowledged must be there, and the history must be one that the
+//! protocol allows.
 
 mod ballast;
 mod inflict;
@@ -255,8 +256,8 @@ impl TortureOptions {
         let minutes = seconds / 60.0;
         format!(
             "muesli torture --minutes {minutes} --round-seconds {seconds} --workloads {workloads} \
-             --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} --nodes {nodes} \
-             --group {group} --network {means} --protocol {protocol}{memory}"
+             --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} \
+             --nodes {nodes} --group {group} --network {means} --protocol {protocol}{memory}"
         )
     }
 }

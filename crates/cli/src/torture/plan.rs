@@ -22,7 +22,7 @@ pub enum Kind {
     Disk,
     /// SIGKILL of one node, whose folder is emptied before the restart; for groups
     Folder,
-    /// Members of groups move to other nodes all the while; for groups, with more nodes than members
+    /// Members of groups move to other nodes; for groups, with more nodes than members
     Move,
 }
 

@@ -5,9 +5,9 @@
 //!
 //! | stage | the loop goes on when |
 //! | --- | --- |
-//! | ending | no transaction of its own is open or committing, or the time for that is over; then what is open is aborted |
-//! | deciding | its own commits are decided, and everybody has heard of that; so have the other loops' |
-//! | applying | every loop has taken the messages for it, and no participant is in doubt |
+//! | ending | none of its transactions is open or committing, or their time is over: aborted |
+//! | deciding | its own commits are decided, and everybody has heard of that |
+//! | applying | all loops are here, none has messages to take, and no participant is in doubt |
 //!
 //! Messages between loops are not lost, so a decision that was sent before the second stage ended
 //! is in its ring by then, and is taken in the third one. All stages together are bounded: what is

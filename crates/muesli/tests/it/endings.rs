@@ -263,7 +263,7 @@ fn a_commit_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
             }
             Box::pin(txn.commit())
         } else {
-            let (body, _, go_on) = at_its_end(space, keys.clone());
+            let (body, _is_at_end, go_on) = at_its_end(space, keys.clone());
             go_on.send(()).unwrap();
             Box::pin(db.transact(body))
         };
