@@ -157,7 +157,7 @@ fn unjudged_it_would_end_the_node() {
 fn a_decision_below_the_vote_contradicts_it() {
     let mut server = Scored::new();
     let (key, of) = (server.key(0), txn(CLIENT, 1));
-    server.client(asked(prepare(of, &[key.clone()]))).unwrap();
+    server.client(asked(prepare(of, std::slice::from_ref(&key)))).unwrap();
     let proposal = server.proposal().expect("it votes yes");
     let commit = |at| Message::Decide { txn: of, decision: Decision::Commit(at) };
     assert_eq!(server.client(commit(Timestamp(proposal.0 - 1))), Err(Rejection::State));
@@ -237,7 +237,7 @@ fn a_far_timestamp_raises_no_clock() {
 fn clients_speak_for_themselves_alone() {
     let mut server = Scored::new();
     let key = server.key(0);
-    let foreign = asked(prepare(txn(OTHER, 1), &[key.clone()]));
+    let foreign = asked(prepare(txn(OTHER, 1), std::slice::from_ref(&key)));
     assert_eq!(server.client(foreign), Err(Rejection::Sender));
     let repository = Address::repository(CLIENT, RepositoryId(1));
     let own = asked(prepare(txn(CLIENT, 1), &[key]));
