@@ -16,7 +16,7 @@ use super::is_about;
 use crate::score::message::{Prepare, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
-    Answers, Extra, Few, Found, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -173,6 +173,12 @@ fn telling() -> impl Strategy<Value = Message> {
             answers,
             strayed
         }),
+        (any::<u64>(), space(), bytes()).prop_map(|(request, space, key)| {
+            Message::Lock(LockRequest { request, reader: (), space, key })
+        }),
+        (any::<u64>(), option::of(reason()))
+            .prop_map(|(request, refused)| Message::Locked { request, refused }),
+        Just(Message::Unlock { reader: () }),
         (at(), at()).prop_map(|(bound, newest)| Message::Bound { bound, newest }),
         (at(), at()).prop_map(|(low, newest)| Message::Watermark { low, newest }),
     ]
