@@ -86,10 +86,11 @@ impl<M: Wire + Clone> Crowd<M> {
         let stranger = self.stranger();
         let members = self.how.as_members;
         let owns = !members || self.random.below(4) == 0;
-        if owns && self.random.below(8) != 0 {
-            if let Some(own) = P::as_client(&envelope.message, stranger) {
-                envelope.message = own;
-            }
+        if owns
+            && self.random.below(8) != 0
+            && let Some(own) = P::as_client(&envelope.message, stranger)
+        {
+            envelope.message = own;
         }
         if !members || self.random.below(4) == 0 {
             envelope.from = Address::coordinator(stranger);
