@@ -116,8 +116,9 @@ async fn join_accounts(
     accounts: Accounts,
     customers: &mut Rows<CustomerId, Customer>,
 ) -> Result<(), Error> {
-    for (id, row) in customers {
-        let [balance, ytd_payment, payments] = accounts.get(tx, id).await?;
+    let ids: Vec<CustomerId> = customers.iter().map(|(id, _)| *id).collect();
+    let found = accounts.get_many(tx, &ids).await?;
+    for ((_, row), [balance, ytd_payment, payments]) in customers.iter_mut().zip(found) {
         (row.balance, row.ytd_payment, row.payments) = (balance, ytd_payment, payments as u32);
     }
     Ok(())

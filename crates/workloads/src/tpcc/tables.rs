@@ -189,22 +189,29 @@ impl Accounts {
         account.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>().into()
     }
 
-    /// Reads an account.
+    /// Reads accounts.
     ///
     /// # Errors
-    /// As [`muesli::Tx::get`]; [`Error::Codec`] where there is none.
-    pub async fn get(self, tx: &muesli::Tx, id: &CustomerId) -> Result<[i64; 3], Error> {
-        let value = tx.get(self.0, id.encoded()).await?;
-        let numbers = value.as_ref().map(|value| value.as_slice().as_chunks::<8>().0);
-        let numbers: Option<&[_; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
-        let missing = || Error::Codec(format!("{id:?} has no account"));
-        Ok(numbers.ok_or_else(missing)?.map(i64::from_le_bytes))
+    /// As [`muesli::Tx::get_many`]; [`Error::Codec`] where there is none.
+    pub async fn get_many(
+        self,
+        tx: &muesli::Tx,
+        ids: &[CustomerId],
+    ) -> Result<Vec<[i64; 3]>, Error> {
+        let values = tx.get_many(self.0, ids.iter().map(Key::encoded)).await?;
+        let account = |(id, value): (&CustomerId, &Option<SmallBytes>)| {
+            let numbers = value.as_ref().map(|value| value.as_slice().as_chunks::<8>().0);
+            let numbers: Option<&[_; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
+            let missing = || Error::Codec(format!("{id:?} has no account"));
+            Ok(numbers.ok_or_else(missing)?.map(i64::from_le_bytes))
+        };
+        ids.iter().zip(&values).map(account).collect()
     }
 
     /// Adds to an account: unread, as the transaction commits, or by reading and writing it.
     ///
     /// # Errors
-    /// As [`get`](Self::get) and [`muesli::Tx::put`].
+    /// As [`get_many`](Self::get_many) and [`muesli::Tx::put`].
     pub async fn add(
         self,
         tx: &muesli::Tx,
@@ -215,7 +222,9 @@ impl Accounts {
         if delayed {
             return tx.later(self.0, id.encoded(), Action::add_all(&by)).await;
         }
-        let mut account = self.get(tx, id).await?;
+        let [mut account] = self.get_many(tx, &[*id]).await?[..] else {
+            unreachable!("one was asked for")
+        };
         account.iter_mut().zip(by).for_each(|(number, by)| *number += by);
         tx.put(self.0, id.encoded(), Self::encode(account)).await
     }
