@@ -271,6 +271,15 @@ impl Spaces {
         Ok(())
     }
 
+    /// What all of them take.
+    pub fn held(&self) -> Held {
+        let each = self.stores.iter().flatten().map(Versions::held);
+        each.fold(Held::default(), |sum, one| Held {
+            all: sum.all + one.all,
+            old: sum.old + one.old,
+        })
+    }
+
     /// All stores, to be changed.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Versions> {
         self.stores.iter_mut().flatten()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::memory::Held;
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
@@ -66,6 +67,10 @@ pub struct Participant<V: Variant> {
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
+    /// What was reported of the memory that is held.
+    pub(super) held: Held,
+    /// Up to where versions go first, should old ones take too much.
+    pub(super) next_low: Option<V::Snapshot>,
     /// When to look for clients that were silent for long.
     forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
@@ -122,6 +127,7 @@ impl<V: Variant> Participant<V> {
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
         self.drop_below(low);
+        self.report_memory(cx);
         self.forget_silent_clients(cx);
     }
 
@@ -141,7 +147,7 @@ impl<V: Variant> Participant<V> {
         self.table.known()
     }
 
-    fn drop_below(&mut self, low: &V::Snapshot) {
+    pub(super) fn drop_below(&mut self, low: &V::Snapshot) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
         self.collect();
@@ -154,14 +160,15 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Collects garbage once in a while, as commits in one step go by.
+    /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
     #[inline]
-    pub(super) fn count_step(&mut self) {
+    pub(super) fn count_step(&mut self, cx: &Context<'_, V>) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
         if self.steps_since_collect >= self.pace.collect_after {
             self.steps_since_collect = 0;
             self.collect();
+            self.report_memory(cx);
         }
     }
 
@@ -246,7 +253,7 @@ impl<V: Variant> Participant<V> {
             self.apply(owner, None, cx);
         }
         self.time.rest();
-        self.count_step();
+        self.count_step(cx);
     }
 
     /// Applies a transaction whose turn it is; what its procedures did may be known from the log.
@@ -432,7 +439,7 @@ impl<V: Variant> Participant<V> {
                 versions.install(handle, value, at);
             }
         }
-        self.count_step();
+        self.count_step(cx);
     }
 }
 
@@ -463,6 +470,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
+            held: Held::default(),
+            next_low: None,
             forgets_at: Nanos(0),
             changes: 0,
         }
