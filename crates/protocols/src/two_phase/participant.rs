@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::memory::Held;
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
@@ -14,6 +13,7 @@ use muesli_core::{
 
 use super::encounter::EncounterLocks;
 use super::finish::Finishing;
+use super::memory::Reported;
 use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
 use super::prepare::WaitingPrepare;
 use super::table::{Prepared, Table};
@@ -67,10 +67,7 @@ pub struct Participant<V: Variant> {
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
-    /// What was reported of the memory that is held.
-    pub(super) held: Held,
-    /// Up to where versions go first, should old ones take too much.
-    pub(super) next_low: Option<V::Snapshot>,
+    pub(super) reported: Reported<V::Snapshot>,
     /// When to look for clients that were silent for long.
     forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
@@ -470,8 +467,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
-            held: Held::default(),
-            next_low: None,
+            reported: Reported::new(),
             forgets_at: Nanos(0),
             changes: 0,
         }
