@@ -5,6 +5,7 @@ use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::checkpoint::Cursor;
 use crate::ids::{SpaceId, Timestamp};
+use crate::memory::Held;
 use crate::wire::{Reader, Wire, WireError};
 
 /// A key with its newest version.
