@@ -20,7 +20,7 @@ use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Sender, View};
 use crate::lag::Lag;
-use crate::options::{Settings, TxnOptions};
+use crate::options::{Nanos, Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
 use crate::procedure::{Call, Invoked, Procedure, ProcedureFn, ProcedureId};
@@ -339,6 +339,10 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// Who is known to hold old versions back, and since when, as far as that is known.
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        None
+    }
     /// A link to another node is there from now on: whatever was sent to it before may be lost.
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
         let _ = (node, cx);

@@ -21,6 +21,7 @@ pub mod judgement;
 pub mod lag;
 pub mod limits;
 pub mod links;
+pub mod memory;
 pub mod moving;
 pub mod node;
 pub mod operations;

@@ -16,7 +16,8 @@ use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, R
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
 use crate::lag::Lag;
-use crate::options::{Settings, TxnOptions};
+use crate::memory::Held;
+use crate::options::{Nanos, Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
 use crate::procedure::{Call, Invoked};
@@ -438,6 +439,16 @@ impl<P: Protocol> Node<P> {
     pub fn issued(&self) -> Timestamp {
         let here = self.participants.iter().map(|(_, participant)| participant.issued());
         here.fold(self.coordinator.issued(), Timestamp::max)
+    }
+
+    /// What the versions of this process hold, as its repositories have reported.
+    pub fn memory(&self) -> Held {
+        self.settings.memory.held()
+    }
+
+    /// See [`Coordinator::oldest_snapshot`].
+    pub fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        self.coordinator.oldest_snapshot()
     }
 
     /// What was left out, by kind and reason.

@@ -3,6 +3,7 @@
 use crate::actions::Actions;
 use crate::ids::Timestamp;
 use crate::limits::Limits;
+use crate::memory::Memory;
 use crate::procedure::Procedures;
 use crate::secret::Secret;
 use crate::together::Together;
@@ -123,9 +124,12 @@ pub struct Settings {
     pub give_up_after: Nanos,
     /// How often nodes tell their oldest snapshot, which bounds the garbage collection.
     pub gossip_every: Nanos,
-    /// A node silent for this long no longer holds old versions back, and a transaction open for
-    /// this long does not either: it ends when it next reads.
+    /// A node silent for this long no longer holds old versions back.
     pub snapshot_lease: Nanos,
+    /// A transaction open for this long does not either: its snapshot is too old then.
+    pub snapshot_age_max: Nanos,
+    /// The memory of the process.
+    pub memory: Memory,
     /// The secret that members of the cluster share, where there is one; clients need not have it.
     pub secret: Option<Secret>,
     /// Of a client silent for this long a server forgets what nobody can ask for any more.
@@ -155,6 +159,8 @@ impl Default for Settings {
             give_up_after: Nanos::from_millis(10_000),
             gossip_every: Nanos::from_millis(5),
             snapshot_lease: Nanos::from_millis(10_000),
+            snapshot_age_max: Nanos::from_millis(60_000),
+            memory: Memory::default(),
             secret: None,
             client_lease: Nanos::from_millis(600_000),
             unsettled_max: 100_000,

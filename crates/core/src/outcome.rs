@@ -22,7 +22,8 @@ pub enum Abort {
     /// The snapshot is older than the oldest version still kept: it was open for longer than the
     /// lease, or old versions took more memory than they may.
     #[error(
-        "the snapshot is older than the versions still kept, which is for as long as          `snapshot_lease_ms` says, and within `old_version_bytes`"
+        "the snapshot is older than the versions still kept, which is for as long as \
+         `snapshot_age_max_ms` says, and within `old_version_bytes`"
     )]
     SnapshotTooOld,
     /// Whoever finished the transaction for a coordinator thought dead decided to abort it.
@@ -55,7 +56,8 @@ pub enum Abort {
     Superseded,
     /// The server's memory is at its limit: reads and deletes go on.
     #[error(
-        "a server's memory is at its limit (`memory_bytes`), where it takes no more writes but          deletes; delete something, or raise the limit"
+        "a server's memory is at its limit (`memory_bytes`), where it takes no more writes but \
+         deletes; delete something, or raise the limit"
     )]
     OutOfMemory,
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Call, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Invoked, Later,
-    LogPosition, NodeId, OpId, Outcome, Protocol, Recorder, Rejection, Role, Row, Scan, Sender,
-    SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View,
+    LogPosition, Nanos, NodeId, OpId, Outcome, Protocol, Recorder, Rejection, Role, Row, Scan,
+    Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
@@ -291,6 +291,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn unfinished(&self) -> usize {
         self.inner.unfinished()
+    }
+
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        self.inner.oldest_snapshot()
     }
 
     fn past(&self) -> Option<SmallBytes> {

@@ -351,6 +351,37 @@ pub const KEYS: &[Key] = &[
         set: |config, text| nanos(text, &mut config.server.settings.snapshot_lease),
     },
     Key {
+        name: "snapshot_age_max_ms",
+        value: "MS",
+        default: "60000",
+        help: "A transaction open for so long does not hold old versions back any more: its \
+               snapshot is too old where they are gone",
+        set: |config, text| nanos(text, &mut config.server.settings.snapshot_age_max),
+    },
+    Key {
+        name: "old_version_bytes",
+        value: "BYTES",
+        default: "268435456",
+        help: "Versions that were replaced and that open snapshots hold take at most about so much \
+               memory; then the oldest snapshots are too old",
+        set: |config, text| limit(text, &mut config.server.settings.memory.old_limit),
+    },
+    Key {
+        name: "memory_bytes",
+        value: "BYTES",
+        default: "9223372036854775807",
+        help: "Where keys and versions take more memory than this, writes are refused, and nothing \
+               else: reads and deletes go on",
+        set: |config, text| limit(text, &mut config.server.settings.memory.limit),
+    },
+    Key {
+        name: "client_lease_ms",
+        value: "MS",
+        default: "600000",
+        help: "Of a client silent for so long a server forgets what nobody can ask for any more",
+        set: |config, text| nanos(text, &mut config.server.settings.client_lease),
+    },
+    Key {
         name: "frame_bytes_max",
         value: "BYTES",
         default: "117440512",
@@ -522,6 +553,11 @@ fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
 
 fn nanos(text: &str, place: &mut Nanos) -> Result<(), String> {
     put(place, Nanos::from_millis(number(text, 1, 3_600_000)?))
+}
+
+fn limit(text: &str, place: &mut u64) -> Result<(), String> {
+    *place = number(text, 1 << 20, u64::MAX >> 1)?;
+    Ok(())
 }
 
 fn bytes(text: &str, place: &mut usize) -> Result<(), String> {

@@ -5,6 +5,7 @@ use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::checkpoint::Cursor;
 use crate::ids::{SpaceId, Timestamp};
+use crate::memory::Held;
 use crate::wire::{Reader, Wire, WireError};
 
 /// A key with its newest version.
@@ -269,6 +270,15 @@ impl Spaces {
             }
         }
         Ok(())
+    }
+
+    /// What all of them take.
+    pub fn held(&self) -> Held {
+        let each = self.stores.iter().flatten().map(Versions::held);
+        each.fold(Held::default(), |sum, one| Held {
+            all: sum.all + one.all,
+            old: sum.old + one.old,
+        })
     }
 
     /// All stores, to be changed.

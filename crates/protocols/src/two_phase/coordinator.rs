@@ -497,6 +497,13 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         self.running().count() + self.committing.len()
     }
 
+    /// The oldest transaction here; without one, whose bound is the least of those that were told.
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        let here = self.running().map(|slot| slot.begun).min();
+        let held_by = || self.watermark.holder().map(|node| (node, None));
+        here.map(|begun| (self.id, Some(begun))).or_else(held_by)
+    }
+
     fn past(&self) -> Option<SmallBytes> {
         if !V::NODES_REMEMBER {
             return None;

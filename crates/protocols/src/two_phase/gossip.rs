@@ -15,6 +15,7 @@ use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, Tx
 
 use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
 use super::message::Message;
+use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
@@ -40,9 +41,13 @@ impl<V: Variant> Coordinator<V> {
         joined.unwrap_or_else(|| self.heard.clone())
     }
 
-    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
-        let counts = V::rules(&self.rules).readers_hold_low;
-        let running = self.running().filter(|_| counts).map(|slot| slot.reads_at().clone());
+    /// The bound of what runs here. What has run for too long does not count: where versions that
+    /// it needs are gone, its next read says so.
+    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>, cx: &Context<'_, V>) -> V::Snapshot {
+        let since = cx.now() - cx.settings.snapshot_age_max;
+        let all = V::rules(&self.rules).readers_hold_low;
+        let counts = |slot: &&Slot<V>| all && slot.begun >= since;
+        let running = self.running().filter(counts).map(|slot| slot.reads_at().clone());
         let least = running.reduce(|mut least, other| {
             least.meet(&other);
             least
@@ -68,7 +73,7 @@ impl<V: Variant> Coordinator<V> {
 
     fn tell_bound(&mut self, here: &mut Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
         self.ended_since_told = 0;
-        let bound = self.raise_bound(here);
+        let bound = self.raise_bound(here, cx);
         if cx.catalog.is_only_coordinator(self.id) {
             Self::raise_low(&bound, &V::Snapshot::default(), here, cx);
             return;

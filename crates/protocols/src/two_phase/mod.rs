@@ -40,6 +40,7 @@ pub mod finish;
 pub mod gossip;
 mod judge;
 mod limits;
+mod memory;
 pub mod message;
 pub mod one_step;
 pub mod operations;

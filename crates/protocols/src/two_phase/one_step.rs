@@ -32,6 +32,9 @@ impl<V: Variant> Participant<V> {
         reader: V::Reader,
         cx: &mut Context<'_, V>,
     ) -> Option<Result<V::Place, Abort>> {
+        if cx.settings.memory.is_full() && sets.writes.iter().any(|write| write.value.is_some()) {
+            return Some(Err(Abort::OutOfMemory));
+        }
         let touched = sets.reads.len() + sets.writes.len();
         cx.effects.work.validated += touched as u64 + V::stamps(touched);
         let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
@@ -124,6 +127,6 @@ impl<V: Variant> Participant<V> {
         }
         self.time.applied(place, sets.writes.iter().map(|write| (write.space, &write.key)));
         self.time.rest();
-        self.count_step();
+        self.count_step(cx);
     }
 }

@@ -13,6 +13,7 @@ use muesli_core::{
 
 use super::encounter::EncounterLocks;
 use super::finish::Finishing;
+use super::memory::Reported;
 use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
 use super::prepare::WaitingPrepare;
 use super::table::{Prepared, Table};
@@ -66,6 +67,7 @@ pub struct Participant<V: Variant> {
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
+    pub(super) reported: Reported<V::Snapshot>,
     /// When to look for clients that were silent for long.
     forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
@@ -122,6 +124,7 @@ impl<V: Variant> Participant<V> {
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
         self.drop_below(low);
+        self.report_memory(cx);
         self.forget_silent_clients(cx);
     }
 
@@ -141,7 +144,7 @@ impl<V: Variant> Participant<V> {
         self.table.known()
     }
 
-    fn drop_below(&mut self, low: &V::Snapshot) {
+    pub(super) fn drop_below(&mut self, low: &V::Snapshot) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
         self.collect();
@@ -154,14 +157,15 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Collects garbage once in a while, as commits in one step go by.
+    /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
     #[inline]
-    pub(super) fn count_step(&mut self) {
+    pub(super) fn count_step(&mut self, cx: &Context<'_, V>) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
         if self.steps_since_collect >= self.pace.collect_after {
             self.steps_since_collect = 0;
             self.collect();
+            self.report_memory(cx);
         }
     }
 
@@ -246,7 +250,7 @@ impl<V: Variant> Participant<V> {
             self.apply(owner, None, cx);
         }
         self.time.rest();
-        self.count_step();
+        self.count_step(cx);
     }
 
     /// Applies a transaction whose turn it is; what its procedures did may be known from the log.
@@ -432,7 +436,7 @@ impl<V: Variant> Participant<V> {
                 versions.install(handle, value, at);
             }
         }
-        self.count_step();
+        self.count_step(cx);
     }
 }
 
@@ -463,6 +467,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
+            reported: Reported::new(),
             forgets_at: Nanos(0),
             changes: 0,
         }

@@ -117,6 +117,9 @@ impl<V: Variant> Participant<V> {
 
     /// Looks, and changes nothing.
     fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check<V::Snapshot> {
+        if cx.settings.memory.is_full() && adds(prepare) {
+            return Check::Refused(Abort::OutOfMemory);
+        }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
@@ -445,6 +448,11 @@ impl<V: Variant> Participant<V> {
         }
         self.waiting_prepares.len() < before
     }
+}
+
+/// Whether a transaction may leave more than there was: it does more than read and delete.
+fn adds<V: Variant>(prepare: &Prepare<V>) -> bool {
+    prepare.delays() || prepare.writes.iter().any(|(_, _, value)| value.is_some())
 }
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.

@@ -16,6 +16,7 @@ mod granola;
 mod house_rules;
 mod judge;
 mod judged;
+mod memory;
 mod outstanding;
 mod stage;
 mod subject;

@@ -41,8 +41,10 @@ impl Versions {
         let handle = self.find_or_create(super::Handle::NONE, key);
         if self.newest(handle).at != Timestamp::ZERO {
             let entry = self.entry_mut(handle);
-            (entry.value, entry.at) = (None, Timestamp::ZERO);
+            let freed = entry.value.take().map_or(0, |value| value.len());
+            entry.at = Timestamp::ZERO;
             let older = std::mem::replace(&mut entry.older, NIL);
+            self.bytes -= freed;
             self.free_chain(older);
         }
         for (at, value) in chain {
