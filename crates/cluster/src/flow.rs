@@ -1,8 +1,8 @@
 //! How much of what was sent over a connection the other end has taken.
 //!
 //! A server says from time to time how many bytes of messages it has taken in, behind what it
-//! answered to them: whoever hears it has heard all answers that were ready. Until then a message is
-//! outstanding, and whoever waits for its answer does not say it again.
+//! answered to them: whoever hears it has heard all answers that were ready. Until then a message
+//! is outstanding, and whoever waits for its answer does not say it again.
 
 use std::collections::VecDeque;
 
@@ -74,7 +74,8 @@ mod tests {
                     let sent = sends.iter().rev().find(|(at, _)| *at <= upto.0);
                     prop_assert!(sent.is_none_or(|(_, sent)| *sent <= taken));
                 }
-                prop_assert!(flow.taken <= total && (flow.is_outstanding() == (flow.taken < total)));
+                prop_assert!(flow.taken <= total);
+                prop_assert_eq!(flow.is_outstanding(), flow.taken < total);
             }
             flow.take(u64::MAX);
             prop_assert!(!flow.is_outstanding());

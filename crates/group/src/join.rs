@@ -14,8 +14,8 @@
 //! meanwhile; so what the member adopts in the end may be newer than the answer was: the entries of
 //! a later ballot, or of a later configuration. It is as if the leader of that ballot had sent them
 //! to the member itself, which has promised nobody else since it came back; and the entries of a
-//! later ballot have all that may have been decided under earlier ones. The promise that it adopts is
-//! the largest of the answers, or a larger one that the chosen member has made since. As long as
+//! later ballot have all that may have been decided under earlier ones. The promise that it adopts
+//! is the largest of the answers, or a larger one that the chosen member has made since. As long as
 //! not all entries are there it has no memory, and a crash has it ask again.
 //!
 //! Whatever it had promised, it had promised to one of the others, who had promised the same to

@@ -146,8 +146,8 @@ pub enum Change {
     Piece(u64, Entry),
     /// That was all; the state is of use once this many entries were replayed.
     Installed(u64),
-    /// In a checkpoint of the member: the log begins after so many entries of so many bytes, and the
-    /// pieces of the participant's state follow.
+    /// In a checkpoint of the member: the log begins after so many entries of so many bytes, and
+    /// the pieces of the participant's state follow.
     Restored {
         /// After how many entries.
         upto: u64,

@@ -11,11 +11,12 @@
 //! have a bounded size: whoever lacks something asks one of the others for it
 //! ([`Fetch`], [`FetchState`]), and each of its requests says how far it has come and has that on
 //! its disk. The sender is ahead of what was acknowledged by at most a window of bytes. So the
-//! receiver's disk sets the pace, and the sender goes on with its work in between. What is lost with
-//! a link is asked for again; where a sender is gone, another one is asked.
+//! receiver's disk sets the pace, and the sender goes on with its work in between. What is lost
+//! with a link is asked for again; where a sender is gone, another one is asked.
 //!
-//! Entries come first: they let a member vote. Where the entries that it lacks were trimmed, its log
-//! begins anew at a number that is decided ([`Base`]). The state follows while it votes already.
+//! Entries come first: they let a member vote. Where the entries that it lacks were trimmed, its
+//! log begins anew at a number that is decided ([`Base`]). The state follows while it votes
+//! already.
 
 use muesli_core::wire_struct;
 

@@ -2,9 +2,10 @@
 //!
 //! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
 //! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`],
-//! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`]; [`embedded`] and [`simulated`] run
-//! them, [`connected`] on a cluster under faults, and [`history`] turns what was recorded into what
-//! the checker judges. A [`trial`] does all of that with one seed.
+//! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`];
+//! [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under faults, and
+//! [`history`] turns what was recorded into what the checker judges. A [`trial`] does all of that
+//! with one seed.
 
 pub mod append;
 pub mod bank;

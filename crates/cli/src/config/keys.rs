@@ -385,8 +385,9 @@ pub const KEYS: &[Key] = &[
         name: "frame_bytes_max",
         value: "BYTES",
         default: "117440512",
-        help: "The longest frame, at least 65,536 bytes more than the largest transaction; a message that does not fit is not sent, and a connection that \
-               sends a longer one is closed",
+        help: "The longest frame, at least 65,536 bytes more than the largest transaction; a \
+               message that does not fit is not sent, and a connection that sends a longer one \
+               is closed",
         set: |config, text| bytes(text, &mut config.server.network.frame_bytes_max),
     },
     Key {

@@ -1,10 +1,10 @@
 //! The checkpoint of a member: what it knows, and the pieces of its participant's.
 //!
-//! It is begun at a moment, stands for the entries that the participant has applied by then, and may
-//! hold effects of those that it applies until the last piece is taken. Where the member leads, not
-//! all of these are decided. It is published once they are, and the record that says so is in the
-//! log; if the member is deposed before, it is given up. So whoever restores it knows at least so
-//! many entries as decided, and replays them before it does anything else.
+//! It is begun at a moment, stands for the entries that the participant has applied by then, and
+//! may hold effects of those that it applies until the last piece is taken. Where the member leads,
+//! not all of these are decided. It is published once they are, and the record that says so is in
+//! the log; if the member is deposed before, it is given up. So whoever restores it knows at least
+//! so many entries as decided, and replays them before it does anything else.
 
 use std::collections::VecDeque;
 

@@ -3,8 +3,8 @@
 //!
 //! It may vote meanwhile, for what it promised and accepted is in its log; but it does not stand
 //! for election ([`Consensus::restrain`](crate::consensus::Consensus::restrain)). So whoever is
-//! elected has the state. A member loses it only by being deposed, by somebody who has been elected;
-//! so there is always one that has it, or whose disk does.
+//! elected has the state. A member loses it only by being deposed, by somebody who has been
+//! elected; so there is always one that has it, or whose disk does.
 //!
 //! The pieces are of a moment after which other entries were applied, and may hold effects of
 //! these. The state is of use once this member has replayed so many itself. Its own log holds them:
@@ -64,8 +64,8 @@ impl<P: Protocol> Replica<P> {
         self.ask_for_state(true, cx);
     }
 
-    /// Asks the next member after one that did not do: rather one that follows, for it holds nothing
-    /// that is not decided.
+    /// Asks the next member after one that did not do: rather one that follows, for it holds
+    /// nothing that is not decided.
     fn start_loading(&mut self, after: Option<u16>, cx: &mut Context<'_, P>) {
         let leader = self.inside.leader(self.group);
         let mut sources: Vec<u16> = self.others(cx);

@@ -19,8 +19,8 @@
 //! * A running transaction's locks go when nothing was heard of it for `in_doubt_after`: its
 //!   coordinator may be dead. The prepare then takes them anew.
 //!
-//! `--protocol rr-at-commit` takes locks when the commit prepares, as this protocol did before: then
-//! a client is not held up by its writes, and locks are held for a shorter time.
+//! `--protocol rr-at-commit` takes locks when the commit prepares, as this protocol did before:
+//! then a client is not held up by its writes, and locks are held for a shorter time.
 
 use muesli_core::{Isolation, NodeId, Timestamp, Txn};
 

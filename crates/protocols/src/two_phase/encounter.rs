@@ -6,11 +6,11 @@
 //! commit holds locks for a shorter time, and would look better than what it stands for.
 //!
 //! # The idea
-//! A write asks all replicas of its key for the lock ([`Message::Lock`]), and its client waits until
-//! all have it. A replica grants it when it is free, in the order in which it was asked, and refuses
-//! after [`lock_wait`](muesli_core::Settings::lock_wait): that bounds every wait, those in a circle
-//! too. The prepare takes the locks over. A transaction that ends without one gives them back
-//! ([`Message::Unlock`]).
+//! A write asks all replicas of its key for the lock ([`Message::Lock`]), and its client waits
+//! until all have it. A replica grants it when it is free, in the order in which it was asked, and
+//! refuses after [`lock_wait`](muesli_core::Settings::lock_wait): that bounds every wait, those in
+//! a circle too. The prepare takes the locks over. A transaction that ends without one gives them
+//! back ([`Message::Unlock`]).
 //!
 //! # Why it is safe
 //! Nothing rests on these locks: a prepare takes what it finds free and waits for the rest, as

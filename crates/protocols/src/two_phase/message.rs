@@ -5,7 +5,7 @@
 //! | `Read`, `Scan` | coordinator | one replica of the keys | `ReadReply`, `ScanReply` |
 //! | `Prepare` | coordinator | every replica of every key read or written | `Vote` |
 //! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
-//! | `Lock` | coordinator, with a write, where the protocol locks then | every replica of the key | `Locked` |
+//! | `Lock` | coordinator, with a write, under RR | every replica of the key | `Locked` |
 //! | `Unlock` | coordinator of a transaction that has such locks and does not prepare | those | |
 //! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |

@@ -34,9 +34,9 @@ pub struct Rules {
     pub checkpoint_prepared: bool,
     /// Who finishes a transaction by the votes shows it once the own vote is stable.
     pub finish_waits_for_log: bool,
-    /// Whether a read is stale, and which versions it missed, is told by the reader's snapshot: only
-    /// versions above that. Off, it is told by the version read, and a deletion that one replica has
-    /// collected and another has not counts as missed.
+    /// Whether a read is stale, and which versions it missed, is told by the reader's snapshot:
+    /// only versions above that. Off, it is told by the version read, and a deletion that one
+    /// replica has collected and another has not counts as missed.
     pub judged_by_snapshot: bool,
     /// An update does not miss a version that it has seen, where that was applied elsewhere and
     /// waits for its turn here. (For protocols that commit in the past.)

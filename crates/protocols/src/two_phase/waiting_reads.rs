@@ -1,13 +1,13 @@
 //! Reads that wait for a lock, or for what their snapshot needs.
 //!
 //! # The problem
-//! A read that cannot be served yet waits at the repository. Its coordinator may die, or give up, or
-//! ask another replica: then nobody wants the answer any more, and no message says so.
+//! A read that cannot be served yet waits at the repository. Its coordinator may die, or give up,
+//! or ask another replica: then nobody wants the answer any more, and no message says so.
 //!
 //! # The idea
-//! A coordinator that still waits asks again after [`retry_after`](muesli_core::Settings::retry_after),
-//! at each replica in turn. So a read is kept for
-//! [`in_doubt_after`](muesli_core::Settings::in_doubt_after) since it was last asked for, and
+//! A coordinator that still waits asks again after
+//! [`retry_after`](muesli_core::Settings::retry_after), at each replica in turn. So a read is kept
+//! for [`in_doubt_after`](muesli_core::Settings::in_doubt_after) since it was last asked for, and
 //! [`READS_MAX`] of them at most. One that is dropped too early is asked for again; a read changes
 //! nothing that others rest on, so it may be dropped at any moment.
 

@@ -158,7 +158,7 @@ pub const PARAMETERS: &[Parameter] = &{
             "row",
             Kind::Choice(&["row", "apart"]),
             "Whether C_BALANCE is part of the customer's row, or with what customers have paid a \
-             row of its own, to which Payment adds as to W_YTD; it leaves the customer's alone then.",
+             row of its own, to which Payment adds as to W_YTD; it leaves the customer's alone.",
         ),
         Parameter::new(
             "names",
