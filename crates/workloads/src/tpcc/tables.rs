@@ -222,9 +222,7 @@ impl Accounts {
         if delayed {
             return tx.later(self.0, id.encoded(), Action::add_all(&by)).await;
         }
-        let [mut account] = self.get_many(tx, &[*id]).await?[..] else {
-            unreachable!("one was asked for")
-        };
+        let mut account = self.get_many(tx, &[*id]).await?[0];
         account.iter_mut().zip(by).for_each(|(number, by)| *number += by);
         tx.put(self.0, id.encoded(), Self::encode(account)).await
     }
