@@ -46,10 +46,13 @@ impl Links {
     }
 }
 
+/// Messages of so many bytes are waited for like those of none.
+const USUAL_BYTES: usize = 64 << 10;
+
 /// What a message of so many bytes adds to the patience with which its answer is waited for, once
 /// it was taken: to make it stable and to work on it, at some 30 MB a second.
 pub fn patience_for(bytes: usize) -> Nanos {
-    Nanos(bytes as u64 * 32)
+    Nanos(bytes.saturating_sub(USUAL_BYTES) as u64 * 32)
 }
 
 #[cfg(test)]

@@ -29,45 +29,17 @@ pub(super) fn judge<V: Variant>(
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let to_repository = matches!(view.me.role, Role::Repository(_));
-    let to = |holds| ensure(holds, Rejection::Role);
     match message {
-        Message::Read(request) => {
-            to(to_repository)?;
-            judge_read(request, from, sender, view)
-        }
-        Message::Scan(request) => {
-            to(to_repository)?;
-            judge_scan(request, from, sender, view)
-        }
-        Message::Prepare(prepare) => {
-            to(to_repository)?;
-            judge_prepare(prepare, from, sender, view)
-        }
-        Message::Decide { txn, decision } => {
-            to(to_repository)?;
-            judge_decide::<V>(*txn, decision, from, sender, view)
-        }
-        Message::Lock(asked) => {
-            to(to_repository)?;
-            judge_reader::<V>(asked.reader, from)?;
-            ensure(asked.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
-            view.key(asked.space, &asked.key)
-        }
-        Message::Unlock { reader } => {
-            to(to_repository)?;
-            judge_reader::<V>(*reader, from)
-        }
-        Message::Locked { .. } => {
-            to(!to_repository)?;
-            judge_answer(from, sender)
-        }
-        Message::Settled { txn } => {
-            to(to_repository)?;
-            view.owner(from, *txn)
-        }
-        Message::Ask { txn } => {
-            to(to_repository)?;
-            judge_ask(*txn, from, sender)
+        Message::Read(_)
+        | Message::Scan(_)
+        | Message::Lock(_)
+        | Message::Unlock { .. }
+        | Message::Prepare(_)
+        | Message::Decide { .. }
+        | Message::Settled { .. }
+        | Message::Ask { .. } => {
+            ensure(to_repository, Rejection::Role)?;
+            judge_request(message, from, sender, view)
         }
         Message::Vote { txn, repository, vote, committed } => {
             view.voter(from, sender, *repository)?;
@@ -75,37 +47,76 @@ pub(super) fn judge<V: Variant>(
             committed.judge(view.catalog.repositories())?;
             judge_vote(*txn, vote, view)
         }
-        Message::Acknowledge { repository, txns } => {
-            to(!to_repository)?;
-            view.voter(from, sender, *repository)?;
-            ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
-        }
-        Message::Ran { txn, .. } => {
-            to(!to_repository)?;
-            judge_answer(from, sender)?;
-            ensure(txn.node == view.me.node, Rejection::Sender)
-        }
-        Message::ReadReply(reply) => {
-            to(!to_repository)?;
-            judge_answer(from, sender)?;
-            reply.found.iter().try_for_each(|found| in_range(found.version))?;
-            judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
-        }
-        Message::ScanReply(reply) => {
-            to(!to_repository)?;
-            judge_answer(from, sender)?;
-            reply.rows.iter().try_for_each(|(_, found)| in_range(found.version))?;
-            judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
-        }
-        Message::Bound { bound, newest } => {
-            to(!to_repository)?;
-            judge_bound(bound, newest, from, sender, view)
+        Message::ReadReply(_)
+        | Message::ScanReply(_)
+        | Message::Locked { .. }
+        | Message::Acknowledge { .. }
+        | Message::Ran { .. }
+        | Message::Bound { .. } => {
+            ensure(!to_repository, Rejection::Role)?;
+            judge_reply(message, from, sender, view)
         }
         Message::Watermark { low, newest } => {
             ensure(sender.is_member() && from.role == Role::Coordinator, Rejection::Sender)?;
             let repositories = view.catalog.repositories();
             low.judge(repositories).and_then(|_| newest.judge(repositories)).map(|_| ())
         }
+    }
+}
+
+/// What is said to a repository, but for votes.
+fn judge_request<V: Variant>(
+    message: &Message<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match message {
+        Message::Read(request) => judge_read(request, from, sender, view),
+        Message::Scan(request) => judge_scan(request, from, sender, view),
+        Message::Lock(asked) => {
+            judge_reader::<V>(asked.reader, from)?;
+            ensure(asked.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
+            view.key(asked.space, &asked.key)
+        }
+        Message::Unlock { reader } => judge_reader::<V>(*reader, from),
+        Message::Prepare(prepare) => judge_prepare(prepare, from, sender, view),
+        Message::Decide { txn, decision } => judge_decide::<V>(*txn, decision, from, sender, view),
+        Message::Settled { txn } => view.owner(from, *txn),
+        Message::Ask { txn } => judge_ask(*txn, from, sender),
+        _ => Err(Rejection::Role),
+    }
+}
+
+/// What is said to a coordinator, but for votes.
+fn judge_reply<V: Variant>(
+    message: &Message<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match message {
+        Message::ReadReply(reply) => {
+            judge_answer(from, sender)?;
+            reply.found.iter().try_for_each(|found| in_range(found.version))?;
+            judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
+        }
+        Message::ScanReply(reply) => {
+            judge_answer(from, sender)?;
+            reply.rows.iter().try_for_each(|(_, found)| in_range(found.version))?;
+            judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
+        }
+        Message::Locked { .. } => judge_answer(from, sender),
+        Message::Acknowledge { repository, txns } => {
+            view.voter(from, sender, *repository)?;
+            ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
+        }
+        Message::Ran { txn, .. } => {
+            judge_answer(from, sender)?;
+            ensure(txn.node == view.me.node, Rejection::Sender)
+        }
+        Message::Bound { bound, newest } => judge_bound(bound, newest, from, sender, view),
+        _ => Err(Rejection::Role),
     }
 }
 
