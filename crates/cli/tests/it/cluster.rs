@@ -356,7 +356,7 @@ fn mistakes_are_told_in_one_line() {
             &["start", "--group", "3", "--listen", "127.0.0.1:0", "--data-dir", none],
             "groups of 3 on 1 nodes",
         ),
-        (&["bench", "bank", "--group", "3"], "--group is for the driver cluster"),
+        (&["bench", "bank", "--group", "3"], "--group is for the drivers cluster and sim"),
         (&["admin", "members", "--connect", "127.0.0.1:1"], "no server answers"),
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
         (

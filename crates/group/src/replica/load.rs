@@ -156,8 +156,9 @@ impl<P: Protocol> Replica<P> {
 
     /// By how much this member is behind the one that has come furthest, as far as it knows.
     pub(super) fn behind(&self) -> Lag {
+        let lacks_state = self.lacks_state();
         let (decided, bytes) = self.ledger.look(|it| {
-            let upto = if self.lacks_state() { it.decided } else { it.decided.min(self.applied) };
+            let upto = if lacks_state { it.decided } else { it.decided.min(self.applied) };
             (upto, it.log.bytes_upto(upto).unwrap_or(it.log.bytes()))
         });
         let furthest = self.reached.values().copied().max().unwrap_or_default();

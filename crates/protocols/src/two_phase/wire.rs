@@ -173,7 +173,7 @@ fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
 }
 
 impl<V: Variant> Wire for Message<V> {
-    const LEAST_BYTES: usize = 7;
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
