@@ -127,8 +127,16 @@ enum Settled {
 
 impl<P: Protocol> fmt::Debug for Replica<P> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replica { group, place, consensus, applied, .. } = self;
-        write!(out, "Replica({place} of group {group}, {consensus:?}, {applied} applied)")
+        let Replica { group, place, consensus, applied, fetching, loading, is_void, .. } = self;
+        let (known, held, needs) = self.ledger.look(|it| (it.summary(), it.held, it.needs));
+        write!(
+            out,
+            "Replica({place} of group {group}, {consensus:?}, {applied} applied, {known:?}, \
+             {held:?}, needs {needs}, void {is_void}, leads {}, set aside {}, {fetching:?}, \
+             {loading:?})",
+            self.leading.is_some(),
+            self.retired.is_some(),
+        )
     }
 }
 
