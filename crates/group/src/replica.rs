@@ -6,6 +6,7 @@ mod disk;
 mod load;
 mod receive;
 mod regroup;
+mod retire;
 mod run;
 mod serve;
 mod stay;
@@ -22,6 +23,7 @@ use muesli_core::{
 
 use self::catch_up::Fetching;
 use self::load::Loading;
+use self::retire::Retired;
 use self::serve::Serving;
 use crate::consensus::{Consensus, Outgoing};
 use crate::inside::{Context, Inside, send_now};
@@ -72,6 +74,8 @@ pub struct Replica<P: Protocol> {
     fetching: Option<Fetching>,
     /// From whom it fetches the participant's state.
     loading: Option<Loading>,
+    /// The participant of a leader that was deposed, until it is known what became of its entries.
+    retired: Option<Retired<P::Participant>>,
     /// While a log is replayed: the participant that a transfer installs. Where the log ends before
     /// that is whole, the one from before still stands.
     installing: Option<P::Participant>,
@@ -123,8 +127,16 @@ enum Settled {
 
 impl<P: Protocol> fmt::Debug for Replica<P> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replica { group, place, consensus, applied, .. } = self;
-        write!(out, "Replica({place} of group {group}, {consensus:?}, {applied} applied)")
+        let Replica { group, place, consensus, applied, fetching, loading, is_void, .. } = self;
+        let (known, held, needs) = self.ledger.look(|it| (it.summary(), it.held, it.needs));
+        write!(
+            out,
+            "Replica({place} of group {group}, {consensus:?}, {applied} applied, {known:?}, \
+             {held:?}, needs {needs}, void {is_void}, leads {}, set aside {}, {fetching:?}, \
+             {loading:?})",
+            self.leading.is_some(),
+            self.retired.is_some(),
+        )
     }
 }
 
@@ -262,6 +274,7 @@ impl<P: Protocol> Replica<P> {
         self.append_lazy(); // Before the tick, which may have another member lead.
         self.probe_disk(cx);
         self.restrain();
+        self.go_on_retired(cx);
         self.go_on_fetching(cx);
         self.go_on_loading(cx);
         self.go_on_serving(cx);
@@ -320,6 +333,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             leading: None,
             fetching: None,
             loading: None,
+            retired: None,
             installing: None,
             was_whole: false,
             serving: BTreeMap::new(),

@@ -47,7 +47,8 @@ impl<P: Protocol> Replica<P> {
     /// Begins where there is no state, and asks again where nothing comes.
     pub(super) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
         let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
-        if !remembers || !self.lacks_state() || self.fetching.is_some() {
+        let waits = self.fetching.is_some() || self.retired.is_some();
+        if !remembers || !self.lacks_state() || waits {
             self.loading = None;
             return;
         }

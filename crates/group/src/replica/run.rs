@@ -93,7 +93,7 @@ impl<P: Protocol> Replica<P> {
             }
             // The participant has done what nobody may ever decide.
             self.leading = None;
-            self.start_over();
+            self.retire();
         }
         let Some(consensus) = &self.consensus else { return };
         let complete = consensus.decided() == consensus.accepted();
@@ -145,6 +145,7 @@ impl<P: Protocol> Replica<P> {
         self.lazy.clear();
         self.wanted_upto = 0;
         self.generation += 1;
+        self.retired = None;
         self.is_void = self.ledger.look(|it| it.log.base() > 0);
     }
 

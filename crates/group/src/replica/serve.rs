@@ -1,6 +1,6 @@
 //! A member that has what another one lacks sends it, a few pieces at a time.
 //!
-//! Any member that has the state may, leading or not. Where it leads, its participant has run
+//! Any member may that remembers; of the state, any that has it, leading or not. Where it leads, its participant has run
 //! entries that may never be decided; so the first piece leaves once all entries before the state
 //! are decided, and the word that it is whole once all those are whose effects it may hold.
 //! If it is deposed before, the state is of no use, and the receiver is told so.
@@ -68,7 +68,8 @@ impl<P: Protocol> Replica<P> {
 
     /// A member asks for entries.
     pub(super) fn on_fetch(&mut self, member: u16, fetch: &Fetch, cx: &mut Context<'_, P>) {
-        if !self.can_serve() {
+        // For entries, no state is needed.
+        if self.ledger.look(|it| it.formed != Formed::Begun) || self.fetching.is_some() {
             return;
         }
         let serving = self.serving.entry(member).or_default();

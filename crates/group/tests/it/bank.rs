@@ -276,6 +276,10 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
     let settled = world.run_to_end(Span::from_secs(60));
     if let Err(stuck) = settled {
         let survey = survey(&world, nodes);
+        for node in 0..nodes {
+            let said = |node: &muesli_core::Node<Grouped<P>>| format!("{:?}", node.participants());
+            eprintln!("n{node}: {:?}", world.with_node(NodeId(node), said));
+        }
         panic!("{said}: {stuck}; {survey:?}; homes {:?}", Row::of(&newest));
     }
     assert_eq!(tally.wrong_totals.get(), 0, "{said}");
