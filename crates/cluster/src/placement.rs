@@ -69,7 +69,6 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn members(&self) -> Control {
         let machine = self.station.machine.borrow();
         let placement = machine.node.catalog().placement;
-        let (members, lags) = (machine.node.posts(), machine.node.lags());
-        Control::Members { placement, members, lags }
+        Control::Members { placement, members: machine.node.posts() }
     }
 }

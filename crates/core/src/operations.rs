@@ -8,7 +8,6 @@ use std::task::{Poll, Waker};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::deadlines::Deadlines;
 use crate::effects::{OpResult, Role};
 use crate::ids::OpId;
 use crate::options::Nanos;
@@ -90,8 +89,6 @@ pub struct Alarms {
     count: u64,
     /// Timers without delay, for when what was said has left.
     left_over: VecDeque<(Role, u32)>,
-    /// What is mostly taken back before its time.
-    pub deadlines: Deadlines,
 }
 
 impl Alarms {
@@ -128,16 +125,7 @@ impl Alarms {
         if !self.left_over.is_empty() {
             return Some(Nanos(0));
         }
-        let set = self.set.peek().map(|Reverse((at, ..))| *at);
-        match self.deadlines.next() {
-            Some(next) => Some(set.map_or(next, |at| at.min(next))),
-            None => set,
-        }
-    }
-
-    /// Whether a timer without delay is there.
-    pub fn has_left_over(&self) -> bool {
-        !self.left_over.is_empty()
+        self.set.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// Takes the next one that is due.

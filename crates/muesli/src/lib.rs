@@ -18,9 +18,7 @@
 //! # }
 //! ```
 
-mod attempts;
 pub mod blocking;
-mod commit;
 mod db;
 mod direct;
 mod embedded;
@@ -37,10 +35,8 @@ pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
 mod rerun;
-mod shipped;
 mod space;
 pub mod structures;
-mod timeout;
 mod transaction;
 
 pub use db::Db;
@@ -53,9 +49,9 @@ pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limit,
-    Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret,
-    SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
+    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
+    Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret, SmallBytes,
+    Stop, Timestamp, Touched, Traffic, TxnId,
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};

@@ -94,14 +94,11 @@ impl Ask for Put {
     #[inline]
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<()> {
         let key = std::mem::replace(&mut self.key, SmallBytes::EMPTY);
-        engine.write(txn, self.space, key, self.value.take())
+        Step::Done(engine.put(txn, self.space, key, self.value.take()))
     }
 
     fn answer(result: OpResult) -> Result<(), Error> {
-        match result {
-            OpResult::Value(None) => Ok(()),
-            other => Err(unexpected(other)),
-        }
+        Err(unexpected(result))
     }
 }
 

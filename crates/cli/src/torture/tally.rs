@@ -33,11 +33,8 @@ impl Tallied {
             times.extend(recovered.after);
         }
         self.fail_overs.extend(&ran.fail_overs);
-        let moves = ran
-            .changed
-            .map_or_else(String::new, |it| format!(", {} of {} moves", it.done, it.tried));
         format!(
-            "{} committed, {} of unknown outcome, {} gave up, {} faults{moves}",
+            "{} committed, {} of unknown outcome, {} gave up, {} faults",
             grouped(tally.committed),
             grouped(tally.unknown),
             grouped(tally.failed),

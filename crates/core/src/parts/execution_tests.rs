@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::limits::Limits;
+use crate::options::Limits;
 use crate::procedure::Procedures;
 use crate::{NodeId, SpaceOptions};
 

@@ -5,6 +5,5 @@
 mod background;
 mod crash;
 mod damage;
-mod golden;
 mod marks;
 mod shared;

@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::StoredProcedure;
-use crate::attempts::yield_now;
-use crate::db::Db;
+use crate::db::{Db, yield_now};
 use crate::error::Error;
 use crate::operation::wait;
 use crate::transaction::unexpected;

@@ -121,14 +121,9 @@ impl Memory {
         }
     }
 
-    /// How old `txn` is.
+    /// Whether `txn` can be new.
     pub fn age(&self, txn: TxnId) -> Age {
         self.coordinators.get(&txn.node).map_or(Age::Current, |known| known.age(txn))
-    }
-
-    /// Whether `txn` can be new.
-    pub fn is_current(&self, txn: TxnId) -> bool {
-        self.age(txn) == Age::Current
     }
 
     /// How `txn` ended, if it is over and remembered.

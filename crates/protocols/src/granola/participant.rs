@@ -9,16 +9,15 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, Rejection, RepositoryId, Sender,
-    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId,
 };
 
 use super::clock::Clock;
-use super::early::EarlyVotes;
 use super::feed::{FEED_TIMER, Feeds};
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
-use super::message::{Agreement, Message, Record, Request};
+use super::message::{Agreement, Ballot, Message, Record, Request};
 use super::moving::{LOOSE_TIMER, Moves, STAGED_TIMER};
 use super::queue::{Lane, Queue};
 use super::streams::Streams;
@@ -65,6 +64,8 @@ pub(super) struct Active {
 pub struct Participant {
     pub(super) id: RepositoryId,
     pub(super) rules: Rules,
+    /// Whether a history is wanted, which needs all versions.
+    pub(super) keep_versions: bool,
     pub(super) spaces: Spaces,
     pub(super) clock: Clock,
     pub(super) active: BTreeMap<TxnId, Active>,
@@ -73,7 +74,7 @@ pub struct Participant {
     /// Which votes this repository has cast for whom, and has heard of whom.
     pub(super) streams: Streams,
     /// Votes on transactions whose requests have not come.
-    pub(super) early: EarlyVotes,
+    pub(super) early: BTreeMap<TxnId, Vec<(RepositoryId, Ballot)>>,
     pub(super) memory: Memory,
     /// Whether it is in locking mode.
     pub(super) locking: bool,
@@ -181,11 +182,9 @@ impl Participant {
                 self.send_acknowledgement(node, txns, cx);
             }
         }
-        self.drop_early(cx);
         self.ask_for_votes(cx);
         self.look_for_blocked(cx);
-        let several = |active: &Active| active.request.agreement != Agreement::Alone;
-        if self.early.len() > 0 || self.active.values().any(several) {
+        if self.active.values().any(|active| active.request.agreement != Agreement::Alone) {
             self.set_sweep_timer(cx);
         }
     }
@@ -196,12 +195,13 @@ impl muesli_core::Participant<Granola> for Participant {
         Participant {
             id,
             rules: *rules,
-            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
+            keep_versions: settings.keep_tombstones,
+            spaces: Spaces::new(settings.hash_seed),
             clock: Clock::new(id),
             active: BTreeMap::new(),
             queue: Queue::new(rules.passes),
             streams: Streams::default(),
-            early: EarlyVotes::default(),
+            early: BTreeMap::new(),
             memory: Memory::default(),
             locking: rules.always_locks,
             claims: Claims::default(),
@@ -232,20 +232,6 @@ impl muesli_core::Participant<Granola> for Participant {
             self.set_sweep_timer(cx);
         }
         self.set_loose_timer(cx);
-    }
-
-    fn judge(
-        &self,
-        _from: Address,
-        _sender: Sender,
-        message: &Message,
-        _view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_state(message)
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.issued_here()
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {

@@ -59,8 +59,7 @@ fn moving() -> Request {
 }
 
 fn ends() -> Vec<End> {
-    let collected = Timestamp::ZERO;
-    let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
+    let found = Found { version: Timestamp(3), value: Some("v".into()) };
     let answers = [
         Answer::Given("12".into()),
         Answer::Found(vec![found.clone()]),
@@ -91,8 +90,7 @@ fn key_there() -> SmallBytes {
 }
 
 fn told() -> Vec<Told> {
-    let collected = Timestamp::ZERO;
-    let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
+    let found = Found { version: Timestamp(3), value: Some("v".into()) };
     vec![(1, vec![(SpaceId(0), "k".into(), found)]), (2, Vec::new())]
 }
 

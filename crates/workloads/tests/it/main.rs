@@ -10,6 +10,4 @@ mod one_group;
 mod one_round;
 mod recovery;
 mod sabotage;
-mod searches;
-mod strangers;
 mod workloads;
