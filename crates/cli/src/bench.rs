@@ -46,7 +46,28 @@ struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=256))]
     procedure_threads: u16,
-    /// How many nodes keep each repository; on a cluster
+    /// How many partitions there are for each repository; more than one where partitions move
+    #[arg(long, value_name = "P", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=100))]
+    spread: u16,
+    /// How many procedures that touch nothing in common a repository runs together at most, in
+    /// the simulator; elsewhere that is --procedure-threads
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    together: u16,
+    /// Nodes keep copies of repositories that live elsewhere, and answer from them readers that
+    /// take the nearest copy; in the simulator and for clients of a cluster
+    #[arg(long)]
+    caches: bool,
+    /// So many nodes more, on which the clients run, in the simulator; 0: they run beside the
+    /// repositories
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u16).range(0..=100))]
+    client_nodes: u16,
+    /// All transactions are strict
+    #[arg(long)]
+    strict: bool,
+    /// How many nodes keep each repository; on a cluster or in the simulator
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
     group: u16,
@@ -112,8 +133,17 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.connect.is_some() && options.driver != Driver::Cluster {
         bail!("--connect is for the driver cluster");
     }
-    if options.group > 1 && options.driver != Driver::Cluster {
-        bail!("--group is for the driver cluster; `muesli sim --group` simulates groups");
+    if options.group > 1 && options.driver == Driver::Embedded {
+        bail!("--group is for the drivers cluster and sim: in this process nothing is kept twice");
+    }
+    if options.driver != Driver::Sim && (options.together > 1 || options.client_nodes > 0) {
+        bail!("--together and --client-nodes are for the driver sim; see --procedure-threads");
+    }
+    if options.caches && options.driver == Driver::Embedded {
+        bail!("--caches is for the drivers cluster and sim: in this process all is near");
+    }
+    if options.spread > 1 && options.connect.is_some() {
+        bail!("--spread is for nodes that are started: not --connect");
     }
     if options.durability == "log"
         && (options.driver != Driver::Cluster || options.connect.is_some())
@@ -190,6 +220,11 @@ fn benchmark(
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),
         group: options.group,
+        spread: usize::from(options.spread),
+        together: usize::from(options.together),
+        caches: options.caches,
+        client_nodes: usize::from(options.client_nodes),
+        strict: options.strict,
         clients: options.clients,
         warm_up,
         length,

@@ -13,7 +13,7 @@ use muesli_check::History;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::registry::{self, Description};
-use muesli_workloads::simulated::{self, Simulated};
+use muesli_workloads::simulated::{self, Simulated, Upkeep};
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
@@ -56,8 +56,19 @@ pub struct Benchmark {
     pub replicas: usize,
     /// How many threads of each node run procedures.
     pub procedure_threads: usize,
-    /// How many nodes of a cluster keep each repository.
+    /// How many nodes keep each repository, on a cluster or in the simulator.
     pub group: u16,
+    /// How many partitions there are for each repository.
+    pub spread: usize,
+    /// How many procedures that have nothing to do with each other are run together, in the
+    /// simulator.
+    pub together: usize,
+    /// Whether nodes keep copies of repositories that live elsewhere.
+    pub caches: bool,
+    /// On how many nodes of their own the clients run, in the simulator.
+    pub client_nodes: usize,
+    /// Whether all transactions of the clients are strict.
+    pub strict: bool,
     pub clients: u32,
     /// Clients run for so long without being measured first, in this process.
     pub warm_up: Duration,
@@ -101,8 +112,9 @@ impl Benchmark {
             protocol: self.protocol.clone(),
             durable: self.durable,
             extra: vec![
-                format!("keep_tombstones = {}", self.history),
+                format!("record_collected = {}", self.history),
                 format!("procedure_threads = {}", self.procedure_threads),
+                format!("spread = {}", self.spread),
                 format!("masters = {:?}", (self.nodes..servers).collect::<Vec<_>>()),
             ],
             reached: None,
@@ -120,13 +132,13 @@ impl Benchmark {
         let history = self.history && workload.history().is_none();
         let protocol = self.protocol.clone();
         let procedures = registry::procedures();
-        let secret = crate::options::secret(None)?;
-        let connect =
-            Connect { addresses, protocol, history, procedures, secret, ..Connect::default() };
+        let (secret, caches) = (crate::options::secret(None)?, self.caches);
+        let options = Connect { secret, caches, ..Connect::default() };
+        let connect = Connect { addresses, protocol, history, procedures, ..options };
         let db = Db::connect_with(connect)?;
         let options = Options::default();
         let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
-        let plan = Embedded { options, warm_up, length, seed };
+        let plan = Embedded { options, warm_up, length, seed, strict: self.strict };
         let outcome = embedded::run_connected(&db, workload, &plan, tallies)?;
         self.finish(workload, outcome)
     }
@@ -145,6 +157,7 @@ impl Benchmark {
         let options = Options {
             repositories: self.repositories,
             replicas: self.replicas,
+            spread: self.spread,
             loops: self.nodes,
             masters: self.masters,
             protocol: self.protocol.clone(),
@@ -153,7 +166,7 @@ impl Benchmark {
             ..Options::default()
         };
         let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
-        let plan = Embedded { options, warm_up, length, seed };
+        let plan = Embedded { options, warm_up, length, seed, strict: self.strict };
         let outcome = embedded::run(workload, &plan, tallies)?;
         self.finish(workload, outcome)
     }
@@ -184,6 +197,15 @@ impl Benchmark {
             masters: self.masters,
             repositories: self.repositories,
             replicas: self.replicas,
+            spread: self.spread,
+            upkeep: Upkeep {
+                group: self.group,
+                caches: self.caches,
+                together: self.together,
+                ..Upkeep::default()
+            },
+            client_nodes: self.client_nodes,
+            strict: self.strict,
             history: self.history && workload.history().is_none(),
             ..Simulated::calm(&self.protocol, self.nodes, self.seed, self.length)
         };

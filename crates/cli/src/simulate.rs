@@ -13,6 +13,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
+use muesli_sim::time::Span;
 use muesli_workloads::registry::Description;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
@@ -35,10 +36,20 @@ struct SimOptions {
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score")]
     protocol: String,
-    /// Nodes, with a repository each
+    /// Nodes with repositories
     #[arg(long, value_name = "N", default_value_t = 4,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     nodes: u32,
+    /// Repositories, dealt to the nodes in turn [default: drawn from the seed, one to three a node;
+    /// one a node with --group]
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=4000))]
+    repositories: Option<u16>,
+    /// So many nodes more, on which the clients run; 0: they run beside the repositories [default:
+    /// drawn from the seed, often 0]
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(0..=100))]
+    client_nodes: Option<u16>,
     /// So many nodes more, which decide for all others and do nothing else: the masters of
     /// sinfonia, which are the clients' own nodes without this
     #[arg(long, value_name = "N", default_value_t = 0,
@@ -65,13 +76,30 @@ struct SimOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     together: u16,
+    /// Whether all transactions are strict: then histories are judged by real time, too [default:
+    /// drawn from the seed, true in a quarter of them]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    strict: Option<bool>,
+    /// Collect garbage, log bounds, give up and end leases as often as in production; else that is
+    /// drawn from the seed, so that it happens in short runs
+    #[arg(long)]
+    production: bool,
     /// Clients
     #[arg(long, value_name = "C", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,
-    /// At least so many transactions are run with each seed
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    /// At least so many transactions are run with each seed; with more than 300 faults come for
+    /// longer
+    #[arg(long, value_name = "N", default_value_t = 300,
+        value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     transactions: u64,
+    /// Faults come for at least so many virtual seconds
+    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    seconds: f64,
+    /// Write the histories that are judged into this folder, as seed-S-WORKLOAD.jsonl, for `muesli
+    /// check` and other checkers
+    #[arg(long, value_name = "FOLDER")]
+    history: Option<PathBuf>,
     /// What goes wrong, instead of what the seed draws, as in `horizon 1s; 12ms+300ms crash n3`
     #[arg(long, value_name = "TEXT")]
     plan: Option<Plan>,
@@ -127,6 +155,16 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         }
         Some(minutes) => bail!("--minutes {minutes}: allowed are numbers above 0, to a million"),
     };
+    if !(0.0..=1e5).contains(&options.seconds) {
+        bail!("--seconds {}: allowed are numbers from 0 to a hundred thousand", options.seconds);
+    }
+    if options.group > 1 && options.repositories.is_some() {
+        bail!("--repositories is for nodes that keep theirs alone; with --group each node has one");
+    }
+    if let Some(folder) = &options.history {
+        let told = || format!("cannot make the folder {}", folder.display());
+        std::fs::create_dir_all(folder).with_context(told)?;
+    }
     let search = Search {
         trial: trial(workload, &options),
         options: &options,
@@ -161,10 +199,15 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
     let mut parameters = vec!["keys=30".to_owned()];
     parameters.extend(options.parameters.iter().cloned());
     Trial {
-        workload,
         parameters,
         protocol: options.protocol.clone(),
         nodes: options.nodes as usize,
+        repositories: options.repositories.map(usize::from),
+        client_nodes: options.client_nodes.map(usize::from),
+        strict: options.strict,
+        production: options.production,
+        least: Span::from_nanos((options.seconds * 1e9) as u64),
+        histories: options.history.clone(),
         masters: usize::from(options.masters),
         replicas: options.replicas,
         spread: usize::from(options.spread),
@@ -175,6 +218,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         transactions_least: options.transactions,
         faults: options.faults.clone(),
         plan: options.plan.clone(),
+        ..Trial::of(workload)
     }
 }
 
@@ -305,6 +349,21 @@ fn command_again(
         "muesli sim {workload} --seeds {seed} --faults {faults} --protocol {protocol} \
          --nodes {nodes} --clients {clients} --transactions {transactions}",
     );
+    if let Some(repositories) = options.repositories {
+        command += &format!(" --repositories {repositories}");
+    }
+    if let Some(client_nodes) = options.client_nodes {
+        command += &format!(" --client-nodes {client_nodes}");
+    }
+    if let Some(strict) = options.strict {
+        command += &format!(" --strict {strict}");
+    }
+    if options.production {
+        command += " --production";
+    }
+    if options.seconds > 0.0 {
+        command += &format!(" --seconds {}", options.seconds);
+    }
     if options.masters > 0 {
         command += &format!(" --masters {}", options.masters);
     }
@@ -361,8 +420,10 @@ mod tests {
     fn the_command_that_repeats_a_seed_is_read_back() {
         for line in [
             "muesli sim bank --seeds 5",
+            "muesli sim bank --seeds 5 --repositories 6 --strict true",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
              --group 3 --caches --together 4 --spread 3 --clients 3 --transactions 50 \
+             --client-nodes 2 --strict false --production --seconds 2.5 \
              --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);

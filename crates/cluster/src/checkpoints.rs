@@ -5,7 +5,7 @@
 //! log. Its pieces may hold what later records did: it is published only when the log is stable
 //! as far as they know it. Then the log is cut before it.
 
-use muesli_core::{Checkpoint, Protocol};
+use muesli_core::{Checkpoint, Protocol, Readiness};
 use muesli_log::CheckpointStream;
 use muesli_log::streaming::Offered;
 
@@ -21,6 +21,8 @@ pub(crate) struct UnderWay {
     stream: CheckpointStream,
     /// A piece that the thread had no room for.
     waiting: Option<Vec<u8>>,
+    /// All pieces were taken.
+    complete: bool,
     /// The stream has everything.
     finished: bool,
 }
@@ -40,10 +42,9 @@ impl<P: Protocol> Machine<P> {
             self.counts.checkpoints += 1;
             return Ok(());
         }
-        if !under_way.finished {
-            self.hand_over(&mut under_way)?;
+        if under_way.finished || self.hand_over(&mut under_way)? {
+            self.checkpoint = Some(under_way);
         }
-        self.checkpoint = Some(under_way);
         Ok(())
     }
 
@@ -58,29 +59,41 @@ impl<P: Protocol> Machine<P> {
         };
         let Some(checkpoint) = self.node.begin_checkpoint(&self.effects) else { return Ok(()) };
         let stream = log.begin_checkpoint(checkpoint.covers())?;
-        self.checkpoint =
-            stream.map(|stream| UnderWay { checkpoint, stream, waiting: None, finished: false });
+        self.checkpoint = stream.map(|stream| UnderWay {
+            checkpoint,
+            stream,
+            waiting: None,
+            complete: false,
+            finished: false,
+        });
         Ok(())
     }
 
-    /// Hands over the next piece, or says that there are no more once the log is stable enough.
-    fn hand_over(&mut self, under_way: &mut UnderWay) -> Result<(), LogFailure> {
-        let UnderWay { checkpoint, stream, waiting, finished } = under_way;
+    /// Hands over the next piece, or says that there are no more once the participants are ready
+    /// and the log is stable enough. False: the checkpoint is void, and is given up.
+    fn hand_over(&mut self, under_way: &mut UnderWay) -> Result<bool, LogFailure> {
+        let UnderWay { checkpoint, stream, waiting, complete, finished } = under_way;
         let mut piece = waiting.take().unwrap_or_default();
         let more = !piece.is_empty()
-            || self.node.checkpoint_piece(checkpoint, PIECE_BYTES, &self.effects, &mut piece);
+            || !*complete && self.node.checkpoint_piece(checkpoint, PIECE_BYTES, &mut piece);
         if more {
             match stream.offer(piece) {
                 Offered::Taken | Offered::Failed => {} // Why it failed is its outcome.
                 Offered::Full(piece) => *waiting = Some(piece),
             }
-            return Ok(());
+            return Ok(true);
         }
-        let Some(log) = &mut self.log else { return Ok(()) };
+        *complete = true;
+        let Some(log) = &mut self.log else { return Ok(true) };
+        match self.node.checkpoint_readiness(checkpoint, &self.effects) {
+            Readiness::Void => return Ok(false),
+            Readiness::Waits => return Ok(true),
+            Readiness::Ready => {}
+        }
         let stable = log.stable()?;
         if checkpoint.needs().is_some_and(|needs| needs <= stable) {
             *finished = stream.finish();
         }
-        Ok(())
+        Ok(true)
     }
 }

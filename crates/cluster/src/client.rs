@@ -17,7 +17,7 @@ use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
 
-use crate::door::{Command, Door, Job};
+use crate::door::{Alive, Command, Door, Job};
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::machine::Machine;
@@ -64,6 +64,8 @@ pub struct ClientOptions {
     pub connect_within: Duration,
     /// How long an operation may wait for its answer.
     pub give_up_after: Duration,
+    /// How long open transactions may take to end when the client is closed.
+    pub close_within: Duration,
     /// How long to wait for the keeper of the map when a space is made.
     pub space_within: Duration,
     /// Limits and times of connections.
@@ -85,6 +87,7 @@ impl Default for ClientOptions {
             secret: None,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
+            close_within: Duration::from_secs(1),
             space_within: Duration::from_secs(5),
             network: Network::default(),
         }
@@ -107,6 +110,9 @@ pub enum ConnectError {
     /// The cluster wants nothing of this client.
     #[error("the cluster refused: {0}")]
     Refused(String),
+    /// Limits that do not fit together.
+    #[error("{0}")]
+    Limits(String),
     /// No address was given.
     #[error("no address of a server was given")]
     NoAddress,
@@ -149,6 +155,9 @@ impl Client {
         if options.addresses.is_empty() {
             return Err(ConnectError::NoAddress);
         }
+        let (limits, most) = (&options.limits, options.network.frame_bytes_max);
+        limits.check().map_err(ConnectError::Limits)?;
+        limits.check_fits("frame_bytes_max", most).map_err(ConnectError::Limits)?;
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
         let group = group_of(&options)?;
@@ -244,7 +253,8 @@ impl Client {
         *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Stops the loop; what it recorded, the first time.
+    /// Stops the loop: nothing begins any more, open transactions may end, commits are decided.
+    /// What it recorded, the first time.
     pub fn close(&self) -> Option<Recorder> {
         self.door.stop();
         let mut thread = self.thread.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -310,9 +320,13 @@ fn start<P: Protocol>(
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let (for_loop, space_within) = (door.clone(), options.space_within);
     let run = move || {
+        let alive = Alive(for_loop.clone());
         let peers = peers(&options, group);
         let station = station::<P>(&options, &rules, peers.me.node, group);
-        let ran = Loop::new(station, peers, poll, for_loop.clone(), options.network).run();
+        let mut running = Loop::new(station, peers, poll, for_loop.clone(), options.network);
+        running.close_within = Nanos(options.close_within.as_nanos() as u64);
+        let ran = running.run();
+        drop(alive);
         match ran {
             Ok(recorder) => Some(recorder),
             Err(failed) => {

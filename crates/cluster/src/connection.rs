@@ -49,7 +49,7 @@ pub(crate) struct Connection {
     pub spoke: Nanos,
     /// Since when a frame is not whole.
     pub partial_since: Option<Nanos>,
-    /// Since when too much waits to be sent.
+    /// Since when too much waits to be sent, and nothing of it leaves.
     pub crowded_since: Option<Nanos>,
     /// The bytes of room that were given for a long frame of which a part has come.
     pub room: usize,
@@ -57,6 +57,17 @@ pub(crate) struct Connection {
     pub awaits_room: Option<usize>,
     /// What was said and asked in a handshake that is under way.
     pub claim: Option<Box<Claim>>,
+    /// Whole frames have come that were not looked at, as what they cause could not leave.
+    pub stalled: bool,
+    /// Bytes of messages taken, and how many of them the other end was told of, and when.
+    pub taken: u64,
+    pub told: u64,
+    pub told_at: Nanos,
+    /// How long the frame is that is arriving; zero where that is not known.
+    awaited: usize,
+    /// How much had come, or had been written, when the time it may take was begun to be counted.
+    progress: (usize, u64),
+    written: u64,
 }
 
 /// A handshake under way.
@@ -66,6 +77,10 @@ pub(crate) struct Claim {
     /// What it was asked to prove by whoever was dialled.
     pub challenge: Challenge,
 }
+
+/// A frame that arrives, or bytes that leave, have not stopped while there is so much of them in
+/// the time that a slow connection has.
+const PROGRESS_BYTES: usize = 1 << 20;
 
 /// What came of reading.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,6 +107,13 @@ impl Connection {
             room: 0,
             awaits_room: None,
             claim: None,
+            stalled: false,
+            taken: 0,
+            told: 0,
+            told_at: now,
+            awaited: 0,
+            progress: (0, 0),
+            written: 0,
         }
     }
 
@@ -99,6 +121,14 @@ impl Connection {
     pub fn node(&self) -> Option<NodeId> {
         match self.stage {
             Stage::Up { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// Which server is at the other end, if one is.
+    pub fn server(&self) -> Option<NodeId> {
+        match self.stage {
+            Stage::Up { node, station: Station::Server, .. } => Some(node),
             _ => None,
         }
     }
@@ -146,6 +176,7 @@ impl Connection {
             Ok(count) => {
                 self.blocked = count < bytes.len();
                 self.spoke = now;
+                self.written += count as u64;
                 Some(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -154,6 +185,30 @@ impl Connection {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Some(0),
             Err(_) => None,
+        }
+    }
+
+    /// Takes what arrived to what had before, if that is a frame which is not whole with it either:
+    /// then nothing is to be looked at, and a long frame is not copied again and again.
+    pub fn is_held(&mut self, arrived: &[u8], now: Nanos) -> bool {
+        if self.input.len() + arrived.len() >= self.awaited {
+            return false;
+        }
+        self.input.extend_from_slice(arrived);
+        self.heard = now;
+        if self.input.len() >= self.progress.0 + PROGRESS_BYTES {
+            (self.progress.0, self.partial_since) = (self.input.len(), Some(now));
+        }
+        true
+    }
+
+    /// Whether so much waits that is not leaving; `crowded`: too much waits.
+    pub fn note_crowd(&mut self, crowded: bool, now: Nanos) {
+        let moves = self.written >= self.progress.1 + PROGRESS_BYTES as u64;
+        if !crowded {
+            self.crowded_since = None;
+        } else if moves || self.crowded_since.is_none() {
+            (self.crowded_since, self.progress.1) = (Some(now), self.written);
         }
     }
 
@@ -172,6 +227,8 @@ impl Connection {
     pub fn keep(&mut self, rest: &[u8], now: Nanos) {
         self.partial_since = (!rest.is_empty()).then(|| self.partial_since.unwrap_or(now));
         self.input = rest.to_vec();
+        self.awaited = frame::promised(rest).unwrap_or_default();
+        self.progress.0 = rest.len();
     }
 
     /// How many bytes are held of a frame that is not whole.

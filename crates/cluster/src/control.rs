@@ -2,7 +2,7 @@
 
 use muesli_core::wire::{Reader, Wire, WireError};
 
-use muesli_core::{Post, RepositoryId};
+use muesli_core::{Lag, Post, RepositoryId};
 
 use crate::map::{MapParts, SpaceParts};
 
@@ -37,6 +37,8 @@ pub enum Control {
         placement: u64,
         /// The repositories.
         members: Vec<(RepositoryId, Post)>,
+        /// By how much each is behind in its group.
+        lags: Vec<(RepositoryId, Lag)>,
     },
     /// From an administrator that has read or written the row of the placement: this is what it
     /// says. The answer is [`Members`](Control::Members), under the placement that the server goes
@@ -72,10 +74,11 @@ impl Wire for Control {
                 lines.encode(out);
             }
             Control::AskMembers => out.push(5),
-            Control::Members { placement, members } => {
+            Control::Members { placement, members, lags } => {
                 out.push(6);
                 placement.encode(out);
                 members.encode(out);
+                lags.encode(out);
             }
             Control::Place(map) => {
                 out.push(7);
@@ -102,9 +105,11 @@ impl Wire for Control {
             3 => Control::AskStatus,
             4 => Control::Status(Wire::decode(input)?),
             5 => Control::AskMembers,
-            6 => {
-                Control::Members { placement: Wire::decode(input)?, members: Wire::decode(input)? }
-            }
+            6 => Control::Members {
+                placement: Wire::decode(input)?,
+                members: Wire::decode(input)?,
+                lags: Wire::decode(input)?,
+            },
             7 => Control::Place(Wire::decode(input)?),
             8 => Control::SpacesMade(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message between drivers", at, other)),
@@ -131,7 +136,11 @@ mod tests {
                 Control::AskStatus,
                 Control::Status(lines),
                 Control::AskMembers,
-                Control::Members { placement, members: vec![(RepositoryId(3), Post::Joins)] },
+                Control::Members {
+                    placement,
+                    members: vec![(RepositoryId(3), Post::Joins)],
+                    lags: vec![(RepositoryId(3), Lag::default())],
+                },
                 Control::Place(MapParts::default()),
                 Control::SpacesMade(request),
             ] {

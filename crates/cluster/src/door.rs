@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
@@ -62,6 +63,8 @@ pub(crate) struct Door {
     /// As of the last turn that wrote something.
     pub traffic: Mutex<Traffic>,
     stop: AtomicBool,
+    /// Nobody takes jobs any more.
+    shut: AtomicBool,
     standing: Mutex<Standing>,
     changed: Condvar,
 }
@@ -74,6 +77,7 @@ impl Door {
             signal,
             traffic: Mutex::default(),
             stop: AtomicBool::new(false),
+            shut: AtomicBool::new(false),
             standing: Mutex::new(Standing::default()),
             changed: Condvar::new(),
         }
@@ -93,6 +97,19 @@ impl Door {
 
     pub fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Acquire)
+    }
+
+    /// Takes no more jobs. Those that wait are dropped, and whoever waits for them is told.
+    pub fn shut(&self) {
+        self.shut.store(true, Ordering::SeqCst);
+        self.drop_jobs();
+    }
+
+    fn drop_jobs(&self) {
+        while let Some(job) = self.jobs.pop() {
+            // What a job holds is the user's, and may panic as it is dropped.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(job)));
+        }
     }
 
     pub fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -123,10 +140,10 @@ impl Door {
         }
     }
 
-    /// Hands a job over; back if the loop has stopped.
+    /// Hands a job over; back if the loop takes no more.
     pub fn submit(&self, mut job: Job) -> Result<(), Job> {
         loop {
-            if self.is_stopping() {
+            if self.shut.load(Ordering::SeqCst) {
                 return Err(job);
             }
             match self.jobs.push(job) {
@@ -137,6 +154,22 @@ impl Door {
             std::thread::yield_now(); // Back-pressure: the loop has more work than it can hold.
         }
         self.signal.raise();
+        if self.shut.load(Ordering::SeqCst) {
+            self.drop_jobs(); // It came after the loop had looked for the last time.
+        }
         Ok(())
+    }
+}
+
+/// Lives as long as a loop: dropped, nobody waits for it any more.
+pub(crate) struct Alive(pub Arc<Door>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.change(|standing| standing.failed = Some("the client panicked".to_owned()));
+        }
+        self.0.stop();
+        self.0.shut();
     }
 }

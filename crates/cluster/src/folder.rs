@@ -255,7 +255,7 @@ enum Unfit {
 }
 
 /// The bytes of a file that holds this value.
-fn file(version: u32, value: &impl Wire) -> Vec<u8> {
+pub(crate) fn file(version: u32, value: &impl Wire) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&[0; 8]);

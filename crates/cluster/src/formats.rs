@@ -10,12 +10,10 @@
 //! Golden files of each version are among the tests: bytes that change without a new number here
 //! fail them. `docs/compatibility.md` says which program reads what.
 
-/// The version of frames and of what is in them: handshake, messages of drivers and of protocols.
-pub const WIRE: u8 = 3;
+pub use muesli_core::formats::{DATA, WIRE};
+
 /// The version of the small files of a server's folder.
 pub const FOLDER: u32 = 3;
-/// The version of the records and the pieces of checkpoints that protocols and groups write.
-pub const DATA: u32 = 3;
 /// The version of the log's files.
 pub const LOG: u32 = muesli_log::segment::VERSION;
 /// This program's own version, for messages to people.

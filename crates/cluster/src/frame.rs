@@ -37,7 +37,7 @@ pub enum Kind {
     Refusal,
     /// Messages of the protocol, one after the other.
     Messages,
-    /// Nothing: the sender is alive.
+    /// The sender is alive, and has taken so many bytes of messages over this connection.
     Alive,
     /// A message between drivers.
     Control,

@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 
 use mio::net::TcpStream;
+use muesli_core::issuance;
 use muesli_core::wire::{Reader, Wire};
-use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role};
+use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::frame::{Frame, Kind};
@@ -159,12 +160,18 @@ impl<P: Protocol> Loop<P> {
                 Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
             }
             (Stage::Up { node, station, .. }, Kind::Messages) if station.is_node() => {
-                self.on_messages((node, station), frame.body, now)
+                let taken = self.on_messages((node, station), frame.body, now);
+                if let Some(connection) = self.peers.at_mut(place) {
+                    connection.taken += frame.bytes() as u64;
+                }
+                taken
             }
             (Stage::Up { .. }, Kind::Control) => {
                 Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
             }
-            (Stage::Up { .. }, Kind::Alive) => Ok(()),
+            (Stage::Up { .. }, Kind::Alive) if frame.body.is_empty() => Ok(()),
+            (Stage::Up { node, .. }, Kind::Alive) => Wire::decode_all(frame.body)
+                .map(|bytes| self.station.machine.borrow_mut().note_taken(place, node, bytes)),
             (stage, kind) => {
                 let text = format!("a frame {kind:?} is out of place in {stage:?}");
                 self.refuse(place, Reason::Misunderstood, text, now);
@@ -196,9 +203,9 @@ impl<P: Protocol> Loop<P> {
         Ok(())
     }
 
-    /// Takes a message to the node. What names something that is not there is left out: its sender
-    /// has another map, and says it again when it has this one. So is what a client says in the
-    /// name of a repository, which it does not have.
+    /// Takes a message to the node, which judges it. What names something that is not there is left
+    /// out: its sender has another map, and says it again when it has this one. So is what a client
+    /// says in the name of a repository, which it does not have.
     fn on_message(
         &mut self,
         (from, station): (NodeId, Station),
@@ -206,6 +213,12 @@ impl<P: Protocol> Loop<P> {
     ) -> Result<(), muesli_core::WireError> {
         let machine = &mut *self.station.machine.borrow_mut();
         let (to, sender) = (Role::decode(body)?, Role::decode(body)?);
+        let by_client = station == Station::Client;
+        let with_proof = by_client || self.peers.me.station == Station::Client;
+        let proof = match with_proof {
+            true => issuance::Proof::decode(body)?,
+            false => issuance::Proof::default(),
+        };
         let message = P::Message::decode(body)?;
         if station != Station::Server && sender != Role::Coordinator {
             self.peers.unproven += 1;
@@ -217,7 +230,11 @@ impl<P: Protocol> Loop<P> {
         }
         let from = muesli_core::Address { node: from, role: sender };
         let to = muesli_core::Address { node: machine.node.id(), role: to };
-        machine.deliver(Envelope { from, to, message });
+        let sender = if by_client { machine.client(proof) } else { Sender::Member };
+        if !by_client {
+            machine.proven = machine.proven.max(proof);
+        }
+        machine.receive(sender, Envelope { from, to, message });
         Ok(())
     }
 
@@ -271,7 +288,9 @@ impl<P: Protocol> Loop<P> {
         if !station.is_node() {
             return;
         }
-        self.station.machine.borrow_mut().link(place, node);
+        let proven = Station::Client;
+        let proven = station == proven || self.peers.me.station == proven;
+        self.station.machine.borrow_mut().link(place, node, proven);
         if station == Station::Server {
             self.tell_map(place);
             self.door.change(|standing| {
@@ -356,21 +375,23 @@ impl<P: Protocol> Loop<P> {
         }
         self.dial(now);
         self.keep_budget(now);
-        let mut overdue = Vec::new();
+        let (mut overdue, tells) = (Vec::new(), !self.peers.is_client());
         let station = self.station.clone();
         let mut machine = station.machine.borrow_mut();
         for (place, connection) in self.peers.all_mut() {
             let waiting = machine.outbox.waiting_at(place);
             let crowded = waiting > self.network.outgoing_bytes_high;
-            connection.crowded_since = crowded.then(|| connection.crowded_since.unwrap_or(now));
+            connection.note_crowd(crowded, now);
             if let Some(why) = overdue_reason(connection, waiting, &self.network, now) {
                 overdue.push((place, why));
                 continue;
             }
             let up = matches!(connection.stage, Stage::Up { .. });
-            if up && waiting == 0 && passed(connection.spoke, self.network.alive_every, now) {
+            let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
+            if up && (silent || tells && connection.taken > connection.told) {
                 connection.spoke = now;
-                machine.outbox.to(place).alive();
+                (connection.told, connection.told_at) = (connection.taken, now);
+                machine.outbox.to(place).alive(connection.taken);
             }
         }
         drop(machine);

@@ -36,9 +36,12 @@ pub mod control;
 mod door;
 mod durable;
 mod files;
+mod flow;
 pub mod folder;
 pub mod formats;
 pub mod frame;
+#[cfg(test)]
+mod golden;
 mod handshake;
 pub mod hello;
 pub mod log;

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::deadlines::Due;
+use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Role, Traffic,
+    Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, OpResult,
+    Protocol, Role, Sender, Timestamp, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
@@ -51,6 +53,10 @@ pub(crate) struct Machine<P: Protocol> {
     pub failure: Option<LogFailure>,
     /// Up to where a sync was asked for.
     asked: LogPosition,
+    /// The key that servers share; clients have none.
+    pub issuer: Option<Issuer>,
+    /// Of a client: the largest proof that a server gave it.
+    pub proven: Proof,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
     stable: LogPosition,
     frame_bytes_max: usize,
@@ -76,21 +82,33 @@ impl<P: Protocol> Machine<P> {
             congested: false,
             failure: None,
             asked: LogPosition(0),
+            issuer: None,
+            proven: Proof::default(),
             gated: BTreeMap::new(),
             stable: LogPosition(0),
             frame_bytes_max,
         }
     }
 
-    /// Takes a message to the node and performs what follows.
-    pub fn deliver(&mut self, envelope: Envelope<P::Message>) {
-        self.node.deliver(envelope, &mut self.effects);
-        self.perform();
+    /// Takes another process's message to the node, which judges it, and performs what follows.
+    /// What is left out is counted by the node, and its sender says it again if it matters.
+    pub fn receive(&mut self, sender: Sender, envelope: Envelope<P::Message>) {
+        if self.node.receive(sender, envelope, &mut self.effects).is_ok() {
+            self.perform();
+        }
     }
 
-    /// Messages pass between the node and `node`, over the connection at `place`.
-    pub fn link(&mut self, place: usize, node: NodeId) {
+    /// Who sent a message that came from a client, by the proof that came with it.
+    pub fn client(&self, proof: Proof) -> Sender {
+        let proven = self.issuer.map_or(Timestamp::ZERO, |issuer| issuer.proven(proof));
+        Sender::Client { issued: proven }
+    }
+
+    /// Messages pass between the node and `node`, over the connection at `place`: `proven` where
+    /// one of them is a client.
+    pub fn link(&mut self, place: usize, node: NodeId, proven: bool) {
         self.outbox.name(place, node);
+        self.outbox.at(place).proof = proven.then(Proof::default);
         self.node.linked(node, &mut self.effects);
         self.perform();
     }
@@ -98,9 +116,33 @@ impl<P: Protocol> Machine<P> {
     /// The connection at `place` is gone.
     pub fn unlink(&mut self, place: usize, node: Option<NodeId>) {
         if let Some(node) = node.filter(|node| self.outbox.place_of(*node) == Some(place)) {
+            self.effects.links.clear(node);
             self.node.unlinked(node);
         }
         self.outbox.close(place, node);
+    }
+
+    /// What was sent to `node` up to now, at `place`, has been counted.
+    pub fn note_sent(&mut self, place: usize, node: NodeId, now: Nanos) {
+        let outgoing = self.outbox.at(place);
+        let is_open = outgoing.is_open();
+        if !is_open && outgoing.flow.is_outstanding() {
+            outgoing.flow.mark(now);
+        }
+        if (is_open || outgoing.flow.is_outstanding()) && self.effects.links.since(node).is_none() {
+            self.effects.links.set(node, now);
+        }
+    }
+
+    /// `node`, at `place`, has taken so many bytes of messages since its connection came up.
+    pub fn note_taken(&mut self, place: usize, node: NodeId, bytes: u64) {
+        let outgoing = self.outbox.at(place);
+        let upto = outgoing.flow.take(bytes);
+        if !outgoing.flow.is_outstanding() && !outgoing.is_open() {
+            self.effects.links.clear(node);
+        } else if let Some(upto) = upto {
+            self.effects.links.set(node, upto + Nanos(1));
+        }
     }
 
     /// The node goes by this catalog, as far as it is newer.
@@ -160,6 +202,12 @@ impl<P: Protocol> Machine<P> {
             return;
         };
         let most = self.frame_bytes_max;
+        if let Some(proof) = &mut self.outbox.at(place).proof {
+            *proof = match &self.issuer {
+                Some(issuer) => issuer.proof(self.node.issued()),
+                None => self.proven,
+            };
+        }
         if self.outbox.to(place).message(from.role, to.role, &message, most) {
             self.counts.traffic.messages += 1;
         } else {
@@ -169,7 +217,7 @@ impl<P: Protocol> Machine<P> {
 
     /// Rings the alarms that are due; true if there were any.
     pub fn ring_alarms(&mut self) -> bool {
-        let mut any = false;
+        let mut any = self.meet_deadlines();
         while let Some(alarm) = self.alarms.due(self.effects.now) {
             any = true;
             match alarm {
@@ -178,6 +226,34 @@ impl<P: Protocol> Machine<P> {
             }
         }
         any
+    }
+
+    /// Does what is due at deadlines that have come; true if there were any.
+    fn meet_deadlines(&mut self) -> bool {
+        let due = self.alarms.deadlines.due(self.effects.now);
+        let any = !due.is_empty();
+        for due in due {
+            match due {
+                Due::Wake(waker) => waker.wake(),
+                Due::Abort(txn, after_ms) => {
+                    let why = Failure::TransactionTimeout { after_ms };
+                    self.node.abort(txn, &why, &mut self.effects);
+                    self.perform();
+                }
+            }
+        }
+        any
+    }
+
+    /// Ends the transactions that take operations.
+    pub fn abort_open(&mut self) {
+        self.node.abort_open(&mut self.effects);
+        self.perform();
+    }
+
+    /// Whether something is to be said or answered that waits for the log.
+    pub fn is_gated(&self) -> bool {
+        !self.gated.is_empty()
     }
 
     /// Does the next of what is left over; false: nothing is.

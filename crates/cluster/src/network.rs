@@ -5,7 +5,8 @@ use std::time::Duration;
 /// How a process treats its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The longest body of a frame, in bytes. A message that does not fit is not sent.
+    /// The longest body of a frame, in bytes; more than the largest transaction takes. A message
+    /// that does not fit is not sent.
     pub frame_bytes_max: usize,
     /// The most connections accepted; further ones are told so and closed.
     pub connections_max: usize,
@@ -44,7 +45,7 @@ pub struct Network {
 impl Default for Network {
     fn default() -> Network {
         Network {
-            frame_bytes_max: 80 << 20,
+            frame_bytes_max: 112 << 20,
             connections_max: 12_000,
             connections_reserved: 64,
             incoming_bytes_total: 256 << 20,

@@ -4,9 +4,11 @@
 //! messages of a turn to one destination share a frame, unless they are many, and leave in one
 //! write at its end.
 
+use muesli_core::issuance::Proof;
 use muesli_core::wire::Wire;
 use muesli_core::{NodeId, Role};
 
+use crate::flow::Flow;
 use crate::frame::{self, HEADER_BYTES, Kind};
 
 /// A frame that has grown to so many bytes is ended and another one begun.
@@ -26,6 +28,10 @@ pub(crate) struct Outgoing {
     open: Option<usize>,
     /// Messages since the last write.
     fresh: u32,
+    /// What of the messages the other end has taken.
+    pub flow: Flow,
+    /// Between a client and a server each message has this with it; between servers there is none.
+    pub proof: Option<Proof>,
 }
 
 impl Outgoing {
@@ -39,6 +45,9 @@ impl Outgoing {
         let before = self.bytes.len();
         to.encode(&mut self.bytes);
         from.encode(&mut self.bytes);
+        if let Some(proof) = &self.proof {
+            proof.encode(&mut self.bytes);
+        }
         message.encode(&mut self.bytes);
         let body = self.bytes.len() - start - HEADER_BYTES;
         if body > most {
@@ -66,17 +75,21 @@ impl Outgoing {
         frame::end(start, &mut self.bytes);
     }
 
-    /// Appends a frame without a body.
-    pub fn alive(&mut self) {
-        self.end_frame();
-        let start = frame::begin(Kind::Alive, &mut self.bytes);
-        frame::end(start, &mut self.bytes);
+    /// Appends a sign of life: that so many bytes of messages were taken here.
+    pub fn alive(&mut self, taken: u64) {
+        self.frame(Kind::Alive, &taken);
     }
 
     fn end_frame(&mut self) {
         if let Some(start) = self.open.take() {
             frame::end(start, &mut self.bytes);
+            self.flow.send(self.bytes.len() - start);
         }
+    }
+
+    /// Whether messages wait in a frame that has not ended.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
     }
 
     /// How many bytes wait.
@@ -100,7 +113,7 @@ impl Outgoing {
             if self.bytes.capacity() > KEPT_BYTES_MAX {
                 self.bytes = Vec::new();
             }
-        } else if self.written > KEPT_BYTES_MAX {
+        } else if self.written > KEPT_BYTES_MAX.max(self.bytes.len() / 2) {
             self.bytes.drain(..self.written);
             self.written = 0;
         }

@@ -69,6 +69,7 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn members(&self) -> Control {
         let machine = self.station.machine.borrow();
         let placement = machine.node.catalog().placement;
-        Control::Members { placement, members: machine.node.posts() }
+        let (members, lags) = (machine.node.posts(), machine.node.lags());
+        Control::Members { placement, members, lags }
     }
 }

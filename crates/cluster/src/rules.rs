@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use muesli_log::frame::PAYLOAD_MAX;
+
 use crate::server::ServerOptions;
 
 /// The longest time of connections that makes sense.
@@ -87,12 +89,17 @@ fn times(options: &ServerOptions, broken: &mut Vec<String>) {
 
 fn sizes(options: &ServerOptions, broken: &mut Vec<String>) {
     let network = &options.network;
-    if network.frame_bytes_max < FRAME_BYTES_MIN {
+    let limits = &options.settings.limits;
+    let too_small = limits.check_fits("`frame_bytes_max`", network.frame_bytes_max).err();
+    if too_small.is_none() && network.frame_bytes_max < FRAME_BYTES_MIN {
         broken.push(format!(
             "`frame_bytes_max` = {} must be at least {FRAME_BYTES_MIN}",
             network.frame_bytes_max
         ));
     }
+    broken.extend(limits.check().err());
+    broken.extend(too_small);
+    broken.extend(limits.check_fits("the longest record of a log", PAYLOAD_MAX).err());
     let ordered = [
         ("outgoing_bytes_high", network.outgoing_bytes_high),
         ("outgoing_bytes_max", network.outgoing_bytes_max),
@@ -152,7 +159,7 @@ mod tests {
                 |it| it.network.dead_after = Duration::from_millis(1_999),
                 &["`dead_after_ms` = 1999", "`alive_every_ms` = 1000"],
             ),
-            (|it| it.network.frame_bytes_max = 1_000, &["`frame_bytes_max` = 1000", "65536"]),
+            (|it| it.network.frame_bytes_max = 1_000, &["`frame_bytes_max` is 1000", "65536"]),
             (|it| it.network.connections_max = 1, &["`connections_max` = 1 ", "at least 9"]),
             (
                 |it| it.group_tick = Duration::from_secs(86_400),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mio::Interest;
 use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Secret, Settings};
-use muesli_group::{Grouped, Rules};
+use muesli_group::{Grouped, Limits, Rules};
 use muesli_log::{Cut, Opened};
 use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_threads::ThreadsError;
@@ -56,6 +56,10 @@ pub struct ServerOptions {
     /// The time between two ticks of a group's consensus: a leader that is silent for about ten is
     /// followed by another.
     pub group_tick: Duration,
+    /// A member of a group whose disk makes nothing stable for so long leaves leading to others.
+    pub group_disk: Duration,
+    /// How much members of groups keep and send at a time.
+    pub group_limits: Limits,
     /// How many loops each process of the cluster runs.
     pub loops: usize,
     /// How many threads of each loop run procedures that have nothing to do with each other, its
@@ -121,6 +125,8 @@ impl Default for ServerOptions {
             spread: 1,
             group: 1,
             group_tick: Duration::from_millis(20),
+            group_disk: Duration::from_millis(400),
+            group_limits: Limits::default(),
             loops: 1,
             procedure_threads: 1,
             joins: false,
@@ -263,7 +269,9 @@ impl Server {
                 }
                 let tick = Nanos(self.0.group_tick.as_nanos() as u64);
                 let accepts_loss = self.0.accepts_loss;
-                let rules = Rules { inner: rules, tick, accepts_loss, ..Rules::default() };
+                let disk_ticks = self.0.group_disk.as_nanos() as u64 / tick.0.max(1);
+                let limits = Limits { disk_ticks_max: disk_ticks.max(1), ..self.0.group_limits };
+                let rules = Rules { inner: rules, tick, accepts_loss, limits, ..Rules::default() };
                 open::<Grouped<P>>(self.0, rules)
             }
         }

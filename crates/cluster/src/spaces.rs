@@ -233,6 +233,9 @@ impl<P: Protocol> Loop<P> {
             all.filter(|(_, connection)| up(connection.stage)).count() as u64
         };
         let now: Nanos = machine.now();
+        let oldest = machine.node.oldest_snapshot();
+        let holder = oldest.map_or(0, |(node, _)| u64::from(node.0));
+        let age = oldest.and_then(|(_, since)| since).map_or(Nanos(0), |since| now - since);
         let lines = [
             ("node", u64::from(self.peers.me.node.0)),
             ("ready", u64::from(self.peers.awaited().is_empty())),
@@ -254,6 +257,11 @@ impl<P: Protocol> Loop<P> {
             ("messages-unsent", machine.counts.unsent),
             ("messages-oversize", machine.counts.oversize),
             ("messages-astray", self.peers.astray),
+            ("memory-bytes", machine.node.memory().all),
+            ("old-version-bytes", machine.node.memory().old),
+            ("oldest-snapshot-ms", age.as_millis()),
+            ("oldest-snapshot-node", holder),
+            ("messages-rejected", machine.node.rejections().total()),
             ("connections-misunderstood", self.peers.misunderstood),
             ("connections-turned-away", self.peers.turned_away),
             ("unproven", self.peers.unproven),

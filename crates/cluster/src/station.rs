@@ -5,6 +5,7 @@ use std::task::{Poll, Waker};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::client::{Engine, Task};
+use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
     Call, Committed, Effects, Failure, Invoked, Nanos, Node, OpId, OpResult, Outcome, Protocol,
     SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
@@ -41,19 +42,41 @@ pub(crate) struct Station<P: Protocol> {
     /// Tasks spawned by tasks, taken in after the round.
     pub spawned: RefCell<Vec<Task>>,
     pub begins: Cell<u32>,
+    /// Whether no transaction may begin any more.
+    pub closing: Cell<bool>,
+    /// The node panicked in the middle of a step: nothing of it can be relied on.
+    pub broken: Cell<bool>,
     pub clock: Clock,
+}
+
+/// Dropped where a panic leaves a step of the node; a step that ends forgets it.
+struct InStep<'a>(&'a Cell<bool>);
+
+impl Drop for InStep<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
 }
 
 impl<P: Protocol> Station<P> {
     pub fn new(database: u64, machine: Machine<P>, clock: Clock) -> Station<P> {
-        let (spawned, begins) = (RefCell::new(Vec::new()), Cell::new(0));
-        Station { database, machine: RefCell::new(machine), spawned, begins, clock }
+        Station {
+            database,
+            machine: RefCell::new(machine),
+            spawned: RefCell::new(Vec::new()),
+            begins: Cell::new(0),
+            closing: Cell::new(false),
+            broken: Cell::new(false),
+            clock,
+        }
     }
 
     fn step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
         let machine = &mut *self.machine.borrow_mut();
+        let in_step = InStep(&self.broken);
         let answer = step(&mut machine.node, &mut machine.effects);
         machine.perform();
+        std::mem::forget(in_step);
         answer
     }
 
@@ -76,6 +99,9 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
+        if self.closing.get() {
+            return Err(Failure::Closed);
+        }
         self.begins.set(self.begins.get() + 1);
         self.timed_step(|node, effects| node.begin(options, effects))
     }
@@ -91,6 +117,9 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
+        if self.closing.get() {
+            return Step::Done(Err(Failure::Closed));
+        }
         self.begins.set(self.begins.get() + 1);
         self.timed_step(|node, effects| node.invoke(options, call, effects))
     }
@@ -101,6 +130,14 @@ impl<P: Protocol> Engine for Station<P> {
 
     fn rollback(&self, txn: Txn) {
         self.timed_step(|node, effects| node.rollback(txn, effects));
+    }
+
+    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
+        Some(self.machine.borrow_mut().alarms.deadlines.set(at, due))
+    }
+
+    fn take_back(&self, deadline: DeadlineId) {
+        self.machine.borrow_mut().alarms.deadlines.take_back(deadline);
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {

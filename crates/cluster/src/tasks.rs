@@ -1,5 +1,6 @@
 //! The tasks of a loop: clients, and transaction bodies handed over by other threads.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -33,13 +34,23 @@ impl Tasks {
         self.running.len()
     }
 
+    /// Drops all of them; what they hold may panic as it is dropped.
+    pub fn clear(&mut self) {
+        for task in std::mem::take(&mut self.running) {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+        }
+    }
+
     /// Polls those that were woken; true if more are to be polled soon.
     pub fn poll(&mut self) -> bool {
         let mut context = Context::from_waker(&self.waker);
         for _ in 0..ENDED_PER_TURN {
-            match self.running.poll_next_unpin(&mut context) {
-                Poll::Ready(Some(())) => {}
-                Poll::Ready(None) | Poll::Pending => return false,
+            let polled = || self.running.poll_next_unpin(&mut context);
+            match catch_unwind(AssertUnwindSafe(polled)) {
+                Ok(Poll::Ready(Some(()))) => {}
+                Ok(Poll::Ready(None) | Poll::Pending) => return false,
+                // A task that panics is over. Whoever waits for it is told by the task itself.
+                Err(_) => {}
             }
         }
         true

@@ -12,6 +12,7 @@
 //! | `slow N` | takes N milliseconds longer for each sync |
 //! | `fail` | refuses every sync |
 //! | `full` | has no room for further writes |
+//! | `hang` | ends no sync before the file says something else |
 
 use std::io;
 use std::path::PathBuf;
@@ -31,7 +32,12 @@ pub enum Trouble {
     Fail,
     /// Writes find no room.
     Full,
+    /// Syncs do not end.
+    Hang,
 }
+
+/// A sync that hangs looks so often whether it may end.
+const HANGS_FOR: Duration = Duration::from_millis(2);
 
 impl Trouble {
     /// What a file says; anything else than what there is means none.
@@ -41,6 +47,7 @@ impl Trouble {
             (Some("slow"), Some(ms)) => Trouble::Slow(Duration::from_millis(ms)),
             (Some("fail"), _) => Trouble::Fail,
             (Some("full"), _) => Trouble::Full,
+            (Some("hang"), _) => Trouble::Hang,
             _ => Trouble::None,
         }
     }
@@ -159,8 +166,11 @@ impl<F: DiskFile> DiskFile for TroubledFile<F> {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        while self.trouble() == Trouble::Hang {
+            std::thread::sleep(HANGS_FOR);
+        }
         match self.trouble() {
-            Trouble::None | Trouble::Full => {}
+            Trouble::None | Trouble::Full | Trouble::Hang => {}
             Trouble::Slow(by) => std::thread::sleep(by),
             Trouble::Fail => return Err(io::Error::other("the sync was made to fail")),
         }
@@ -215,6 +225,14 @@ mod tests {
         std::fs::remove_file(&says).unwrap();
         file.write_at(4, b"5678").unwrap();
         file.sync().unwrap();
+        std::fs::write(&says, "hang").unwrap();
+        file.write_at(8, b"9012").unwrap();
+        let (synced, waits) = std::sync::mpsc::channel();
+        let hangs = std::thread::spawn(move || synced.send(file.sync()).unwrap());
+        assert!(waits.recv_timeout(Duration::from_millis(20)).is_err(), "the sync hangs");
+        std::fs::write(&says, "").unwrap();
+        waits.recv().unwrap().unwrap();
+        hangs.join().unwrap();
         assert_eq!(Trouble::parse("slow"), Trouble::None);
         assert_eq!(Trouble::parse("slow 250\n"), Trouble::Slow(Duration::from_millis(250)));
     }

@@ -19,7 +19,7 @@ use crate::connection::{Arrived, Connection, Stage};
 use crate::door::{Command, Door};
 use crate::frame;
 use crate::handshake::left;
-use crate::hello::Reason;
+use crate::hello::{Reason, Station as Kind};
 use crate::log::LogFailure;
 use crate::network::Network;
 use crate::peers::Peers;
@@ -34,11 +34,14 @@ pub(crate) const WAKER: Token = Token(usize::MAX - 2);
 const READ_BYTES: usize = 256 << 10;
 /// So many jobs from other threads are taken in one turn.
 const JOBS_PER_TURN: usize = 256;
+/// How often a server that writes to a connection says how much it has taken over it.
+const TELL_EVERY: Nanos = Nanos::from_millis(5);
 /// How often timeouts are looked after.
 const HOUSEKEEPING_EVERY: Nanos = Nanos::from_millis(20);
 /// While a checkpoint is under way, an idle loop looks after it so often.
 const CHECKPOINT_PAUSE: Duration = Duration::from_micros(200);
-/// How long a stopping server waits for transactions to end and for its last words to leave.
+/// How long a stopping process waits, at each stage, for transactions to be decided and for its
+/// last words to leave.
 const STOPPING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
 /// Why a loop ended by itself.
@@ -65,8 +68,12 @@ pub enum Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopping {
     No,
-    /// Commits under way here end.
+    /// No transaction begins any more, and open ones may end.
+    Ending(Nanos),
+    /// Commits under way here are decided, and its participants learn of decisions.
     Settling(Nanos),
+    /// Nothing more is taken in; what was is answered when the log is stable.
+    Answering(Nanos),
     /// Everybody was told; the last words leave.
     Leaving(Nanos),
 }
@@ -86,6 +93,8 @@ pub(crate) struct Loop<P: Protocol> {
     /// More may wait to be accepted.
     pub accept_again: bool,
     stopping: Stopping,
+    /// How long open transactions may take to end when it is told to stop.
+    pub close_within: Nanos,
     pub failed: Option<Failed>,
     /// Where what those who look after this process should know is told.
     pub notice: fn(&str),
@@ -117,6 +126,7 @@ impl<P: Protocol> Loop<P> {
             housekeeping_due: Nanos(0),
             accept_again: false,
             stopping: Stopping::No,
+            close_within: STOPPING_AT_MOST,
             failed: None,
             notice: |_| {},
             told_lost: Vec::new(),
@@ -142,7 +152,7 @@ impl<P: Protocol> Loop<P> {
         };
         self.door.stop();
         // Where it failed, its tasks roll back what they had open while the engine is here.
-        self.tasks = Tasks::new(self.door.signal.clone());
+        self.end_tasks();
         drop(entered);
         ended?;
         self.station.machine.borrow_mut().close_log()?;
@@ -155,6 +165,8 @@ impl<P: Protocol> Loop<P> {
     fn begin(&mut self) {
         let machine = &mut *self.station.machine.borrow_mut();
         machine.effects.now = self.station.clock.now();
+        let is_server = self.peers.me.station == Kind::Server;
+        machine.issuer = is_server.then(|| self.peers.issuer());
         machine.node.start(&mut machine.effects);
         machine.perform();
     }
@@ -298,6 +310,9 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn read_all(&mut self, now: Nanos) {
+        if matches!(self.stopping, Stopping::Answering(_) | Stopping::Leaving(_)) {
+            return;
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut joined = Vec::new();
         for place in self.peers.take_readable() {
@@ -310,6 +325,10 @@ impl<P: Protocol> Loop<P> {
                 self.peers.note_readable(place);
                 continue;
             }
+            if connection.stalled {
+                self.go_on_with_frames(place, &mut joined, now);
+                continue;
+            }
             self.station.machine.borrow_mut().counts.traffic.reads += 1;
             let connection = self.peers.at_mut(place).expect("just seen");
             match connection.read(&mut scratch) {
@@ -318,6 +337,7 @@ impl<P: Protocol> Loop<P> {
                     self.close(place, now, "the other end closed the connection");
                     continue;
                 }
+                Arrived::Bytes(count) if connection.is_held(&scratch[..count], now) => {}
                 Arrived::Bytes(count) => {
                     let bytes = connection.join(&scratch[..count], &mut joined);
                     self.take_frames(place, bytes, now);
@@ -329,6 +349,23 @@ impl<P: Protocol> Loop<P> {
             }
         }
         self.scratch = scratch;
+    }
+
+    /// Frames that have come before are looked at now.
+    fn go_on_with_frames(&mut self, place: usize, joined: &mut Vec<u8>, now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        connection.stalled = false;
+        let bytes = connection.join(&[], joined);
+        self.take_frames(place, bytes, now);
+        joined.clear();
+        self.peers.note_readable(place);
+    }
+
+    /// Whether frames that have come are not to be looked at for now: what they cause could not
+    /// leave.
+    fn stalls(&self, place: usize) -> bool {
+        let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+        self.peers.at(place).is_some_and(|connection| self.is_held_back(connection, waiting))
     }
 
     /// Takes the whole frames out of `bytes`, and keeps what follows them.
@@ -346,6 +383,9 @@ impl<P: Protocol> Loop<P> {
                     at += found.bytes();
                     self.return_room(place);
                     self.on_frame(place, found, now);
+                    if at < bytes.len() && self.stalls(place) {
+                        return self.keep_frames(place, &bytes[at..], now);
+                    }
                 }
                 Ok(None) => {
                     connection.keep(&bytes[at..], now);
@@ -360,12 +400,20 @@ impl<P: Protocol> Loop<P> {
         }
     }
 
+    fn keep_frames(&mut self, place: usize, rest: &[u8], now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        connection.keep(rest, now);
+        connection.stalled = true;
+        self.peers.note_readable(place);
+    }
+
     fn run_tasks(&mut self) {
         let (all, most) = self.station.machine.borrow().outbox.waiting();
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
         let congested = self.station.machine.borrow().congested;
         self.peers.all_crowded |= congested;
-        if most > self.network.outgoing_bytes_high || congested || self.stopping != Stopping::No {
+        let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
+        if most > self.network.outgoing_bytes_high || congested || !runs {
             return;
         }
         for _ in 0..JOBS_PER_TURN {
@@ -395,6 +443,8 @@ impl<P: Protocol> Loop<P> {
         if self.tasks.poll() {
             self.door.signal.raise();
         }
+        // What the node said before it broke may be half of what it had to say.
+        assert!(!self.station.broken.get(), "the node of this loop panicked");
         for task in self.station.spawned.take() {
             self.tasks.spawn(task);
             self.door.signal.raise();
@@ -408,10 +458,27 @@ impl<P: Protocol> Loop<P> {
             return;
         }
         for place in dirty {
+            self.tell_taken(place, now);
             self.write(place, now);
+            let node = self.peers.at(place).and_then(Connection::server);
+            if let Some(node) = node {
+                self.station.machine.borrow_mut().note_sent(place, node, now);
+            }
         }
         let traffic = self.station.machine.borrow().counts.traffic;
         *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
+    }
+
+    /// Says how much was taken over a connection, behind what is said there anyway.
+    fn tell_taken(&mut self, place: usize, now: Nanos) {
+        if self.peers.is_client() {
+            return; // Servers ask nothing of clients.
+        }
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        if connection.taken > connection.told && connection.told_at + TELL_EVERY <= now {
+            (connection.told, connection.told_at) = (connection.taken, now);
+            self.station.machine.borrow_mut().outbox.at(place).alive(connection.taken);
+        }
     }
 
     pub(crate) fn write(&mut self, place: usize, now: Nanos) {
@@ -440,28 +507,54 @@ impl<P: Protocol> Loop<P> {
         }
     }
 
-    /// Whether the loop was told to stop and is done. First, commits that are under way here end:
-    /// their votes come in and their participants hear of it. Then everybody is told.
+    /// Whether the loop was told to stop and is done. Open transactions may end first, then the
+    /// commits under way here and those that participants here wait for are decided, then what was
+    /// taken in is answered, and in the end everybody is told.
     fn has_stopped(&mut self) -> bool {
         if !self.door.is_stopping() {
             return false;
         }
         let now = self.station.machine.borrow().now();
         let late = |since: Nanos| now - since > STOPPING_AT_MOST;
-        if self.stopping == Stopping::No {
-            // Its tasks roll back what they had open.
-            self.tasks = Tasks::new(self.door.signal.clone());
-            self.stopping = Stopping::Settling(now);
-        }
-        if let Stopping::Settling(since) = self.stopping {
-            if self.station.machine.borrow().node.unfinished().0 > 0 && !late(since) {
-                return false;
+        let (unfinished, in_doubt) = self.station.machine.borrow().node.unfinished();
+        match self.stopping {
+            Stopping::No => {
+                self.station.closing.set(true);
+                self.stopping = Stopping::Ending(now);
             }
-            self.stopping = Stopping::Leaving(now);
-            self.say_farewell(now);
+            Stopping::Ending(since) => {
+                // Whoever was answered in this turn has not been polled yet.
+                let is_polled = !self.tasks.poll();
+                if (unfinished == 0 && is_polled) || now - since > self.close_within {
+                    self.end_tasks();
+                    self.stopping = Stopping::Settling(now);
+                }
+            }
+            Stopping::Settling(since) => {
+                if (unfinished == 0 && in_doubt == 0) || late(since) {
+                    self.stopping = Stopping::Answering(now);
+                }
+            }
+            Stopping::Answering(since) => {
+                if !self.station.machine.borrow().is_gated() || late(since) {
+                    self.stopping = Stopping::Leaving(now);
+                    self.say_farewell(now);
+                }
+            }
+            Stopping::Leaving(since) => {
+                let all_said = self.station.machine.borrow().outbox.waiting().0 == 0;
+                return all_said || late(since);
+            }
         }
-        let all_said = self.station.machine.borrow().outbox.waiting().0 == 0;
-        all_said || matches!(self.stopping, Stopping::Leaving(since) if late(since))
+        self.door.signal.raise();
+        false
+    }
+
+    /// Drops what runs on the loop, and aborts what is open.
+    fn end_tasks(&mut self) {
+        self.tasks.clear();
+        self.door.shut();
+        self.station.machine.borrow_mut().abort_open();
     }
 
     /// Gives a connection a place.

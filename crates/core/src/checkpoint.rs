@@ -11,9 +11,11 @@
 //! records after its position on top, and the protocol sees to it that an effect that is there
 //! already is not made twice.
 //!
-//! Two things are asked of the driver. Pieces may hold what later records did; so a checkpoint
+//! Three things are asked of the driver. Pieces may hold what later records did; so a checkpoint
 //! counts only once the log is stable up to [`Checkpoint::needs`], or it would bring back what
-//! nobody logged. And pieces are restored in the order they were made, before any replay.
+//! nobody logged. A participant may have to wait for more: a member of a replication group holds
+//! effects that its group has not decided yet, and may never decide
+//! ([`Readiness`]). And pieces are restored in the order they were made, before any replay.
 
 use std::collections::VecDeque;
 
@@ -27,6 +29,19 @@ pub struct Checkpoint {
     pub(crate) covers: LogPosition,
     pub(crate) needs: Option<LogPosition>,
     pub(crate) repositories: Vec<(RepositoryId, Cursor)>,
+    /// Repositories whose pieces were all handed out.
+    pub(crate) complete: Vec<(RepositoryId, Cursor)>,
+}
+
+/// Whether a checkpoint whose pieces were all taken may be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Once everything that is logged now is stable.
+    Ready,
+    /// Not yet: the participant must be asked again later.
+    Waits,
+    /// Never: it holds effects that did not come to pass. The driver gives it up.
+    Void,
 }
 
 impl Checkpoint {
@@ -35,7 +50,8 @@ impl Checkpoint {
         self.covers
     }
 
-    /// Once all pieces were handed out: how far the log must be stable before it counts.
+    /// Once all pieces were handed out and all participants are [ready](Readiness::Ready): how far
+    /// the log must be stable before it counts.
     pub fn needs(&self) -> Option<LogPosition> {
         self.needs
     }
@@ -50,6 +66,13 @@ pub struct Cursor {
     pub stage: u32,
     /// Where in that.
     pub place: u64,
+    /// How much was handed out, of 100.
+    pub percent: u8,
+    /// Pieces of a group's member around the protocol inside; they come before all others.
+    pub around: VecDeque<Vec<u8>>,
+    /// Of a group's member: which of its participants the pieces are of, and how many entries that
+    /// had applied when the last piece was taken.
+    pub taken_from: (u64, u64),
 }
 
 /// A piece: a byte that tells its kind, and what it holds.

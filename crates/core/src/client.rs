@@ -14,6 +14,7 @@ use std::task::{Poll, Waker};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::{Later, Scan, Step};
+use crate::deadlines::{DeadlineId, Due};
 use crate::delay::Delay;
 use crate::effects::{OpResult, Row};
 use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
@@ -61,6 +62,14 @@ pub trait Engine {
         key: SmallBytes,
         value: Option<SmallBytes>,
     ) -> Result<(), Failure>;
+    /// [`put`](Self::put), and what is to be waited for before the write counts as made.
+    fn write(
+        &self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+    ) -> Step<()>;
     /// Something that need not be done before the commit, and whether its answer is wanted.
     fn later(&self, txn: Txn, delay: &Delay, answered: bool) -> Result<Later, Failure>;
     /// What sessions of the node may have seen, where a timestamp does not tell it.
@@ -77,6 +86,16 @@ pub trait Engine {
     fn commit(&self, txn: Txn) -> Step<Committed>;
     /// Rolls back.
     fn rollback(&self, txn: Txn);
+    /// Something is to happen at `at`, unless it is [taken back](Self::take_back) before that. A
+    /// driver without deadlines need not offer it.
+    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
+        let _ = (at, due);
+        None
+    }
+    /// What was set by [`deadline`](Self::deadline) is not to happen any more.
+    fn take_back(&self, deadline: DeadlineId) {
+        let _ = deadline;
+    }
     /// Lets `run` work on the node itself, in one step, without the way through this trait for
     /// each operation. A driver that counts every operation need not offer it.
     fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
@@ -135,6 +154,16 @@ macro_rules! give_operations_to_the_node {
             value: Option<$crate::SmallBytes>,
         ) -> Result<(), $crate::Failure> {
             self.$operate(|node, effects| node.put(txn, space, key, value, effects))
+        }
+
+        fn write(
+            &self,
+            txn: $crate::Txn,
+            space: $crate::SpaceId,
+            key: $crate::SmallBytes,
+            value: Option<$crate::SmallBytes>,
+        ) -> $crate::Step<()> {
+            self.$step(|node, effects| node.write(txn, space, key, value, effects))
         }
 
         fn later(

@@ -14,11 +14,13 @@ use std::sync::Arc;
 use crate::actions::{Action, ActionFn};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::Cursor;
+use crate::checkpoint::{Cursor, Readiness};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
-use crate::options::{Settings, TxnOptions};
+use crate::judgement::{Rejection, Sender, View};
+use crate::lag::Lag;
+use crate::options::{Nanos, Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
 use crate::procedure::{Call, Invoked, Procedure, ProcedureFn, ProcedureId};
@@ -63,6 +65,24 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
     /// ask it of messages that came from another process, at the door; inside, names are trusted.
     fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
+    /// Whether this sender may say this at all: who it is, and whether the numbers are ones that
+    /// can be. Drivers do not ask it themselves: [`Node::receive`](crate::node::Node::receive)
+    /// does, of every message from another process, before the role's own judgement.
+    ///
+    /// # Errors
+    /// The message is to be left out, for this reason.
+    fn judge(
+        message: &Self::Message,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection>;
+    /// What a client on `node` would say instead, of a transaction of its own that writes nothing;
+    /// `None`: clients say nothing of the kind. Simulators and fuzz targets have strangers say it.
+    fn as_client(message: &Self::Message, node: NodeId) -> Option<Self::Message> {
+        let _ = (message, node);
+        None
+    }
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
     fn has_masters(rules: &Self::Rules) -> bool {
         let _ = rules;
@@ -234,6 +254,13 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         value: Option<SmallBytes>,
         cx: &mut Context<'_, P>,
     ) -> Result<(), Failure>;
+    /// What the client waits for before the write that it just [put](Self::put) counts as made;
+    /// `None`: nothing. A protocol that locks keys as they are written has something.
+    #[inline]
+    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Option<OpId> {
+        let _ = (txn, cx);
+        None
+    }
     /// Something that need not be done before the commit; whether what it gives is to be told with
     /// the commit's outcome. A protocol that has no better way gives it back, to be done at once.
     fn later(
@@ -274,6 +301,29 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// Ends the transaction without effect. Harmless where it has ended or its commit is under
     /// way, which then goes on without anybody waiting.
     fn rollback(&mut self, txn: Txn, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// Whether a message agrees with what is known here.
+    ///
+    /// # Errors
+    /// It does not, and is to be left out.
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &P::Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let _ = (from, sender, message, view);
+        Ok(())
+    }
+    /// The largest timestamp that members are known here to have issued.
+    fn issued(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+    /// Ends the transaction without effect; operations that wait, and later ones, are told `why`.
+    /// Harmless where it has ended or its commit is under way.
+    fn abort(&mut self, txn: Txn, why: &Failure, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    /// The transactions that take operations: begun, and neither committing nor over.
+    fn open_transactions(&self) -> Vec<Txn>;
     /// A message for this coordinator.
     fn receive(
         &mut self,
@@ -289,6 +339,10 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// How many transactions have not ended: running, or committed and not yet known to be so
     /// everywhere.
     fn unfinished(&self) -> usize;
+    /// Who is known to hold old versions back, and since when, as far as that is known.
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        None
+    }
     /// A link to another node is there from now on: whatever was sent to it before may be lost.
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
         let _ = (node, cx);
@@ -368,6 +422,24 @@ pub trait Participant<P: Protocol>: Debug {
     fn placed(&mut self, cx: &mut Context<'_, P>) {
         let _ = cx;
     }
+    /// Whether a message agrees with what is known here, as its sender's word.
+    ///
+    /// # Errors
+    /// It does not, and is to be left out.
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &P::Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let _ = (from, sender, message, view);
+        Ok(())
+    }
+    /// The largest timestamp that was issued here, or that members have told of.
+    fn issued(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
     /// A message for this repository.
     fn receive(&mut self, from: Address, message: P::Message, cx: &mut Context<'_, P>);
     /// A timer that this participant set.
@@ -385,6 +457,11 @@ pub trait Participant<P: Protocol>: Debug {
     fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
         let _ = (cursor, bytes, out);
         false
+    }
+    /// Whether a checkpoint whose last piece was taken may be published.
+    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
+        let _ = cursor;
+        Readiness::Ready
     }
     /// Takes a piece of a checkpoint into an empty repository, or after the pieces before it. All
     /// records after the checkpoint's position are [replayed](Self::replay) next; effects that the
@@ -406,6 +483,10 @@ pub trait Participant<P: Protocol>: Debug {
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
+    /// By how much it is behind where several nodes keep it, as far as it knows.
+    fn lag(&self) -> Option<Lag> {
+        None
+    }
     /// Which part it takes where several nodes keep it.
     fn post(&self) -> Post {
         Post::Alone

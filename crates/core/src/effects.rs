@@ -11,6 +11,7 @@ use crate::catalog::Catalog;
 use crate::contract::Protocol;
 use crate::delay::Gave;
 use crate::ids::{NodeId, OpId, RepositoryId};
+use crate::links::Links;
 use crate::options::{Nanos, Settings};
 use crate::outcome::{Committed, Failure};
 use crate::procedure::Invoked;
@@ -170,6 +171,8 @@ pub struct Effects<P: Protocol> {
     pub now: Nanos,
     /// Where histories are recorded, if they are.
     pub recorder: Option<Box<Recorder>>,
+    /// What is under way over the driver's links.
+    pub links: Links,
     /// Work done since the driver last took it.
     pub work: Work,
     /// How transactions were done since the node's start.
@@ -187,6 +190,7 @@ impl<P: Protocol> Default for Effects<P> {
         Effects {
             now: Nanos(0),
             recorder: None,
+            links: Links::default(),
             work: Work::default(),
             modes: Modes::default(),
             logged: LogPosition(0),
@@ -213,6 +217,13 @@ impl<P: Protocol> Context<'_, P> {
     #[inline]
     pub fn now(&self) -> Nanos {
         self.effects.now
+    }
+
+    /// Whether what was sent to wherever `repository` lives, at this time, may still be on its way
+    /// over a link that stands: then it need not be sent again.
+    pub fn is_outstanding(&self, repository: RepositoryId, sent: Nanos) -> bool {
+        let links = &self.effects.links;
+        !links.is_empty() && links.is_outstanding(self.catalog.home(repository), sent)
     }
 
     /// The same moment, as another role of the node sees it.

@@ -33,6 +33,11 @@ pub struct TxnId {
     pub sequence: u64,
 }
 
+impl TxnId {
+    /// No coordinator comes to a larger sequence number in one incarnation.
+    pub const SEQUENCE_MAX: u64 = 1 << 62;
+}
+
 impl fmt::Debug for TxnId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -76,6 +81,10 @@ impl Timestamp {
     pub const ZERO: Timestamp = Timestamp(0);
     /// After every transaction.
     pub const MAX: Timestamp = Timestamp(u64::MAX);
+    /// The largest that is taken from another node. A repository has room for 2^48 counters above
+    /// it: at a million a second, nine years. Counters that follow a clock of microseconds come
+    /// here in the year 2103.
+    pub const FARTHEST: Timestamp = Timestamp(u64::MAX - (1 << 60));
 
     /// The timestamp (counter, repository).
     pub fn new(counter: u64, repository: RepositoryId) -> Timestamp {

@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Cursor, Readiness};
 use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Step};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
-use crate::options::{Settings, TxnOptions};
+use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
+use crate::lag::Lag;
+use crate::memory::Held;
+use crate::options::{Nanos, Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
 use crate::post::Post;
 use crate::procedure::{Call, Invoked};
@@ -30,6 +33,7 @@ pub struct Node<P: Protocol> {
     rules: P::Rules,
     coordinator: P::Coordinator,
     participants: Vec<(RepositoryId, P::Participant)>,
+    rejections: Rejections,
 }
 
 /// Without what it shares with other nodes.
@@ -83,7 +87,8 @@ impl<P: Protocol> Node<P> {
             .map(|repository| (repository, P::Participant::new(repository, &settings, rules)))
             .collect();
         let coordinator = P::Coordinator::new(id, incarnation, rules);
-        Node { id, catalog, settings, rules: rules.clone(), coordinator, participants }
+        let (rules, rejections) = (rules.clone(), Rejections::default());
+        Node { id, catalog, settings, rules, coordinator, participants, rejections }
     }
 
     /// Who this is.
@@ -126,16 +131,17 @@ impl<P: Protocol> Node<P> {
             participant.begin_checkpoint().map(|cursor| (*id, cursor))
         };
         let repositories = self.participants.iter().map(each).collect::<Option<Vec<_>>>()?;
-        Some(Checkpoint { covers: effects.logged, needs: None, repositories })
+        let complete = Vec::new();
+        Some(Checkpoint { covers: effects.logged, needs: None, repositories, complete })
     }
 
     /// Appends the next piece of a checkpoint to `out`, of about `bytes` bytes. False, and nothing
-    /// is appended: there was no more, and [`Checkpoint::needs`] says when it counts.
+    /// is appended: there was no more, and [`checkpoint_readiness`](Self::checkpoint_readiness) is
+    /// to be asked for.
     pub fn checkpoint_piece(
         &self,
         checkpoint: &mut Checkpoint,
         bytes: usize,
-        effects: &Effects<P>,
         out: &mut Vec<u8>,
     ) -> bool {
         let start = out.len();
@@ -146,10 +152,35 @@ impl<P: Protocol> Node<P> {
                 return true;
             }
             out.truncate(start);
-            checkpoint.repositories.remove(0);
+            checkpoint.complete.push(checkpoint.repositories.remove(0));
         }
-        checkpoint.needs.get_or_insert(effects.logged);
         false
+    }
+
+    /// Whether a checkpoint all of whose pieces were taken may be published. Once it is ready,
+    /// [`Checkpoint::needs`] says how far the log must be stable.
+    pub fn checkpoint_readiness(
+        &self,
+        checkpoint: &mut Checkpoint,
+        effects: &Effects<P>,
+    ) -> Readiness {
+        assert!(checkpoint.repositories.is_empty(), "a checkpoint with pieces left");
+        if checkpoint.needs.is_some() {
+            return Readiness::Ready;
+        }
+        let readiness = |(id, cursor): &(RepositoryId, Cursor)| {
+            let found = self.participants.iter().find(|(it, _)| it == id);
+            found.map_or(Readiness::Void, |(_, it)| it.checkpoint_readiness(cursor))
+        };
+        let each: Vec<_> = checkpoint.complete.iter().map(readiness).collect();
+        if each.contains(&Readiness::Void) {
+            return Readiness::Void;
+        }
+        if each.contains(&Readiness::Waits) {
+            return Readiness::Waits;
+        }
+        checkpoint.needs = Some(effects.logged);
+        Readiness::Ready
     }
 
     /// Takes a piece of a checkpoint; call in their order, before [`replay`](Self::replay). A piece
@@ -276,6 +307,28 @@ impl<P: Protocol> Node<P> {
         self.coordinator.put(txn, space, key, value, &mut cx)
     }
 
+    /// [`put`](Self::put), and what is to be waited for before the write counts as made.
+    #[inline]
+    pub fn write(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        effects: &mut Effects<P>,
+    ) -> Step<()> {
+        let before = effects.list.len();
+        let mut cx = context!(self, Role::Coordinator, effects);
+        if let Err(failure) = self.coordinator.put(txn, space, key, value, &mut cx) {
+            return Step::Done(Err(failure));
+        }
+        let waits = self.coordinator.lock_written(txn, &mut cx);
+        if effects.list.len() > before {
+            self.deliver_local(effects, before);
+        }
+        waits.map_or(Step::Done(Ok(())), Step::Wait)
+    }
+
     /// See [`Coordinator::later`].
     pub fn later(
         &mut self,
@@ -325,7 +378,86 @@ impl<P: Protocol> Node<P> {
         operate!(self, effects, rollback(txn))
     }
 
-    /// A message from another node, or one of this node's own that waited for the log.
+    /// See [`Coordinator::abort`].
+    pub fn abort(&mut self, txn: Txn, why: &Failure, effects: &mut Effects<P>) {
+        operate!(self, effects, abort(txn, why))
+    }
+
+    /// Ends the transactions that take operations; they are told that the node is gone.
+    pub fn abort_open(&mut self, effects: &mut Effects<P>) {
+        for txn in self.coordinator.open_transactions() {
+            self.abort(txn, &Failure::Closed, effects);
+        }
+    }
+
+    /// A message that came from another process: it is judged, and taken or left out.
+    ///
+    /// # Errors
+    /// It is left out, for this reason, and nothing else has changed.
+    pub fn receive(
+        &mut self,
+        sender: Sender,
+        envelope: Envelope<P::Message>,
+        effects: &mut Effects<P>,
+    ) -> Result<(), Rejection> {
+        match self.judge(sender, &envelope) {
+            Ok(()) => {
+                self.deliver(envelope, effects);
+                Ok(())
+            }
+            Err(reason) => {
+                self.rejections.count(P::message_name(&envelope.message), reason);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Whether a message from another process may be taken.
+    fn judge(&self, sender: Sender, envelope: &Envelope<P::Message>) -> Result<(), Rejection> {
+        let Envelope { from, to, message } = envelope;
+        let is_coordinator = from.role == Role::Coordinator;
+        ensure(sender.is_member() || is_coordinator, Rejection::Sender)?;
+        ensure(from.node != self.id && to.node == self.id, Rejection::Sender)?;
+        ensure(P::is_about(message, &self.catalog), Rejection::Catalog)?;
+        let sender = match sender {
+            Sender::Member => sender,
+            Sender::Client { .. } => sender.knowing(self.issued()),
+        };
+        let view = View { me: *to, catalog: &self.catalog, settings: &self.settings };
+        P::judge(message, *from, sender, view)?;
+        match to.role {
+            Role::Coordinator => self.coordinator.judge(*from, sender, message, view),
+            Role::Repository(repository) => {
+                let found = self.participants.iter().find(|(id, _)| *id == repository);
+                let (_, participant) = found.ok_or(Rejection::Role)?;
+                participant.judge(*from, sender, message, view)
+            }
+        }
+    }
+
+    /// The largest timestamp that members are known here to have issued.
+    pub fn issued(&self) -> Timestamp {
+        let here = self.participants.iter().map(|(_, participant)| participant.issued());
+        here.fold(self.coordinator.issued(), Timestamp::max)
+    }
+
+    /// What the versions of this process hold, as its repositories have reported.
+    pub fn memory(&self) -> Held {
+        self.settings.memory.held()
+    }
+
+    /// See [`Coordinator::oldest_snapshot`].
+    pub fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        self.coordinator.oldest_snapshot()
+    }
+
+    /// What was left out, by kind and reason.
+    pub fn rejections(&self) -> &Rejections {
+        &self.rejections
+    }
+
+    /// A message of this process: of another loop of it, or of this node's own, which waited for
+    /// the log. It is not judged.
     pub fn deliver(&mut self, envelope: Envelope<P::Message>, effects: &mut Effects<P>) {
         let before = effects.list.len();
         self.deliver_one(envelope, effects);
@@ -413,6 +545,12 @@ impl<P: Protocol> Node<P> {
     /// Which part each repository here takes in its group.
     pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
         self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
+    }
+
+    /// By how much each repository here is behind in its group.
+    pub fn lags(&self) -> Vec<(RepositoryId, Lag)> {
+        let lag = |(id, it): &(RepositoryId, P::Participant)| it.lag().map(|lag| (*id, lag));
+        self.participants.iter().filter_map(lag).collect()
     }
 
     /// The version chains of each repository here, for histories.

@@ -8,6 +8,7 @@ use std::task::{Poll, Waker};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use crate::deadlines::Deadlines;
 use crate::effects::{OpResult, Role};
 use crate::ids::OpId;
 use crate::options::Nanos;
@@ -89,6 +90,8 @@ pub struct Alarms {
     count: u64,
     /// Timers without delay, for when what was said has left.
     left_over: VecDeque<(Role, u32)>,
+    /// What is mostly taken back before its time.
+    pub deadlines: Deadlines,
 }
 
 impl Alarms {
@@ -125,7 +128,16 @@ impl Alarms {
         if !self.left_over.is_empty() {
             return Some(Nanos(0));
         }
-        self.set.peek().map(|Reverse((at, ..))| *at)
+        let set = self.set.peek().map(|Reverse((at, ..))| *at);
+        match self.deadlines.next() {
+            Some(next) => Some(set.map_or(next, |at| at.min(next))),
+            None => set,
+        }
+    }
+
+    /// Whether a timer without delay is there.
+    pub fn has_left_over(&self) -> bool {
+        !self.left_over.is_empty()
     }
 
     /// Takes the next one that is due.

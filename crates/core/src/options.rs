@@ -1,7 +1,9 @@
-//! Options of transactions, limits, and the settings of a node.
+//! Options of transactions, and the settings of a node.
 
 use crate::actions::Actions;
 use crate::ids::Timestamp;
+use crate::limits::Limits;
+use crate::memory::Memory;
 use crate::procedure::Procedures;
 use crate::secret::Secret;
 use crate::together::Together;
@@ -59,26 +61,30 @@ pub struct TxnOptions {
     pub session: u64,
 }
 
-/// Sizes above which an operation is refused before anything is sent.
+/// After how much work a node does what need not be done at once. Searches for faults make it
+/// happen in short runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest key, in bytes. Default 64 KiB.
-    pub key_bytes: usize,
-    /// Longest value, in bytes. Default 16 MiB.
-    pub value_bytes: usize,
-    /// Largest sum of keys and values written by one transaction, in bytes. Default 64 MiB.
-    pub transaction_bytes: usize,
-    /// Most steps of a procedure: keys looked at, keys written, rows of scans. Default 1,000,000.
-    pub procedure_steps: u64,
+pub struct Pace {
+    /// A repository collects garbage after so many commits, beside each time that the watermark
+    /// rises. Default 64.
+    pub collect_after: u32,
+    /// The watermark is logged once in so many commits at most. Default 1024.
+    pub log_low_after: u32,
+    /// A coordinator tells its oldest snapshot after so many transactions, without waiting for
+    /// [`gossip_every`](Settings::gossip_every). Default 256.
+    pub tell_bound_after: u64,
+    /// A bound of timestamps, up to which a start assumes that they were used, is logged so many
+    /// steps ahead; under Granola half as many. Default 2^20.
+    pub ceiling_steps: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            key_bytes: 64 << 10,
-            value_bytes: 16 << 20,
-            transaction_bytes: 64 << 20,
-            procedure_steps: 1_000_000,
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            collect_after: 64,
+            log_low_after: 1024,
+            tell_bound_after: 256,
+            ceiling_steps: 1 << 20,
         }
     }
 }
@@ -103,8 +109,9 @@ pub struct Settings {
     /// [readers that any copy may answer](TxnOptions::nearby): all of the repository's keys are
     /// held in memory once more. Protocols without copies do as always.
     pub caches: bool,
-    /// Keep tombstones for ever: histories need their versions.
-    pub keep_tombstones: bool,
+    /// Whether replicas remember the versions of the deletions that they have collected, in a table
+    /// that protocols never look at: histories name the deletion that a read of an absent key saw.
+    pub record_collected: bool,
     /// A request unanswered for this long is sent again, to another replica where there is one.
     pub retry_after: Nanos,
     /// How long a prepare may wait for a lock before it is refused.
@@ -119,8 +126,19 @@ pub struct Settings {
     pub gossip_every: Nanos,
     /// A node silent for this long no longer holds old versions back.
     pub snapshot_lease: Nanos,
+    /// A transaction open for this long does not either: its snapshot is too old then.
+    pub snapshot_age_max: Nanos,
+    /// The memory of the process.
+    pub memory: Memory,
     /// The secret that members of the cluster share, where there is one; clients need not have it.
     pub secret: Option<Secret>,
+    /// Of a client silent for this long a server forgets what nobody can ask for any more.
+    pub client_lease: Nanos,
+    /// Of so many transactions of one client a repository keeps the end, until the client says that
+    /// it is known everywhere; further ones wait.
+    pub unsettled_max: usize,
+    /// After how much work what need not be done at once is done.
+    pub pace: Pace,
 }
 
 impl Default for Settings {
@@ -133,7 +151,7 @@ impl Default for Settings {
             hash_seed: 0,
             logging: false,
             caches: false,
-            keep_tombstones: false,
+            record_collected: false,
             retry_after: Nanos::from_millis(20),
             lock_wait: Nanos::from_millis(2),
             lock_waiters_max: 10_000,
@@ -141,7 +159,12 @@ impl Default for Settings {
             give_up_after: Nanos::from_millis(10_000),
             gossip_every: Nanos::from_millis(5),
             snapshot_lease: Nanos::from_millis(10_000),
+            snapshot_age_max: Nanos::from_millis(60_000),
+            memory: Memory::default(),
             secret: None,
+            client_lease: Nanos::from_millis(600_000),
+            unsettled_max: 100_000,
+            pace: Pace::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{Timestamp, TxnId};
+use crate::limits::Limit;
 
 /// Why a transaction was aborted. Every reason but [`Abort::Rollback`] and the limits is about
 /// concurrency or failures, and running the transaction again may succeed.
@@ -18,8 +19,12 @@ pub enum Abort {
     /// A lock was not free, and not within the bounded wait where waiting could have helped.
     #[error("another transaction held a lock that this one needed")]
     Locked,
-    /// The snapshot is older than the oldest version still kept.
-    #[error("the snapshot is older than the versions still kept")]
+    /// The snapshot is older than the oldest version still kept: it was open for longer than the
+    /// lease, or old versions took more memory than they may.
+    #[error(
+        "the snapshot is older than the versions still kept, which is for as long as \
+         `snapshot_age_max_ms` says, and within `old_version_bytes`"
+    )]
     SnapshotTooOld,
     /// Whoever finished the transaction for a coordinator thought dead decided to abort it.
     #[error("the transaction was taken for abandoned and finished by others")]
@@ -34,11 +39,32 @@ pub enum Abort {
     /// The client rolled back.
     #[error("rolled back")]
     Rollback,
+    /// A server's limit of a key.
+    #[error("a key is over the limit of the server that holds it (`key_bytes_max`)")]
+    KeyTooLarge,
+    /// A server's limit of a value.
+    #[error("a value is over the limit of the server that is to hold it (`value_bytes_max`)")]
+    ValueTooLarge,
+    /// A server's limit of a transaction.
+    #[error("the transaction is over the limit of a server (`transaction_bytes_max`)")]
+    TransactionTooLarge,
+    /// Another process has the coordinator's number since, with a larger incarnation: this one is
+    /// to end, or to come again under another number.
+    #[error(
+        "another process has come with this client's number and a later incarnation; connect anew"
+    )]
+    Superseded,
+    /// The server's memory is at its limit: reads and deletes go on.
+    #[error(
+        "a server's memory is at its limit (`memory_bytes`), where it takes no more writes but \
+         deletes; delete something, or raise the limit"
+    )]
+    OutOfMemory,
 }
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 8] = [
+    pub const ALL: [Abort; 13] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -47,7 +73,27 @@ impl Abort {
         Abort::Overloaded,
         Abort::Strayed,
         Abort::Rollback,
+        Abort::KeyTooLarge,
+        Abort::ValueTooLarge,
+        Abort::TransactionTooLarge,
+        Abort::Superseded,
+        Abort::OutOfMemory,
     ];
+
+    /// Whether running the transaction again may succeed.
+    pub fn is_retryable(self) -> bool {
+        self != Abort::Rollback && self.limit().is_none()
+    }
+
+    /// The limit of a server that the transaction is over, if that is why.
+    pub fn limit(self) -> Option<Limit> {
+        match self {
+            Abort::KeyTooLarge => Some(Limit::Key),
+            Abort::ValueTooLarge => Some(Limit::Value),
+            Abort::TransactionTooLarge => Some(Limit::Transaction),
+            _ => None,
+        }
+    }
 }
 
 /// The end of a transaction as its participants agree on it; `P` says where a committed one lies.
@@ -85,14 +131,14 @@ pub enum Failure {
         /// The transaction, to be asked about later.
         txn: TxnId,
     },
-    /// A key, a value or the transaction is larger than the limit.
-    #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
+    /// A key, a value, the transaction or an answer is larger than the limit; nothing was sent.
+    #[error("{what} of {size} bytes is over the limit of {limit} bytes (`{}`)", what.key())]
     TooLarge {
-        /// Which thing: a key, a value, a transaction.
-        what: &'static str,
+        /// Which limit.
+        what: Limit,
         /// Its size in bytes.
         size: usize,
-        /// The limit in bytes, from [`Limits`](crate::options::Limits).
+        /// The limit in bytes, from [`Limits`](crate::limits::Limits).
         limit: usize,
     },
     /// The transaction has already ended.
@@ -110,6 +156,15 @@ pub enum Failure {
     /// A procedure is unknown, was called in a way that it does not allow, or did what it may not.
     #[error("{0}")]
     Procedure(String),
+    /// The transaction was open for longer than its client allows, and was aborted.
+    #[error(
+        "the transaction was open for longer than its timeout of {after_ms} ms and was aborted; \
+         nothing was changed"
+    )]
+    TransactionTimeout {
+        /// The timeout, in milliseconds.
+        after_ms: u64,
+    },
     /// The database was closed, or the node is gone.
     #[error("the database is closed")]
     Closed,
@@ -119,7 +174,7 @@ impl Failure {
     /// Whether running the transaction again can help and cannot harm.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Failure::Aborted(reason) => *reason != Abort::Rollback,
+            Failure::Aborted(reason) => reason.is_retryable(),
             other => matches!(other, Failure::Strayed(_)),
         }
     }

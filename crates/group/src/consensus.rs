@@ -10,14 +10,14 @@ use std::fmt;
 
 use muesli_core::SmallBytes;
 use omnipaxos::messages::Message;
-use omnipaxos::messages::ballot_leader_election::BLEMessage;
-use omnipaxos::messages::sequence_paxos::PaxosMsg;
+use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg};
+use omnipaxos::messages::sequence_paxos::{PaxosMsg, Promise};
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
 use crate::configuration::Configuration;
-use crate::ledger::{Entry, Image, Ledger};
+use crate::ledger::{Entry, Ledger};
 use crate::protocol::Ballot;
-use omnipaxos::util::LogEntry;
+use omnipaxos::util::LogSync;
 
 /// Ticks between heartbeats; a leader that misses two is followed by another.
 const ELECTION_TICKS: u64 = 4;
@@ -33,6 +33,13 @@ pub struct Consensus {
     stable: u64,
     member: u16,
     configuration: Configuration,
+    ledger: Ledger,
+    /// A message has at most so many bytes of decided entries.
+    sync_bytes_max: u64,
+    /// Neither stands for election nor is heard of by those who look for a leader.
+    is_silent: bool,
+    /// Does not stand for election.
+    is_unfit: bool,
 }
 
 /// A message on its way to another member.
@@ -40,8 +47,8 @@ pub struct Consensus {
 pub struct Outgoing {
     /// To which member, from 0.
     pub to: u16,
-    /// What.
-    pub bytes: SmallBytes,
+    /// What; `None`: the other member lacks more than fits into a message, and has to fetch it.
+    pub bytes: Option<SmallBytes>,
     /// What it has to wait for.
     pub waits: Waits,
 }
@@ -58,15 +65,6 @@ pub enum Waits {
     ForTheDisk,
 }
 
-/// What is decided from some number on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decided {
-    /// The next entry.
-    Entry(Entry),
-    /// The state after so many entries, instead of them.
-    Image(u64, Image),
-}
-
 impl fmt::Debug for Consensus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Consensus({} of {:?}, {:?})", self.member, self.configuration, self.ballot())
@@ -78,7 +76,12 @@ impl Consensus {
     ///
     /// # Panics
     /// If fewer than two vote or the member does not: mistakes of whoever configures.
-    pub fn new(member: u16, configuration: &Configuration, ledger: Ledger) -> Consensus {
+    pub fn new(
+        member: u16,
+        configuration: &Configuration,
+        ledger: Ledger,
+        sync_bytes_max: u64,
+    ) -> Consensus {
         let nodes = configuration.places.iter().map(|place| u64::from(*place) + 1).collect();
         let configuration_id = configuration.number;
         let cluster = ClusterConfig { configuration_id, nodes, flexible_quorum: None };
@@ -88,9 +91,19 @@ impl Consensus {
             resend_message_tick_timeout: RESEND_TICKS,
             ..ServerConfig::default()
         };
-        let library = cluster.build_for_server(server, ledger).expect("a sound configuration");
-        let configuration = configuration.clone();
-        Consensus { library, early: BTreeMap::new(), stable: 0, member, configuration }
+        let library =
+            cluster.build_for_server(server, ledger.clone()).expect("a sound configuration");
+        Consensus {
+            library,
+            early: BTreeMap::new(),
+            stable: 0,
+            member,
+            configuration: configuration.clone(),
+            ledger,
+            sync_bytes_max,
+            is_silent: false,
+            is_unfit: false,
+        }
     }
 
     /// Who votes.
@@ -104,9 +117,20 @@ impl Consensus {
         self.library.try_become_leader();
     }
 
+    /// Whether this member is to be silent in elections, and whether it is to vote in them without
+    /// standing itself.
+    ///
+    /// A member stands once it has replies of a majority. One that hears none never does, and says
+    /// that it knows of no leader, which keeps nobody else from standing.
+    pub fn restrain(&mut self, is_silent: bool, is_unfit: bool) {
+        (self.is_silent, self.is_unfit) = (is_silent, is_unfit);
+    }
+
     /// Some time has passed.
     pub fn tick(&mut self) {
-        self.library.tick();
+        if !self.is_silent {
+            self.library.tick();
+        }
     }
 
     /// Takes a message of another member; false if it is none.
@@ -120,11 +144,42 @@ impl Consensus {
         let addressed =
             sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
         match accepted_by(&message).filter(|&accepted| accepted > self.stable) {
-            _ if !addressed => {}
+            _ if !addressed || self.ignores(&message) => {}
             Some(accepted) => self.early.entry(accepted).or_default().push(message),
             None => self.library.handle_incoming(message),
         }
         addressed
+    }
+
+    /// Whether a message is of an election that this member keeps out of, or would have it write
+    /// again what it knows as decided: it was sent before the member fetched that.
+    fn ignores(&self, message: &Message<Entry>) -> bool {
+        match message {
+            Message::BLE(it) => match it.msg {
+                HeartbeatMsg::Request(_) => self.is_silent,
+                HeartbeatMsg::Reply(_) => self.is_silent || self.is_unfit,
+            },
+            Message::SequencePaxos(it) => {
+                let PaxosMsg::AcceptSync(sync) = &it.msg else { return false };
+                (sync.log_sync.sync_idx as u64) < self.decided()
+            }
+        }
+    }
+
+    /// Whether a message needs entries that were trimmed, or has too many that are decided.
+    fn is_too_much(&self, message: &PaxosMsg<Entry>) -> bool {
+        let sync: &LogSync<Entry> = match message {
+            PaxosMsg::AcceptSync(it) => &it.log_sync,
+            PaxosMsg::Promise(Promise { log_sync: Some(it), .. }) => it,
+            _ => return false,
+        };
+        let from = sync.sync_idx as u64;
+        if from < self.ledger.look(|standing| standing.log.base()) {
+            return true;
+        }
+        let decided = self.decided().saturating_sub(from) as usize;
+        let bytes = sync.suffix.iter().take(decided).map(|entry| entry.0.len() as u64);
+        bytes.sum::<u64>() > self.sync_bytes_max
     }
 
     /// So many entries are stable here: what others said of them counts now, together with this
@@ -141,6 +196,10 @@ impl Consensus {
         let mut messages = Vec::new();
         self.library.take_outgoing_messages(&mut messages);
         let each = |message: Message<Entry>| {
+            let too_much = match &message {
+                Message::SequencePaxos(it) => self.is_too_much(&it.msg),
+                Message::BLE(_) => false,
+            };
             let (to, waits) = match &message {
                 Message::SequencePaxos(it) => match it.msg {
                     PaxosMsg::AcceptDecide(_) | PaxosMsg::Decide(_) => (it.to, Waits::ItsTurn),
@@ -148,11 +207,13 @@ impl Consensus {
                 },
                 Message::BLE(it) => (it.to, Waits::ForNothing),
             };
-            let bytes = postcard::to_allocvec(&message).expect("messages have a form");
-            let bytes = SmallBytes::from(bytes);
+            let encode = || postcard::to_allocvec(&message).expect("messages have a form");
+            let bytes = (!too_much).then(|| SmallBytes::from(encode()));
             Outgoing { to: to as u16 - 1, bytes, waits }
         };
-        messages.into_iter().map(each).collect()
+        let silent = self.is_silent;
+        let said = messages.into_iter().filter(|it| !silent || !matches!(it, Message::BLE(_)));
+        said.map(each).collect()
     }
 
     /// Whom this member follows, itself perhaps.
@@ -181,33 +242,6 @@ impl Consensus {
     /// How many of them are decided.
     pub fn decided(&self) -> u64 {
         self.library.get_decided_idx() as u64
-    }
-
-    /// What is decided after the first `from` entries.
-    pub fn decided_after(&self, from: u64) -> Vec<Decided> {
-        let entries = self.library.read_decided_suffix(from as usize).unwrap_or_default();
-        let each = |entry| match entry {
-            LogEntry::Decided(entry) => Some(Decided::Entry(entry)),
-            LogEntry::Snapshotted(it) => Some(Decided::Image(it.trimmed_idx as u64, it.snapshot)),
-            LogEntry::Undecided(_) | LogEntry::Trimmed(_) | LogEntry::StopSign(..) => None,
-        };
-        entries.into_iter().filter_map(each).collect()
-    }
-
-    /// As [`decided_after`](Self::decided_after), with what is not decided and may never be.
-    pub fn accepted_after(&self, from: u64) -> Vec<Decided> {
-        let all = self.library.read_entries(from as usize..).unwrap_or_default();
-        let undecided = all.into_iter().filter_map(|entry| match entry {
-            LogEntry::Undecided(entry) => Some(Decided::Entry(entry)),
-            _ => None,
-        });
-        self.decided_after(from).into_iter().chain(undecided).collect()
-    }
-
-    /// Compacts the first `upto` entries, all decided, by the image made ready for them. False if
-    /// they are not, or are compacted already.
-    pub fn compact(&mut self, upto: u64) -> bool {
-        upto <= self.decided() && self.library.snapshot(Some(upto as usize), true).is_ok()
     }
 
     /// Messages of the member that leads were lost: asks it for what is missing.

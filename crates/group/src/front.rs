@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Call, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Invoked, Later,
-    LogPosition, NodeId, Outcome, Protocol, Recorder, Role, Row, Scan, SmallBytes, SpaceId, Step,
-    Txn, TxnId, TxnOptions,
+    LogPosition, Nanos, NodeId, OpId, Outcome, Protocol, Recorder, Rejection, Role, Row, Scan,
+    Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
+use crate::judge::judge_inside;
 use crate::layout;
 use crate::protocol::{Ballot, Grouped, Message, Rules};
 
@@ -138,6 +139,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.run(cx, |inner, _, cx| inner.put(txn, space, key, value, cx))
     }
 
+    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Option<OpId> {
+        self.run(cx, |inner, _, cx| inner.lock_written(txn, cx))
+    }
+
     fn scan(
         &mut self,
         txn: Txn,
@@ -169,6 +174,32 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn rollback(&mut self, txn: Txn, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.rollback(txn, here, cx));
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
+        let inner = self.inside.known_catalog(view.catalog);
+        let view = View { catalog: &inner, ..view };
+        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        self.inner.judge(*first, sender, message, view)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.inner.issued()
+    }
+
+    fn abort(&mut self, txn: Txn, why: &Failure, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, here, cx| inner.abort(txn, why, here, cx));
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        self.inner.open_transactions()
     }
 
     fn receive(
@@ -211,7 +242,14 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             | Message::Confirmed { .. }
             | Message::Ask
             | Message::Begun(_)
-            | Message::Standing(_)
+            | Message::Knows(_)
+            | Message::Behind(_)
+            | Message::Reached { .. }
+            | Message::Fetch(_)
+            | Message::Entries(_)
+            | Message::FetchState(_)
+            | Message::State(_)
+            | Message::NoState
             | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
         }
@@ -253,6 +291,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn unfinished(&self) -> usize {
         self.inner.unfinished()
+    }
+
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        self.inner.oldest_snapshot()
     }
 
     fn past(&self) -> Option<SmallBytes> {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use muesli_core::{Address, Catalog, Effect, Effects, Envelope, LogPosition, Protocol, Role};
+use muesli_core::{
+    Address, Catalog, Effect, Effects, Envelope, Links, LogPosition, Protocol, RepositoryId, Role,
+};
 
 use crate::layout;
 use crate::protocol::{Ballot, Grouped, Message};
@@ -44,8 +46,7 @@ impl<P: Protocol> Inside<P> {
 
     /// The catalog that the protocol inside sees.
     pub(crate) fn catalog(&mut self, outer: &Catalog) -> Arc<Catalog> {
-        let coordinators = [outer.coordinators.len() as u64, outer.coordinators_ever() as u64];
-        let epochs = [outer.epoch, outer.placement, coordinators[0], coordinators[1]];
+        let epochs = epochs_of(outer);
         match &self.catalog {
             Some((known, inner)) if *known == epochs => Arc::clone(inner),
             _ => {
@@ -53,6 +54,14 @@ impl<P: Protocol> Inside<P> {
                 self.catalog = Some((epochs, Arc::clone(&inner)));
                 inner
             }
+        }
+    }
+
+    /// The same, for a look.
+    pub(crate) fn known_catalog(&self, outer: &Catalog) -> Arc<Catalog> {
+        match &self.catalog {
+            Some((known, inner)) if *known == epochs_of(outer) => Arc::clone(inner),
+            _ => layout::inner(outer),
         }
     }
 
@@ -71,6 +80,7 @@ impl<P: Protocol> Inside<P> {
         let mut effects = Effects {
             now: cx.now(),
             recorder: cx.effects.recorder.take(),
+            links: self.links(cx, &catalog),
             work: std::mem::take(&mut cx.effects.work),
             modes: cx.effects.modes,
             logged: self.logged,
@@ -89,6 +99,22 @@ impl<P: Protocol> Inside<P> {
         (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
         (self.logged, self.gate) = (effects.logged, effects.gate);
         (answer, effects.list)
+    }
+
+    /// What is under way to whoever leads a group is under way to the group, as the role sees it.
+    fn links(&self, cx: &Context<'_, P>, catalog: &Catalog) -> Links {
+        let mut links = Links::default();
+        if cx.effects.links.is_empty() {
+            return links;
+        }
+        for (group, member, _) in self.leaders() {
+            let leader = layout::address(cx.catalog, group, member);
+            let since = leader.and_then(|leader| cx.effects.links.since(leader.node));
+            if let Some(since) = since {
+                links.set(catalog.home(RepositoryId(group)), since);
+            }
+        }
+        links
     }
 
     /// Sends what was said to whoever it is for, now.
@@ -172,6 +198,12 @@ impl<P: Protocol> Inside<P> {
     pub(crate) fn leader(&self, group: u16) -> Option<u16> {
         self.leaders.get(&group).map(|(_, member)| *member)
     }
+}
+
+/// What changes whenever the inner catalog does.
+fn epochs_of(outer: &Catalog) -> [u64; 4] {
+    let coordinators = [outer.coordinators.len() as u64, outer.coordinators_ever() as u64];
+    [outer.epoch, outer.placement, coordinators[0], coordinators[1]]
 }
 
 /// Sends a message that depends on nothing in this node's log.

@@ -9,6 +9,15 @@
 //! It asks all other members what they know, and takes no part before each has answered. Then it
 //! adopts the largest promise of all, and the entries of whoever has the newest.
 //!
+//! The answers are short ([`Summary`]). The entries, and the state of the participant, come from
+//! the chosen member afterwards, piece by piece ([`transfer`](crate::transfer)). That one goes on
+//! meanwhile; so what the member adopts in the end may be newer than the answer was: the entries of
+//! a later ballot, or of a later configuration. It is as if the leader of that ballot had sent them
+//! to the member itself, which has promised nobody else since it came back; and the entries of a
+//! later ballot have all that may have been decided under earlier ones. The promise that it adopts
+//! is the largest of the answers, or a larger one that the chosen member has made since. As long as
+//! not all entries are there it has no memory, and a crash has it ask again.
+//!
 //! Whatever it had promised, it had promised to one of the others, who had promised the same to
 //! itself, stably, before asking; so the largest promise of all is no smaller than its own was.
 //! Whatever it had accepted under a ballot it had from that ballot's leader, who has it still, or
@@ -60,7 +69,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::NodeId;
 
 use crate::configuration::Configuration;
-use crate::ledger::Standing;
+use crate::ledger::Summary;
 
 /// How far a group had come when it formed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +89,7 @@ pub enum Formed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joining {
     /// The last answer of each member.
-    answers: BTreeMap<u16, Standing>,
+    answers: BTreeMap<u16, Summary>,
     /// The others forgot too much.
     is_lost: bool,
     /// Nodes that have said whether they know of the group's having begun.
@@ -116,16 +125,16 @@ pub(crate) enum Step {
     AskAll,
     /// The group has come so far, and this is to be remembered.
     Note(Formed),
-    /// This is what the others know.
-    Adopt(Standing),
+    /// This is what the others know; the entries are to be had from this member.
+    Adopt(u16, Summary),
     /// What the others know may be too little.
     Lost,
 }
 
 impl Joining {
     /// A member has answered.
-    pub(crate) fn answer(&mut self, member: u16, standing: Standing) {
-        self.answers.insert(member, standing);
+    pub(crate) fn answer(&mut self, member: u16, summary: Summary) {
+        self.answers.insert(member, summary);
     }
 
     /// A node has said whether it knows the group to have begun.
@@ -150,11 +159,14 @@ impl Joining {
         let newest = begun.map(|answer| &answer.configuration).max_by_key(|it| it.number);
         let configuration = newest.unwrap_or(situation.first);
         if !configuration.has(situation.me) {
-            return self.learn(configuration).map_or(Step::Wait, Step::Adopt);
+            return self
+                .learn(configuration)
+                .map_or(Step::Wait, |(member, it)| Step::Adopt(member, it));
         }
-        let others = configuration.others(situation.me).map(|other| self.answers.get(&other));
+        let answer = |other| self.answers.get(&other).map(|answer| (other, answer));
+        let others = configuration.others(situation.me).map(answer);
         let Some(others) = others.collect::<Option<Vec<_>>>() else { return Step::Wait };
-        let is_behind = |answer: &&Standing| match answer.formed {
+        let is_behind = |(_, answer): &(u16, &Summary)| match answer.formed {
             Formed::No => false,
             Formed::Begun => answer.configuration != *configuration,
             // Where somebody has begun, they have to begin with the first one.
@@ -178,19 +190,19 @@ impl Joining {
                 .is_some_and(|it| it.formed == Formed::Begun && it.configuration == *configuration)
         };
         let ends = self.answers.values().filter(|it| it.configuration == *configuration);
-        let mut nexts = ends.filter_map(Standing::next);
+        let mut nexts = ends.filter_map(|it| it.next.as_ref());
         nexts.any(|next| !next.others(me).all(has_begun_nothing))
     }
 
     /// What there is to know of a configuration in which the member does not vote, if enough say
     /// so.
-    fn learn(&self, configuration: &Configuration) -> Option<Standing> {
+    fn learn(&self, configuration: &Configuration) -> Option<(u16, Summary)> {
         let answers = self.answers.iter().filter(|(place, answer)| {
             let is_there = answer.formed == Formed::Begun && answer.configuration == *configuration;
             // Had the next one begun, a majority would know how, and the others be too few.
-            is_there && configuration.has(**place) && answer.next().is_none()
+            is_there && configuration.has(**place) && answer.next.is_none()
         });
-        let answers: Vec<_> = answers.map(|(_, answer)| answer).collect();
+        let answers: Vec<_> = answers.map(|(place, answer)| (*place, answer)).collect();
         let enough = answers.len() >= configuration.majority();
         enough.then(|| merged(Formed::Begun, &answers)).flatten()
     }
@@ -212,9 +224,9 @@ impl Joining {
 }
 
 /// What follows for a member that votes, or is to vote, from what all others who do have answered.
-fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
+fn judge(situation: Situation<'_>, others: &[(u16, &Summary)]) -> Step {
     let Situation { mine, had_formed, asked_all, accepts_loss, .. } = situation;
-    let all = || others.iter().map(|answer| answer.formed);
+    let all = || others.iter().map(|(_, answer)| answer.formed);
     let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
     match mine {
         // Where somebody has begun, all had been ready.
@@ -235,7 +247,7 @@ fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
     };
     let too_many = 1 + all().filter(has_forgotten).count() > others.len().div_ceil(2);
     if most >= Formed::Ready && (!too_many || accepts_loss) {
-        return merged(most, others).map_or(Step::Wait, Step::Adopt);
+        return merged(most, others).map_or(Step::Wait, |(member, it)| Step::Adopt(member, it));
     }
     if most >= Formed::Ready || (had_formed && !accepts_loss) {
         return Step::Lost;
@@ -247,11 +259,15 @@ fn judge(situation: Situation<'_>, others: &[&Standing]) -> Step {
 }
 
 /// The largest promise of all, and what whoever has the newest entries knows.
-fn merged(formed: Formed, answers: &[&Standing]) -> Option<Standing> {
-    let promise = answers.iter().map(|it| it.promise).max()?;
-    let remember = answers.iter().filter(|it| it.formed == formed);
-    let newest = remember.max_by_key(|it| (it.configuration.number, it.accepted, it.length()))?;
-    Some(Standing { formed, promise, ..Standing::clone(newest) })
+fn merged(formed: Formed, answers: &[(u16, &Summary)]) -> Option<(u16, Summary)> {
+    let promise = answers.iter().map(|(_, it)| it.promise).max()?;
+    let remember = answers.iter().filter(|(_, it)| it.formed == formed);
+    let newness = |it: &Summary| (it.configuration.number, it.accepted, it.length);
+    // Of several the first one, for they are asked in this order.
+    let newer = |one: &(u16, &Summary), other: &(u16, &Summary)| newness(other.1) > newness(one.1);
+    let (member, newest) =
+        remember.copied().reduce(|one, other| if newer(&one, &other) { other } else { one })?;
+    Some((member, Summary { formed, promise, ..Summary::clone(newest) }))
 }
 
 #[cfg(test)]

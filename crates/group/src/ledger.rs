@@ -3,6 +3,9 @@
 //! The library asks for a storage that writes at once. This one writes into memory and lists what
 //! it wrote as [`Change`]s; the replica logs them before it says anything, which comes to the same
 //! (see the crate's page). A start replays them.
+//!
+//! Every change is of bounded size: the state of the participant is no part of what is remembered
+//! here. It is in the participant, and in the member's checkpoint, piece by piece.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use muesli_core::Wire;
 use omnipaxos::ballot_leader_election::Ballot as LibraryBallot;
 use omnipaxos::storage::StorageResult;
-use omnipaxos::storage::{Entry as LibraryEntry, Snapshot, StopSign, Storage, StorageOp};
+use omnipaxos::storage::{Entry as LibraryEntry, NoSnapshot, StopSign, Storage, StorageOp};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::configuration::{Configuration, MARK};
+use crate::entry_log::EntryLog;
 use crate::join::Formed;
 use crate::protocol::Ballot;
 
@@ -47,21 +51,9 @@ impl Entry {
     }
 }
 
-/// The state of the protocol inside after some entries: the pieces of a checkpoint and the entries
-/// to replay on top of it. Without pieces, all entries there were.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
-    /// How many entries the checkpoint stands for.
-    pub covers: u64,
-    /// Pieces of a checkpoint, in order.
-    pub pieces: Vec<Entry>,
-    /// What follows it.
-    pub then: Vec<Entry>,
-}
-
-/// All that a member knows.
+/// What a member knows, without the entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Summary {
     /// How far the group had come when it formed, as far as the member knows.
     pub formed: Formed,
     /// In which epoch the member came to the node whose memory this is.
@@ -74,12 +66,52 @@ pub struct Standing {
     pub accepted: Ballot,
     /// How many entries are decided, as far as it knows.
     pub decided: u64,
-    /// How many entries the image stands for.
-    pub compacted: u64,
-    /// The state after these.
-    pub image: Image,
-    /// The entries after these.
-    pub entries: Vec<Entry>,
+    /// How many entries it has.
+    pub length: u64,
+    /// The configuration that is next, if it has an entry that ends the present one. That may not
+    /// be decided.
+    pub next: Option<Configuration>,
+}
+
+/// How much of its participant's state a member has on its disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Held {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Nothing of use.
+    Nothing,
+    /// So many pieces of the state after so many entries.
+    Part {
+        /// After how many entries.
+        covers: u64,
+        /// How many pieces.
+        pieces: u64,
+    },
+}
+
+/// All that a member knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// See [`Summary`].
+    pub formed: Formed,
+    /// See [`Summary`].
+    pub since: u64,
+    /// See [`Summary`].
+    pub configuration: Configuration,
+    /// See [`Summary`].
+    pub promise: Ballot,
+    /// See [`Summary`].
+    pub accepted: Ballot,
+    /// See [`Summary`].
+    pub decided: u64,
+    /// The entries.
+    pub log: EntryLog,
+    /// How much of the participant's state is there.
+    pub held: Held,
+    /// The participant's state is of use only after so many entries were replayed: its pieces hold
+    /// effects of them.
+    pub needs: u64,
 }
 
 /// A change of what a member knows.
@@ -93,61 +125,115 @@ pub enum Change {
     Accepted(Ballot),
     /// Knows as decided.
     Decided(u64),
-    /// So many entries are in the image.
-    Compacted(u64, Image),
-    /// Learned everything from the others.
-    Adopted(Standing),
     /// So many entries are decided, and with the last of them another configuration begins.
     Configured(u64, Configuration),
+    /// Learned from the others, beside the entries.
+    Adopted(Box<Summary>),
+    /// The log begins after so many entries of so many bytes, all decided, in this configuration;
+    /// the state of the participant after them is to be transferred.
+    Rebased {
+        /// After how many entries.
+        upto: u64,
+        /// The bytes of these.
+        bytes: u64,
+        /// Who votes then; none while the member has no memory.
+        configuration: Configuration,
+    },
+    /// What follows are the pieces of the participant's state after so many entries; what there was
+    /// of it is of no use any more.
+    Install(u64),
+    /// The piece of this number, from 0.
+    Piece(u64, Entry),
+    /// That was all; the state is of use once this many entries were replayed.
+    Installed(u64),
+    /// In a checkpoint of the member: the log begins after so many entries of so many bytes, and
+    /// the pieces of the participant's state follow.
+    Restored {
+        /// After how many entries.
+        upto: u64,
+        /// The bytes of these.
+        bytes: u64,
+    },
 }
 
 impl Standing {
-    /// How many entries there are, those of the image included.
+    /// How many entries there are, with those that were trimmed.
     pub fn length(&self) -> u64 {
-        self.compacted + self.entries.len() as u64
+        self.log.length()
     }
 
-    /// Roughly its bytes on a wire.
-    pub fn bytes(&self) -> usize {
-        let size = |entries: &[Entry]| entries.iter().map(|entry| 4 + entry.0.len()).sum::<usize>();
-        60 + size(&self.entries) + size(&self.image.pieces) + size(&self.image.then)
+    /// The bytes of the entries that are not decided.
+    pub fn undecided_bytes(&self) -> u64 {
+        self.log.bytes() - self.log.bytes_upto(self.decided).unwrap_or(self.log.bytes())
+    }
+
+    /// What it knows, without the entries.
+    pub fn summary(&self) -> Summary {
+        let Standing { formed, since, promise, accepted, decided, .. } = *self;
+        let (configuration, length) = (self.configuration.clone(), self.length());
+        let next = self.next();
+        Summary { formed, since, configuration, promise, accepted, decided, length, next }
     }
 
     /// The configuration that is next, if this one has an entry that ends it. It may not be
     /// decided.
     pub fn next(&self) -> Option<Configuration> {
-        let next = self.entries.last().and_then(Entry::begins);
+        let next = self.log.last().and_then(Entry::begins);
         next.filter(|next| next.number == self.configuration.number + 1)
     }
 
     /// Makes a change.
     pub fn apply(&mut self, change: Change) {
         match change {
-            Change::Entries(from, entries) => {
-                let kept = from.saturating_sub(self.compacted) as usize;
-                self.entries.truncate(kept);
-                self.entries.extend(entries);
-            }
+            Change::Entries(from, entries) => self.log.write(from, entries),
             Change::Promise(ballot) => self.promise = ballot,
             Change::Accepted(ballot) => self.accepted = ballot,
             Change::Decided(upto) => self.decided = upto,
-            Change::Compacted(upto, image) => {
-                let gone = upto.saturating_sub(self.compacted).min(self.entries.len() as u64);
-                self.entries.drain(..gone as usize);
-                (self.compacted, self.image) = (upto, image);
-            }
-            Change::Adopted(standing) => *self = standing,
             Change::Configured(upto, configuration) => {
-                self.entries.truncate(upto.saturating_sub(self.compacted) as usize);
+                self.log.write(upto.min(self.log.length()), []);
                 self.decided = upto;
-                // Nobody has accepted anything of the new one. Ballots go on from where they were.
-                self.accepted = Ballot::default();
-                if self.promise != Ballot::default() {
-                    self.promise.configuration = configuration.number;
+                self.begin_configuration(configuration);
+            }
+            Change::Adopted(summary) => {
+                let Summary { formed, since, promise, accepted, decided, .. } = *summary;
+                self.configuration = summary.configuration;
+                (self.formed, self.since, self.decided) = (formed, since, decided);
+                (self.promise, self.accepted) = (promise, accepted);
+            }
+            Change::Rebased { upto, bytes, configuration } => {
+                if configuration.number > self.configuration.number {
+                    self.log.write(self.log.base(), []);
+                    self.begin_configuration(configuration);
                 }
-                self.configuration = configuration;
+                self.log.rebase(upto, bytes);
+                self.decided = self.decided.max(upto);
+                (self.held, self.needs) = (Held::Nothing, 0);
+            }
+            Change::Install(covers) => {
+                (self.held, self.needs) = (Held::Part { covers, pieces: 0 }, 0);
+            }
+            Change::Piece(number, _) => {
+                if let Held::Part { pieces, .. } = &mut self.held {
+                    assert_eq!(*pieces, number, "pieces come in their order");
+                    *pieces += 1;
+                }
+            }
+            Change::Installed(needs) => (self.held, self.needs) = (Held::Whole, needs),
+            Change::Restored { upto, bytes } => {
+                self.log = EntryLog::after(upto, bytes);
+                (self.held, self.needs) = (Held::Whole, 0);
             }
         }
+    }
+
+    /// Another configuration begins: nobody has accepted anything of it. Ballots go on from where
+    /// they were.
+    fn begin_configuration(&mut self, configuration: Configuration) {
+        self.accepted = Ballot::default();
+        if self.promise != Ballot::default() {
+            self.promise.configuration = configuration.number;
+        }
+        self.configuration = configuration;
     }
 }
 
@@ -160,8 +246,6 @@ struct Inside {
     standing: Standing,
     /// Made and not logged.
     changes: Vec<Vec<Change>>,
-    /// A checkpoint to stand in for the entries up to a number, when these are compacted.
-    ready: Option<(u64, Vec<Entry>)>,
 }
 
 impl Ledger {
@@ -187,39 +271,32 @@ impl Ledger {
         inside.changes.push(changes);
     }
 
+    /// Forgets entries that the participant's state stands for. Nothing of that is logged: the disk
+    /// has them for as long as no checkpoint covers them.
+    pub fn trim(&self, upto: u64) {
+        let standing = &mut self.lock().standing;
+        if upto > standing.log.base() {
+            assert!(upto <= standing.decided, "undecided entries are not trimmed");
+            standing.log.trim(upto);
+        }
+    }
+
+    /// A transfer that had begun is given up: the participant from before it stands.
+    pub fn keep_participant(&self) {
+        self.lock().standing.held = Held::Whole;
+    }
+
+    /// The participant was restored from a disk: its state is of use once it has replayed all that
+    /// is known as decided there.
+    pub fn replays_all_decided(&self) {
+        let standing = &mut self.lock().standing;
+        assert!(standing.decided >= standing.log.base(), "a checkpoint of undecided entries");
+        standing.needs = standing.needs.max(standing.decided);
+    }
+
     /// The changes made since the last call.
     pub fn take_changes(&self) -> Vec<Vec<Change>> {
         std::mem::take(&mut self.lock().changes)
-    }
-
-    /// The next compaction up to `upto` is to be by this checkpoint.
-    pub fn prepare_image(&self, upto: u64, pieces: Vec<Entry>) {
-        self.lock().ready = Some((upto, pieces));
-    }
-
-    /// The image up to `upto`: the checkpoint that was made ready for it, or what the library says.
-    ///
-    /// Where the library puts what another member sent after what is here, it takes the decided
-    /// entries that are here up to the *new* decided number, and so may count some twice or none.
-    /// The length tells; then what was sent is put after what was decided here before.
-    fn image(&self, upto: u64, given: Image) -> Image {
-        let mut inside = self.lock();
-        if let Some((covers, pieces)) = inside.ready.take_if(|(ready, _)| *ready == upto) {
-            return Image { covers, pieces, then: Vec::new() };
-        }
-        if given.covers + given.then.len() as u64 == upto {
-            return given;
-        }
-        let standing = &inside.standing;
-        let sent = upto.saturating_sub(standing.decided) as usize;
-        let sent = &given.then[given.then.len().saturating_sub(sent)..];
-        let decided = standing.decided.saturating_sub(standing.compacted) as usize;
-        let here = standing.entries.get(..decided).unwrap_or_default();
-        let mut image = standing.image.clone();
-        image.then.extend_from_slice(here);
-        image.then.extend_from_slice(sent);
-        assert_eq!(image.covers + image.then.len() as u64, upto, "an image of other entries");
-        image
     }
 }
 
@@ -240,21 +317,7 @@ impl From<Ballot> for LibraryBallot {
 }
 
 impl LibraryEntry for Entry {
-    type Snapshot = Image;
-}
-
-impl Snapshot<Entry> for Image {
-    fn create(entries: &[Entry]) -> Image {
-        Image { then: entries.to_vec(), ..Image::default() }
-    }
-
-    fn merge(&mut self, delta: Image) {
-        self.then.extend(delta.then);
-    }
-
-    fn use_snapshots() -> bool {
-        true
-    }
+    type Snapshot = NoSnapshot;
 }
 
 impl Serialize for Entry {
@@ -287,7 +350,6 @@ impl Storage<Entry> for Ledger {
     fn write_atomically(&mut self, operations: Vec<StorageOp<Entry>>) -> StorageResult<()> {
         let mut changes = Vec::with_capacity(operations.len());
         let mut length = self.look(Standing::length);
-        let mut compacted = None;
         for operation in operations {
             changes.push(match operation {
                 StorageOp::AppendEntry(entry) => {
@@ -305,14 +367,8 @@ impl Storage<Entry> for Ledger {
                 StorageOp::SetPromise(ballot) => Change::Promise(ballot.into()),
                 StorageOp::SetAcceptedRound(ballot) => Change::Accepted(ballot.into()),
                 StorageOp::SetDecidedIndex(upto) => Change::Decided(upto as u64),
-                // The three of a compaction come together; the image is the last of them.
-                StorageOp::Trim(upto) | StorageOp::SetCompactedIdx(upto) => {
-                    compacted = Some(upto as u64);
-                    continue;
-                }
-                StorageOp::SetSnapshot(given) => {
-                    let upto = compacted.take().ok_or("an image without its number")?;
-                    Change::Compacted(upto, self.image(upto, given.unwrap_or_default()))
+                StorageOp::Trim(_) | StorageOp::SetCompactedIdx(_) | StorageOp::SetSnapshot(_) => {
+                    return Err("the library neither trims nor takes snapshots".into());
                 }
                 StorageOp::SetStopsign(None) => continue,
                 StorageOp::SetStopsign(Some(_)) => {
@@ -363,15 +419,11 @@ impl Storage<Entry> for Ledger {
     }
 
     fn get_entries(&self, from: usize, to: usize) -> StorageResult<Vec<Entry>> {
-        Ok(self.look(|standing| {
-            let place = |at: usize| at.checked_sub(standing.compacted as usize);
-            let (Some(from), Some(to)) = (place(from), place(to)) else { return Vec::new() };
-            standing.entries.get(from..to).unwrap_or_default().to_vec()
-        }))
+        Ok(self.look(|standing| standing.log.range(from as u64, to as u64).cloned().collect()))
     }
 
     fn get_log_len(&self) -> StorageResult<usize> {
-        Ok(self.look(|standing| standing.entries.len()))
+        Ok(self.look(|standing| standing.log.held()))
     }
 
     fn get_suffix(&self, from: usize) -> StorageResult<Vec<Entry>> {
@@ -392,22 +444,22 @@ impl Storage<Entry> for Ledger {
     }
 
     fn trim(&mut self, _: usize) -> StorageResult<()> {
-        Err("entries are trimmed with their image".into())
+        Err("the library does not trim".into())
     }
 
     fn set_compacted_idx(&mut self, _: usize) -> StorageResult<()> {
-        Err("entries are compacted with their image".into())
+        Err("the library does not trim".into())
     }
 
     fn get_compacted_idx(&self) -> StorageResult<usize> {
-        Ok(self.look(|standing| standing.compacted as usize))
+        Ok(self.look(|standing| standing.log.base() as usize))
     }
 
-    fn set_snapshot(&mut self, _: Option<Image>) -> StorageResult<()> {
-        Err("an image is set with its number".into())
+    fn set_snapshot(&mut self, _: Option<NoSnapshot>) -> StorageResult<()> {
+        Err("the library takes no snapshots".into())
     }
 
-    fn get_snapshot(&self) -> StorageResult<Option<Image>> {
-        Ok(self.look(|standing| (standing.compacted > 0).then(|| standing.image.clone())))
+    fn get_snapshot(&self) -> StorageResult<Option<NoSnapshot>> {
+        Ok(None)
     }
 }

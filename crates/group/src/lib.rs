@@ -38,19 +38,21 @@
 //! Coordinators reach the repositories of their own node by messages too: a leader cannot be sure
 //! of itself.
 
-mod compact;
 pub mod configuration;
 pub mod consensus;
+pub mod entry_log;
 pub mod front;
 mod inside;
 pub mod join;
+mod judge;
 pub mod layout;
 pub mod lead;
 pub mod ledger;
 pub mod placement;
 pub mod protocol;
 pub mod replica;
+pub mod transfer;
 mod wire;
 mod written;
 
-pub use protocol::{Grouped, Message, Record, Rules};
+pub use protocol::{Grouped, Limits, Message, Record, Rules};

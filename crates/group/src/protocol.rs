@@ -4,13 +4,16 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Address, Catalog, Isolation, Nanos, NodeId, Protocol, RepositoryId, SmallBytes, Wire,
+    Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, RepositoryId, Sender,
+    SmallBytes, View, Wire,
 };
 
 use crate::front::Front;
+use crate::judge;
 use crate::layout;
-use crate::ledger::{Change, Standing};
+use crate::ledger::{Change, Summary};
 use crate::replica::Replica;
+use crate::transfer::{Batch, Fetch, FetchState, StatePiece};
 
 /// Protocol `P` with each of its repositories on a group of nodes.
 ///
@@ -49,8 +52,61 @@ pub struct Rules<R> {
     pub keeps_to_placement: bool,
     /// A configuration begins where the one before has decided to end.
     pub ends_configurations: bool,
-    /// After so many decided entries a member takes a checkpoint and drops them.
-    pub compact_every: u64,
+    /// A transferred state counts only once all of its pieces are there and all entries that they
+    /// hold effects of were replayed.
+    pub installs_whole: bool,
+    /// A member's checkpoint is published only once all entries in it are decided.
+    pub publishes_decided: bool,
+    /// A member without memory votes once it has all the entries of the member that it learns from.
+    pub joins_whole: bool,
+    /// Limits of size and time.
+    pub limits: Limits,
+}
+
+/// How much a member keeps and sends at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of decided entries a member keeps at least so many bytes in memory.
+    pub log_bytes_min: u64,
+    /// While another member lags, or is away, it keeps entries that this one lacks, up to so many
+    /// bytes.
+    pub log_bytes_max: u64,
+    /// About so many bytes of entries or of state go in a message; a larger entry goes alone.
+    pub piece_bytes: u64,
+    /// So many bytes are sent ahead of what the receiver has on its disk.
+    pub window_bytes: u64,
+    /// A leader has at most so many bytes undecided, or one entry; the others wait.
+    pub undecided_bytes_max: u64,
+    /// A member whose disk has not made stable what it was given for so many ticks neither leads
+    /// nor stands for election.
+    pub disk_ticks_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            log_bytes_min: 1 << 20,
+            log_bytes_max: 1 << 30,
+            piece_bytes: 256 << 10,
+            window_bytes: 4 << 20,
+            undecided_bytes_max: 8 << 20,
+            disk_ticks_max: 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Limits so tight that everything happens within a few entries: for searches.
+    pub fn tight() -> Limits {
+        Limits {
+            log_bytes_min: 300,
+            log_bytes_max: 3_000,
+            piece_bytes: 400,
+            window_bytes: 1_200,
+            undecided_bytes_max: 2_000,
+            ..Limits::default()
+        }
+    }
 }
 
 impl<R: Default> Default for Rules<R> {
@@ -68,7 +124,10 @@ impl<R: Default> Default for Rules<R> {
             asks_before_voting: true,
             accepts_loss: false,
             ends_configurations: true,
-            compact_every: 10_000,
+            installs_whole: true,
+            publishes_decided: true,
+            joins_whole: true,
+            limits: Limits::default(),
         }
     }
 }
@@ -143,16 +202,40 @@ pub enum Message<M> {
     /// The answer.
     Begun(bool),
     /// The answer.
-    Standing(Box<Standing>),
+    Knows(Box<Summary>),
     /// Member to itself, behind its log: what was written before this note is stable.
     Stable(u64),
     /// Leader to member: messages were lost; ask me for what is missing.
     Resync(Ballot),
+    /// Member to member: you lack so much that it does not fit into a message of the consensus; so
+    /// many entries are decided. Fetch what you lack.
+    Behind(u64),
+    /// Member to member, now and then: so many entries of so many bytes are decided, and I have
+    /// them and replayed them.
+    Reached {
+        /// How many.
+        decided: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// Member to member: send me the entries after these.
+    Fetch(Fetch),
+    /// The answer.
+    Entries(Box<Batch>),
+    /// Member to member: send me the state of the participant.
+    FetchState(FetchState),
+    /// The answer.
+    State(Box<StatePiece>),
+    /// The answer, if that cannot be had here, or not any more.
+    NoState,
 }
 
 /// What a member's log holds: changes of what it knows, made together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record(pub Vec<Change>);
+
+/// About how many bytes a summary has.
+const SUMMARY_BYTES: usize = 120;
 
 impl<P: Protocol> Protocol for Grouped<P> {
     const NAME: &'static str = P::NAME;
@@ -171,7 +254,14 @@ impl<P: Protocol> Protocol for Grouped<P> {
         match message {
             Message::Inside { message, .. } => 8 + P::wire_bytes(message),
             Message::Consensus(_, bytes) => 12 + bytes.len(),
-            Message::Standing(standing) => 8 + standing.bytes(),
+            Message::Knows(_) => SUMMARY_BYTES,
+            Message::Behind(_) | Message::Fetch(_) | Message::NoState => 16,
+            Message::Reached { .. } | Message::FetchState(_) => 24,
+            Message::Entries(batch) => {
+                let entries = batch.entries.iter().map(|entry| 4 + entry.0.len());
+                SUMMARY_BYTES + entries.sum::<usize>()
+            }
+            Message::State(piece) => 40 + piece.piece.as_ref().map_or(0, |it| it.0.len()),
             Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
             Message::Ask | Message::AskPlacement | Message::Stable(_) => 16,
             Message::AskBegun(_) | Message::Begun(_) => 16,
@@ -200,8 +290,36 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::AskPlacement => "AskPlacement",
             Message::Stable(_) => "Stable",
             Message::Placement { .. } => "Placement",
-            Message::Standing(_) => "Standing",
+            Message::Knows(_) => "Knows",
+            Message::Behind(_) => "Behind",
+            Message::Reached { .. } => "Reached",
+            Message::Fetch(_) => "Fetch",
+            Message::Entries(_) => "Entries",
+            Message::FetchState(_) => "FetchState",
+            Message::State(_) => "State",
+            Message::NoState => "NoState",
             Message::Resync(_) => "Resync",
+        }
+    }
+
+    fn judge(
+        message: &Message<P::Message>,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        judge::judge::<P>(message, from, sender, view)
+    }
+
+    fn as_client(message: &Message<P::Message>, node: NodeId) -> Option<Message<P::Message>> {
+        match message {
+            Message::Inside { hops, message, .. } => {
+                let (from, hops) = (Address::coordinator(node), *hops);
+                P::as_client(message, node).map(|message| Message::Inside { from, hops, message })
+            }
+            Message::AskPlacement => Some(Message::AskPlacement),
+            Message::AskBegun(group) => Some(Message::AskBegun(*group)),
+            _ => None,
         }
     }
 
@@ -219,7 +337,14 @@ impl<P: Protocol> Protocol for Grouped<P> {
             | Message::Begun(_)
             | Message::AskPlacement
             | Message::Stable(_)
-            | Message::Standing(_)
+            | Message::Knows(_)
+            | Message::Behind(_)
+            | Message::Reached { .. }
+            | Message::Fetch(_)
+            | Message::Entries(_)
+            | Message::FetchState(_)
+            | Message::State(_)
+            | Message::NoState
             | Message::Resync(_) => true,
             Message::Placement { homes, leaving, .. } => {
                 let all = catalog.repositories();

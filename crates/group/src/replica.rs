@@ -1,26 +1,37 @@
 //! A member of a group: it keeps the group's log, and runs or replays the participant.
 
+mod catch_up;
+mod checkpoint;
 mod disk;
+mod load;
+mod receive;
 mod regroup;
+mod retire;
 mod run;
+mod serve;
 mod stay;
+
+use std::collections::BTreeMap;
 
 use std::fmt;
 
-use muesli_core::wire::{Wire, WireError};
+use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, NodeId, Participant, Post, Protocol, RepositoryId, Role, Settings,
-    SmallBytes, SpaceId, Timestamp,
+    Address, Catalog, Cursor, Lag, NodeId, Participant, Post, Protocol, Readiness, Rejection,
+    RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, Timestamp, View,
 };
 
-use crate::compact::Compacting;
-use crate::configuration::Configuration;
+use self::catch_up::Fetching;
+use self::load::Loading;
+use self::retire::Retired;
+use self::serve::Serving;
 use crate::consensus::{Consensus, Outgoing};
 use crate::inside::{Context, Inside, send_now};
 use crate::join::{Formed, Joining};
+use crate::judge::{inner_address, judge_inside};
 use crate::layout;
 use crate::lead::Leading;
-use crate::ledger::{Change, Entry, Ledger, Standing};
+use crate::ledger::{Entry, Ledger, Standing};
 use crate::protocol::{Grouped, Message, Record, Rules};
 use crate::written::Written;
 
@@ -58,7 +69,30 @@ pub struct Replica<P: Protocol> {
     /// does wait for, or at the next tick.
     lazy: Vec<Entry>,
     leading: Option<Leading<P::Message>>,
-    compacting: Option<Compacting>,
+    /// Which entries it fetches from whom, if it lacks so many that the consensus does not bring
+    /// them. It does not vote meanwhile.
+    fetching: Option<Fetching>,
+    /// From whom it fetches the participant's state.
+    loading: Option<Loading>,
+    /// The participant of a leader that was deposed, until it is known what became of its entries.
+    retired: Option<Retired<P::Participant>>,
+    /// While a log is replayed: the participant that a transfer installs. Where the log ends before
+    /// that is whole, the one from before still stands.
+    installing: Option<P::Participant>,
+    /// While a log is replayed: the participant from before a transfer was of use.
+    was_whole: bool,
+    /// Whom it sends what.
+    serving: BTreeMap<u16, Serving>,
+    /// How far the other members have come, as they said: how many entries, of how many bytes.
+    reached: BTreeMap<u16, (u64, u64)>,
+    /// The participant has done what may never be decided, or has forgotten what was.
+    is_void: bool,
+    /// The number of the participant: it is another one after each time that it began anew.
+    generation: u64,
+    /// Entries up to here are to be appended, because something waits for them.
+    wanted_upto: u64,
+    /// A note under way through its log, and when it was sent.
+    probe: Option<(u64, u64)>,
     ticks: u64,
     /// When a leader was last heard of.
     heard: Option<u64>,
@@ -68,8 +102,6 @@ pub struct Replica<P: Protocol> {
     wanted: Vec<u16>,
     /// What is to be said of configurations that have ended, with their numbers.
     parting: Vec<(u32, Outgoing)>,
-    /// The configuration that the entry begins which was replayed last.
-    ends_with: Option<Configuration>,
     /// When it asked last what is known of a later configuration.
     asked: Option<u64>,
     /// Whether its memory of being here is stable.
@@ -95,8 +127,16 @@ enum Settled {
 
 impl<P: Protocol> fmt::Debug for Replica<P> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replica { group, place, consensus, applied, .. } = self;
-        write!(out, "Replica({place} of group {group}, {consensus:?}, {applied} applied)")
+        let Replica { group, place, consensus, applied, fetching, loading, is_void, .. } = self;
+        let (known, held, needs) = self.ledger.look(|it| (it.summary(), it.held, it.needs));
+        write!(
+            out,
+            "Replica({place} of group {group}, {consensus:?}, {applied} applied, {known:?}, \
+             {held:?}, needs {needs}, void {is_void}, leads {}, set aside {}, {fetching:?}, \
+             {loading:?})",
+            self.leading.is_some(),
+            self.retired.is_some(),
+        )
     }
 }
 
@@ -109,7 +149,8 @@ impl<P: Protocol> Replica<P> {
     /// Whether it lives here, votes in a group of just those who are to be in it, and will remember
     /// so: no other member of its group may be moved before.
     pub fn takes_part(&self) -> bool {
-        self.settled == Settled::Yes && self.consensus.is_some() && self.is_as_wanted()
+        let votes = self.settled == Settled::Yes && self.consensus.is_some();
+        votes && self.has_state() && self.is_as_wanted()
     }
 
     /// What it knows.
@@ -142,6 +183,9 @@ impl<P: Protocol> Replica<P> {
             return self.step(cx, |inner, cx| inner.receive(from, message, cx));
         }
         if P::is_for_all(&message) {
+            if !self.has_state() {
+                return;
+            }
             let (role, inner) = (self.role(), &mut self.inner);
             // Nothing is said about it.
             let _ = self.inside.run(role, cx, |cx| inner.receive(from, message, cx));
@@ -165,10 +209,9 @@ impl<P: Protocol> Replica<P> {
             self.replay_decided(cx);
             self.check_leadership(cx);
         }
-        if self.leading.is_some() {
-            self.end_configuration(cx);
-            self.check_leadership(cx);
-        }
+        self.end_configuration(cx);
+        self.check_leadership(cx);
+        self.append_wanted();
         self.ask_round(cx);
         self.write_down(cx);
         self.tell_news(cx);
@@ -229,6 +272,14 @@ impl<P: Protocol> Replica<P> {
             return;
         }
         self.append_lazy(); // Before the tick, which may have another member lead.
+        self.probe_disk(cx);
+        self.restrain();
+        self.go_on_retired(cx);
+        self.go_on_fetching(cx);
+        self.go_on_loading(cx);
+        self.go_on_serving(cx);
+        self.say_reached(cx);
+        self.trim(cx);
         let Some(consensus) = &mut self.consensus else {
             let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
             match self.ticks.is_multiple_of(ASK_TICKS) {
@@ -239,44 +290,26 @@ impl<P: Protocol> Replica<P> {
             return;
         };
         consensus.tick();
-        if let Some(leading) = &mut self.leading {
-            leading.tick(consensus.decided(), consensus.accepted());
-            let (ballot, round) = (leading.ballot, leading.round_under_way());
-            let stalled =
-                leading.stalled_ticks > 0 && leading.stalled_ticks.is_multiple_of(STALLED_TICKS);
-            if let Some(round) = round {
-                self.tell_others(&Message::Confirm { ballot, round }, cx);
-            }
-            if stalled {
-                self.tell_others(&Message::Resync(ballot), cx);
-            }
-            if self.ticks.is_multiple_of(ANNOUNCE_TICKS) {
-                self.announce(cx);
-            }
-        }
+        self.tick_leader(cx);
         self.regroup(cx);
-        self.compact();
     }
 
-    /// Goes on with a checkpoint, or begins one where there are many entries.
-    fn compact(&mut self) {
-        let Some(consensus) = &mut self.consensus else { return };
-        let decided = consensus.decided();
-        match &mut self.compacting {
-            None => {
-                let covered = self.ledger.look(|standing| standing.image.covers);
-                if decided >= covered + self.rules.compact_every {
-                    self.compacting = Compacting::begin::<P>(&self.inner, self.applied);
-                }
-            }
-            Some(compacting) => {
-                compacting.go_on::<P>(&self.inner, self.applied);
-                if let Some((covers, pieces)) = compacting.done(decided) {
-                    self.ledger.prepare_image(covers, pieces);
-                    consensus.compact(covers);
-                    self.compacting = None;
-                }
-            }
+    /// A leader asks and says again what may have been lost.
+    fn tick_leader(&mut self, cx: &mut Context<'_, P>) {
+        let is_hung = self.is_hung();
+        let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else { return };
+        leading.tick(consensus.decided(), consensus.accepted());
+        let (ballot, round) = (leading.ballot, leading.round_under_way());
+        let stalled =
+            leading.stalled_ticks > 0 && leading.stalled_ticks.is_multiple_of(STALLED_TICKS);
+        if let Some(round) = round {
+            self.tell_others(&Message::Confirm { ballot, round }, cx);
+        }
+        if stalled {
+            self.tell_others(&Message::Resync(ballot), cx);
+        }
+        if self.ticks.is_multiple_of(ANNOUNCE_TICKS) && !is_hung {
+            self.announce(cx);
         }
     }
 }
@@ -298,13 +331,22 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             applied: 0,
             lazy: Vec::new(),
             leading: None,
-            compacting: None,
+            fetching: None,
+            loading: None,
+            retired: None,
+            installing: None,
+            was_whole: false,
+            serving: BTreeMap::new(),
+            reached: BTreeMap::new(),
+            is_void: false,
+            generation: 0,
+            wanted_upto: 0,
+            probe: None,
             ticks: 0,
             heard: None,
             away: false,
             wanted: Vec::new(),
             parting: Vec::new(),
-            ends_with: None,
             asked: None,
             settled: Settled::No,
             written: Written::default(),
@@ -315,6 +357,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn start(&mut self, cx: &mut Context<'_, P>) {
         cx.set_timer(TICK_TIMER, self.rules.tick);
         self.wanted = layout::wanted(cx.catalog, self.group);
+        self.end_replay(cx);
         if self.is_home(cx) {
             self.take_place(cx);
         }
@@ -326,72 +369,33 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.turn(cx);
     }
 
-    fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
-        let member = self.member_at(from, cx);
-        match (message, member) {
-            (Message::Inside { from, hops, message }, _) => {
-                self.on_inside(from, hops, message, cx);
-            }
-            (Message::Leads { group, member, ballot, .. }, _) => {
-                self.inside.hear_leader(group, member, ballot);
-                if group == self.group {
-                    self.heard = Some(self.ticks);
-                    self.on_at(member, ballot.configuration, cx);
-                }
-            }
-            (Message::Stable(note), _) => {
-                if from == cx.me {
-                    self.on_note(note);
-                }
-            }
-            (Message::Consensus(configuration, bytes), Some(member)) => {
-                if configuration != self.configuration_number() {
-                    self.on_at(member, configuration, cx);
-                } else if let Some(consensus) = &mut self.consensus {
-                    consensus.receive(member, bytes.as_slice());
-                }
-            }
-            (Message::At(configuration), Some(member)) => {
-                self.on_learned(member, configuration, cx);
-            }
-            (Message::Confirm { ballot, round }, Some(_)) => {
-                if self.consensus.as_ref().is_some_and(|it| it.ballot() == ballot) {
-                    send_now(from, Message::Confirmed { ballot, round }, cx);
-                }
-            }
-            (Message::Confirmed { ballot, round }, Some(member)) => {
-                let votes = |it: &Consensus| it.configuration().has(member);
-                let votes = self.consensus.as_ref().is_some_and(votes);
-                if let Some(leading) = self.leading.as_mut().filter(|_| votes) {
-                    leading.confirm(member, ballot, round);
-                }
-            }
-            (Message::Begun(begun), _) => self.on_begun(from.node, begun, cx),
-            (Message::Ask, Some(_)) => {
-                let standing = self.ledger.look(Standing::clone);
-                cx.send(from, Message::Standing(Box::new(standing)));
-            }
-            (Message::Standing(standing), Some(member)) => {
-                self.on_standing(member, *standing, cx);
-            }
-            (Message::Resync(ballot), Some(_)) => {
-                if let Some(it) = self.consensus.as_mut().filter(|it| it.ballot() == ballot) {
-                    it.catch_up();
-                }
-            }
-            (
-                Message::Consensus(..)
-                | Message::At(_)
-                | Message::Confirm { .. }
-                | Message::Confirmed { .. }
-                | Message::Ask
-                | Message::Standing(_)
-                | Message::Resync(_),
-                None,
-            )
-            // From no member, or for coordinators: whoever sent it here is mistaken.
-            | (Message::AskPlacement | Message::AskBegun(_) | Message::Placement { .. }, _) => {}
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
+        let inner = self.inside.known_catalog(view.catalog);
+        let me = inner_address(view.me, &inner);
+        let view = View { me, catalog: &inner, settings: view.settings };
+        if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
+            return Ok(()); // It is passed on, to a leader that judges it.
         }
+        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        match self.leading {
+            Some(_) => self.inner.judge(*first, sender, message, view),
+            None => Ok(()),
+        }
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.inner.issued()
+    }
+
+    fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
+        self.on_message(from, message, cx);
         self.turn(cx);
     }
 
@@ -404,27 +408,24 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.turn(cx);
     }
 
-    fn replay(&mut self, record: Record, _: &mut Context<'_, P>) {
-        self.ledger.replay(record.0);
+    fn replay(&mut self, record: Record, cx: &mut Context<'_, P>) {
+        self.replay_changes(record.0, cx);
     }
 
-    /// All of one moment: what a member knows is its image, which is there already, and entries
-    /// that wait to be compacted.
     fn begin_checkpoint(&self) -> Option<Cursor> {
-        let mut piece = Vec::new();
-        Record(vec![Change::Adopted(self.ledger.look(Standing::clone))]).encode(&mut piece);
-        Some(Cursor { first: [piece].into(), ..Cursor::default() })
+        self.checkpoint_of_now()
     }
 
-    fn checkpoint_piece(&self, cursor: &mut Cursor, _: usize, out: &mut Vec<u8>) -> bool {
-        let piece = cursor.first.pop_front();
-        out.extend_from_slice(piece.as_deref().unwrap_or_default());
-        piece.is_some()
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
     }
 
-    fn restore(&mut self, piece: &[u8], _: &mut Context<'_, P>) -> Result<(), WireError> {
-        self.ledger.replay(Record::decode_all(piece)?.0);
-        Ok(())
+    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
+        self.readiness(cursor)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
     }
 
     fn in_doubt(&self) -> usize {
@@ -440,12 +441,17 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         }
     }
 
+    fn lag(&self) -> Option<Lag> {
+        (!self.away).then(|| self.behind())
+    }
+
     fn post(&self) -> Post {
         match self.leading {
             _ if self.away => Post::Away,
             _ if self.joining.is_lost() => Post::Lost,
             _ if self.consensus.is_none() && self.is_left_out() => Post::Leaves,
             _ if self.consensus.is_none() || self.settled != Settled::Yes => Post::Joins,
+            _ if !self.has_state() => Post::Joins,
             _ if !self.takes_part() => Post::Regroups,
             Some(_) => Post::Leads,
             None => Post::Follows,

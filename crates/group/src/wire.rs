@@ -5,21 +5,19 @@ use muesli_core::{Address, NodeId, SmallBytes, wire_struct};
 
 use crate::configuration::Configuration;
 use crate::join::Formed;
-use crate::ledger::{Change, Entry, Image, Standing};
+use crate::ledger::{Change, Entry, Summary};
 use crate::protocol::{Ballot, Message, Record};
 
 wire_struct!(Ballot { configuration: u32, number: u32, member: u64 });
-wire_struct!(Image { covers: u64, pieces: Vec<Entry>, then: Vec<Entry> });
-wire_struct!(Standing {
+wire_struct!(Summary {
     formed: Formed,
     since: u64,
     configuration: Configuration,
     promise: Ballot,
     accepted: Ballot,
     decided: u64,
-    compacted: u64,
-    image: Image,
-    entries: Vec<Entry>,
+    length: u64,
+    next: Option<Configuration>,
 });
 
 const FORMED: [Formed; 4] = [Formed::No, Formed::Met, Formed::Ready, Formed::Begun];
@@ -67,14 +65,25 @@ impl Wire for Change {
             Change::Promise(ballot) => put(1, ballot, out),
             Change::Accepted(ballot) => put(2, ballot, out),
             Change::Decided(upto) => put(3, upto, out),
-            Change::Compacted(upto, image) => {
-                put(4, upto, out);
-                image.encode(out);
-            }
-            Change::Adopted(standing) => put(5, standing, out),
             Change::Configured(upto, configuration) => {
                 put(6, upto, out);
                 configuration.encode(out);
+            }
+            Change::Adopted(summary) => put(7, &**summary, out),
+            Change::Rebased { upto, bytes, configuration } => {
+                put(8, upto, out);
+                bytes.encode(out);
+                configuration.encode(out);
+            }
+            Change::Install(covers) => put(9, covers, out),
+            Change::Piece(number, piece) => {
+                put(10, number, out);
+                piece.encode(out);
+            }
+            Change::Installed(needs) => put(11, needs, out),
+            Change::Restored { upto, bytes } => {
+                put(12, upto, out);
+                bytes.encode(out);
             }
         }
     }
@@ -86,9 +95,17 @@ impl Wire for Change {
             1 => Change::Promise(Wire::decode(input)?),
             2 => Change::Accepted(Wire::decode(input)?),
             3 => Change::Decided(Wire::decode(input)?),
-            4 => Change::Compacted(Wire::decode(input)?, Wire::decode(input)?),
-            5 => Change::Adopted(Wire::decode(input)?),
             6 => Change::Configured(Wire::decode(input)?, Wire::decode(input)?),
+            7 => Change::Adopted(Box::new(Wire::decode(input)?)),
+            8 => Change::Rebased {
+                upto: Wire::decode(input)?,
+                bytes: Wire::decode(input)?,
+                configuration: Wire::decode(input)?,
+            },
+            9 => Change::Install(Wire::decode(input)?),
+            10 => Change::Piece(Wire::decode(input)?, Wire::decode(input)?),
+            11 => Change::Installed(Wire::decode(input)?),
+            12 => Change::Restored { upto: Wire::decode(input)?, bytes: Wire::decode(input)? },
             other => return Err(WireError::no_variant("change of a member", at, other)),
         })
     }
@@ -136,7 +153,7 @@ impl<M: Wire> Wire for Message<M> {
                 epoch.encode(out);
             }
             Message::Ask => out.push(5),
-            Message::Standing(standing) => put(6, &**standing, out),
+            Message::Knows(summary) => put(6, &**summary, out),
             Message::Resync(ballot) => put(7, ballot, out),
             Message::AskPlacement => out.push(8),
             Message::Stable(note) => put(10, note, out),
@@ -148,6 +165,16 @@ impl<M: Wire> Wire for Message<M> {
             Message::At(configuration) => put(11, configuration, out),
             Message::AskBegun(group) => put(12, group, out),
             Message::Begun(begun) => put(13, begun, out),
+            Message::Behind(decided) => put(14, decided, out),
+            Message::Reached { decided, bytes } => {
+                put(15, decided, out);
+                bytes.encode(out);
+            }
+            Message::Fetch(fetch) => put(16, fetch, out),
+            Message::Entries(batch) => put(17, &**batch, out),
+            Message::FetchState(fetch) => put(18, fetch, out),
+            Message::State(piece) => put(19, &**piece, out),
+            Message::NoState => out.push(20),
         }
     }
 
@@ -169,7 +196,7 @@ impl<M: Wire> Wire for Message<M> {
                 epoch: Wire::decode(input)?,
             },
             5 => Message::Ask,
-            6 => Message::Standing(Box::new(Wire::decode(input)?)),
+            6 => Message::Knows(Box::new(Wire::decode(input)?)),
             7 => Message::Resync(Wire::decode(input)?),
             8 => Message::AskPlacement,
             10 => Message::Stable(Wire::decode(input)?),
@@ -181,6 +208,13 @@ impl<M: Wire> Wire for Message<M> {
             11 => Message::At(Wire::decode(input)?),
             12 => Message::AskBegun(Wire::decode(input)?),
             13 => Message::Begun(Wire::decode(input)?),
+            14 => Message::Behind(Wire::decode(input)?),
+            15 => Message::Reached { decided: Wire::decode(input)?, bytes: Wire::decode(input)? },
+            16 => Message::Fetch(Wire::decode(input)?),
+            17 => Message::Entries(Box::new(Wire::decode(input)?)),
+            18 => Message::FetchState(Wire::decode(input)?),
+            19 => Message::State(Box::new(Wire::decode(input)?)),
+            20 => Message::NoState,
             other => return Err(WireError::no_variant("message of a group", at, other)),
         })
     }
@@ -199,20 +233,28 @@ mod tests {
         }
 
         #[test]
-        fn standings_come_back(
+        fn changes_come_back(
             formed in prop::sample::select(&FORMED[..]),
-            decided: u64, compacted: u64, entries in prop::collection::vec(any::<Vec<u8>>(), 0..5),
+            decided: u64, length: u64, entries in prop::collection::vec(any::<Vec<u8>>(), 1..5),
         ) {
             let entries: Vec<_> = entries.iter().map(|it| Entry::from(it.clone())).collect();
-            let image = Image { covers: 7, pieces: entries.clone(), then: Vec::new() };
             let promise = Ballot { configuration: 2, number: 3, member: 2 };
             let (since, configuration) = (9, Configuration::first(vec![0, 2]).next(4, vec![2, 5]));
-            let accepted = promise;
+            let next = Some(configuration.clone());
+            let piece = Change::Piece(length, entries[0].clone());
+            let rebased =
+                Change::Rebased { upto: decided, bytes: 8, configuration: configuration.clone() };
             let last = Change::Configured(9, configuration.clone());
-            let standing = Standing {
-                formed, since, configuration, promise, accepted, decided, compacted, image, entries,
+            let accepted = promise;
+            let summary = Summary {
+                formed, since, configuration, promise, accepted, decided, length, next,
             };
-            let record = Record(vec![Change::Adopted(standing), Change::Decided(4), last]);
+            let changes = vec![
+                Change::Adopted(Box::new(summary)), Change::Decided(4), rebased,
+                Change::Install(7), piece, Change::Installed(8), Change::Entries(3, entries),
+                Change::Restored { upto: 4, bytes: 44 }, last,
+            ];
+            let record = Record(changes);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             prop_assert_eq!(Record::decode_all(&bytes), Ok(record));

@@ -12,8 +12,8 @@ use crate::batch::Sequence;
 
 /// Bytes of a frame before its payload.
 pub const HEADER_BYTES: usize = 21;
-/// The longest payload.
-pub const PAYLOAD_MAX: usize = 64 << 20;
+/// The longest payload: more than the largest transaction takes.
+pub const PAYLOAD_MAX: usize = 128 << 20;
 /// Kinds from here on are the log's own; records have kinds from 1 to this, less one.
 pub const OWN_KINDS: u8 = 240;
 /// A mark: its payload is the sequence number up to which the log was stable when it was written,

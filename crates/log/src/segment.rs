@@ -58,7 +58,11 @@ impl Header {
         }
         let version = word(&bytes[8..]);
         if version != VERSION {
-            let what = format!("format version {version}, and this program reads {VERSION}");
+            let what = format!(
+                "it is of version {version} of the log's format, and this program reads version \
+                 {VERSION}. Nothing is damaged: keep the directory, and open it with a program \
+                 that reads version {version}"
+            );
             return Err(BadHeader::Foreign(what));
         }
         let number = |at: usize| {

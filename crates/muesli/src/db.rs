@@ -1,40 +1,46 @@
 //! The database handle: transactions, sessions, spaces.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli_core::client::{self, Task};
+use muesli_core::deadlines::Due;
 use muesli_core::{
-    Abort, Catalog, Doubt, Gave, Nanos, Outcome, SpaceOptions, Timestamp, Traffic, TxnId,
-    TxnOptions,
+    Abort, Catalog, Doubt, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
 };
 
+use crate::commit::{Caller, Orphans};
 use crate::embedded::Report;
 use crate::error::Error;
 use crate::explicit::Transaction;
 use crate::later::Results;
 use crate::oneshot;
 use crate::operation::wait;
-use crate::options::{Options, Retry};
+use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
 use crate::past::Carried;
+use crate::shipped::Shipped;
 use crate::space::Space;
+use crate::timeout::nanos;
 use crate::transaction::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
 /// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.
 ///
-/// A session knows of what was answered. A commit whose future is dropped first, or that ends in
-/// [`Error::Unknown`], may take effect at any later time, and the session's next transactions may
-/// see it or not.
+/// A session knows of what was answered. A transaction whose future is dropped before its commit is
+/// asked for is aborted. Dropped later, it is decided as if somebody waited: the session learns of
+/// it then, and [`settle`](Db::settle) waits for that. A commit that ends in [`Error::Unknown`] may
+/// take effect at any later time, and the session's next transactions may see it or not.
+///
+/// A body that panics aborts its transaction, and the panic goes on at whoever awaits
+/// [`transact`](Db::transact), as if the body ran there.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) inner: Arc<Inner>,
     session: Arc<Session>,
     pub(crate) options: TxnOptions,
+    pub(crate) timeout: Duration,
 }
 
 pub(crate) struct Inner {
@@ -45,7 +51,7 @@ pub(crate) struct Inner {
     turn: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
     /// Why a delayed action could not be left to its turn, the last time.
-    strayed: Mutex<Option<String>>,
+    pub(crate) strayed: Mutex<Option<String>>,
     pub away: Option<Box<dyn Away>>,
 }
 
@@ -89,6 +95,7 @@ struct Session {
     seen: AtomicU64,
     /// What a timestamp does not tell, where several coordinators run it.
     carried: Option<Carried>,
+    orphans: Orphans,
 }
 
 static DATABASES: AtomicU64 = AtomicU64::new(1);
@@ -128,7 +135,7 @@ impl Db {
         let inner = Arc::new(inner);
         let several = inner.away.as_ref().is_some_and(|away| away.loops() > 1);
         let carried = several.then(Carried::default);
-        Db::in_new_session(inner, TxnOptions::default(), 0, carried)
+        Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, 0, carried)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -137,15 +144,17 @@ impl Db {
         Db::new(database, catalog, retry, None)
     }
 
-    pub(crate) fn in_new_session(
+    fn in_new_session(
         inner: Arc<Inner>,
         options: TxnOptions,
+        timeout: Duration,
         seen: u64,
         carried: Option<Carried>,
     ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Arc::new(Session { id, seen: AtomicU64::new(seen), carried });
-        Db { inner, session, options }
+        let (seen, orphans) = (AtomicU64::new(seen), Orphans::default());
+        let session = Arc::new(Session { id, seen, carried, orphans });
+        Db { inner, session, options, timeout }
     }
 
     /// The same database in a new session, which sees at least what this one has seen so far and
@@ -154,7 +163,12 @@ impl Db {
     pub fn session(&self) -> Db {
         let seen = self.seen();
         let carried = self.carried().map(Carried::copy);
-        Db::in_new_session(self.inner.clone(), self.options, seen, carried)
+        self.in_next_session(seen, carried)
+    }
+
+    /// The same database and options, in another session.
+    pub(crate) fn in_next_session(&self, seen: u64, carried: Option<Carried>) -> Db {
+        Db::in_new_session(self.inner.clone(), self.options, self.timeout, seen, carried)
     }
 
     /// The same session, whose transactions only read: they never abort and never validate.
@@ -175,6 +189,13 @@ impl Db {
     /// missing. Protocols that have no such readers do as always.
     pub fn nearby(&self) -> Db {
         Db { options: TxnOptions { nearby: true, ..self.options }, ..self.clone() }
+    }
+
+    /// The same session, whose transactions may be open for so long, with all attempts and the
+    /// pauses between them, until their commit is asked for: then they are aborted with
+    /// [`Error::TransactionTimeout`]. [`Options::transaction_timeout`] is what holds otherwise.
+    pub fn timeout(&self, after: Duration) -> Db {
+        Db { timeout: after, ..self.clone() }
     }
 
     /// The space called `name`.
@@ -230,6 +251,10 @@ impl Db {
         self.session.seen.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn orphans(&self) -> &Orphans {
+        &self.session.orphans
+    }
+
     pub(crate) fn carried(&self) -> Option<&Carried> {
         self.session.carried.as_ref()
     }
@@ -260,11 +285,16 @@ impl Db {
     /// pauses. The body may run several times, so it should have no other effects.
     ///
     /// Called from a task on one of the database's loops, the body runs there; from any other
-    /// thread or executor, it is shipped to a loop.
+    /// thread or executor, it is shipped to a loop. If the future is dropped before the commit is
+    /// asked for, the transaction is aborted; later, [`settle`](Self::settle) waits for its end.
     ///
     /// # Errors
-    /// What the body returned, or [`Error::Conflict`] after the last attempt, or why the commit
-    /// failed. Nothing was changed, except perhaps after [`Error::Unknown`].
+    /// What the body returned, or [`Error::Conflict`] after the last attempt, or
+    /// [`Error::TransactionTimeout`], or why the commit failed. Nothing was changed, except perhaps
+    /// after [`Error::Unknown`].
+    ///
+    /// # Panics
+    /// Where the body does: its transaction is aborted, and its panic goes on here.
     pub async fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
     where
         F: Fn(Tx) -> Fut + Send + 'static,
@@ -274,8 +304,9 @@ impl Db {
         if self.is_here() {
             return self.transact_here(body).await;
         }
-        let db = self.clone();
-        self.run_on(self.next_loop(), async move || db.transact_here(body).await).await?
+        let (db, (_caller, fate)) = (self.clone(), Caller::new(self));
+        let there = async move || db.repeat(&body, false, Some(&fate)).await;
+        self.run_on(self.next_loop(), there).await?.map(|(answer, _)| answer)
     }
 
     /// As [`transact`](Self::transact), for tasks on one of the database's loops only: the body
@@ -288,7 +319,7 @@ impl Db {
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
-        self.repeat(&body, false).await.map(|(answer, _)| answer)
+        self.repeat(&body, false, None).await.map(|(answer, _)| answer)
     }
 
     /// As [`transact`](Self::transact), and also tells what the delayed actions gave that the body
@@ -305,9 +336,10 @@ impl Db {
         if self.is_here() {
             return self.transact_answering_here(body).await;
         }
-        let db = self.clone();
-        let there = async move || db.transact_answering_here(body).await;
-        self.run_on(self.next_loop(), there).await?
+        let (db, (_caller, fate)) = (self.clone(), Caller::new(self));
+        let there = async move || db.repeat(&body, true, Some(&fate)).await;
+        let ran = self.run_on(self.next_loop(), there).await?;
+        ran.map(|(answer, given)| (answer, Results(given)))
     }
 
     /// As [`transact_answering`](Self::transact_answering), for tasks on one of the database's
@@ -320,7 +352,7 @@ impl Db {
         F: Fn(Tx) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
-        self.repeat(&body, true).await.map(|(answer, given)| (answer, Results(given)))
+        self.repeat(&body, true, None).await.map(|(answer, given)| (answer, Results(given)))
     }
 
     /// Why a delayed action could not be left to its turn, the last time that
@@ -330,111 +362,40 @@ impl Db {
         self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 
-    async fn repeat<T, F, Fut>(&self, body: &F, asks: bool) -> Result<(T, Vec<Gave>), Error>
-    where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
-    {
-        let (mut attempts, mut eager) = (0, false);
-        loop {
-            attempts += 1;
-            let reason = match self.attempt(body, eager, asks).await {
-                Err(Error::Conflict { reason, .. }) => reason,
-                Err(Error::Strayed(why)) => {
-                    let last = self.inner.strayed.lock();
-                    *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
-                    Abort::Strayed
-                }
-                done => return done,
-            };
-            eager |= reason == Abort::Strayed;
-            self.after_conflict(reason, attempts).await?;
-        }
-    }
-
-    /// Counts a conflict and pauses, or gives up.
-    #[cold]
-    pub(crate) async fn after_conflict(&self, reason: Abort, attempts: u32) -> Result<(), Error> {
-        self.inner.count_conflict(reason);
-        if attempts >= self.inner.retry.attempts {
-            return Err(Error::Conflict { reason, attempts });
-        }
-        self.pause(attempts).await
-    }
-
-    async fn attempt<T, F, Fut>(
-        &self,
-        body: &F,
-        eager: bool,
-        asks: bool,
-    ) -> Result<(T, Vec<Gave>), Error>
-    where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
-    {
-        let database = self.inner.database;
-        let options = || TxnOptions { eager, ..self.txn_options() };
-        self.arrive();
-        let mut begun = client::with(database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(options()))
-        });
-        if let Some(None) = begun {
-            yield_now().await;
-            begun = client::with(database, |engine| Some(engine.begin(options())));
-        }
-        let txn = begun.flatten().ok_or(Error::Closed)??;
-        let open = Open { tx: Tx { database, txn, away: None } };
-        let answer = body(open.tx.clone()).await?;
-        let committed = match asks {
-            false => open.tx.commit_here().await.map(|committed| (committed, Vec::new())),
-            true => open.tx.commit_answering_here().await,
-        };
-        std::mem::forget(open);
-        let (committed, given) = committed?;
-        self.see(committed.at);
-        self.leave();
-        Ok((answer, given))
-    }
-
-    async fn pause(&self, attempts: u32) -> Result<(), Error> {
-        let retry = &self.inner.retry;
-        let most = retry.pause.saturating_mul(1 << attempts.min(20)).min(retry.pause_max);
-        let random = client::with(self.inner.database, |engine| engine.random());
-        let nanos = random.ok_or(Error::Closed)? % (most.as_nanos() as u64).max(1);
-        self.sleep(Duration::from_nanos(nanos)).await
-    }
-
     /// Waits this long, by the clock of the loop that this task runs on.
     ///
     /// # Errors
     /// [`Error::Closed`], also where the task is on no loop of the database.
     pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
         let database = self.inner.database;
-        let nanos = Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1));
-        let op = client::with(database, |engine| engine.sleep(nanos));
+        let op = client::with(database, |engine| engine.sleep(nanos(duration)));
         wait(database, op.ok_or(Error::Closed)?).await.map(|_| ())
     }
 
     /// Begins a transaction that is committed or rolled back by hand. Conflicts are reported, not
-    /// retried. Dropped, it is rolled back.
+    /// retried. Dropped, it is rolled back; it also is when its [timeout](Self::timeout) is over.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub async fn begin(&self) -> Result<Transaction, Error> {
+        if self.is_here() {
+            return self.begin_here(None);
+        }
+        let (home, session) = (self.next_loop(), self.clone());
+        self.run_on(home, async move || session.begin_here(Some(home))).await?
+    }
+
+    /// Begins on this loop, which has a number if the transaction is to be used from elsewhere.
+    fn begin_here(&self, home: Option<usize>) -> Result<Transaction, Error> {
         let (database, options) = (self.inner.database, self.txn_options());
-        let session = self.clone();
-        let begin = move || {
-            session.arrive();
-            client::with(database, |engine| engine.begin(options))
-        };
-        let (txn, away) = if self.is_here() {
-            (begin().ok_or(Error::Closed)??, None)
-        } else {
-            let home = self.next_loop();
-            let begun = self.run_on(home, async move || begin()).await?;
-            (begun.ok_or(Error::Closed)??, Some(Box::new((self.clone(), home))))
-        };
-        Ok(Transaction::new(Tx { database, txn, away }, self.clone()))
+        self.arrive();
+        let txn = client::with(database, |engine| engine.begin(options)).ok_or(Error::Closed)??;
+        let after_ms = self.timeout.as_millis() as u64;
+        let deadline = client::with(database, |engine| {
+            engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
+        });
+        let away = home.map(|home| Box::new((self.clone(), home)));
+        Ok(Transaction::new(Tx { database, txn, away }, self.clone(), deadline.flatten()))
     }
 
     /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on
@@ -461,10 +422,13 @@ impl Db {
     }
 
     /// Runs a task on one of the database's loops, there where its transactions cost function
-    /// calls instead of wake-ups.
+    /// calls instead of wake-ups. If the future is dropped, so is the task.
     ///
     /// # Errors
     /// [`Error::Closed`].
+    ///
+    /// # Panics
+    /// Where the task does: its panic goes on here.
     pub async fn run_on<T, F>(&self, home: usize, f: F) -> Result<T, Error>
     where
         F: AsyncFnOnce() -> T + Send + 'static,
@@ -472,17 +436,20 @@ impl Db {
     {
         let away = self.inner.away.as_ref().ok_or(Error::Closed)?;
         let (sender, receiver) = oneshot::channel();
-        let job: Job = Box::new(move || {
-            Box::pin(async move {
-                sender.send(f().await);
-            })
-        });
+        let job: Job = Box::new(move || Box::pin(Shipped::new(async move { f().await }, sender)));
         away.submit(home % away.loops(), job).map_err(|_| Error::Closed)?;
-        receiver.await.ok_or(Error::Closed)
+        match receiver.await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(Error::Closed),
+        }
     }
 
-    /// Stops the database: running transactions are dropped, later calls answer
-    /// [`Error::Closed`]. Returns what its loops leave behind. Not from a task on a loop.
+    /// Closes the database. No transaction begins any more; open ones may end, for as long as
+    /// [`Options::close_within`] says, and then they are aborted; commits that are under way are
+    /// decided and applied everywhere. Then the loops end, and later calls answer
+    /// [`Error::Closed`]. Returns what the loops leave behind. Not from a task on a loop, where
+    /// nobody waits for the end and nothing is returned.
     pub fn close(&self) -> Vec<Report> {
         self.inner.away.as_ref().map_or_else(Vec::new, |away| away.close())
     }
@@ -527,41 +494,8 @@ impl Db {
     }
 }
 
-/// Rolls back the transaction of a body that did not get to its commit.
-struct Open {
-    tx: Tx,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.tx.rollback_here();
-    }
-}
-
-/// Lets other tasks run.
-pub(crate) fn yield_now() -> impl Future<Output = ()> {
-    Yield { yielded: false }
-}
-
-struct Yield {
-    yielded: bool,
-}
-
-impl Future for Yield {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.yielded {
-            return Poll::Ready(());
-        }
-        self.yielded = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
 impl Inner {
-    fn count_conflict(&self, reason: Abort) {
+    pub(crate) fn count_conflict(&self, reason: Abort) {
         self.conflicts[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 }

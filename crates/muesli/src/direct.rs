@@ -4,6 +4,9 @@
 //! meets another transaction's lock it is run again; what it costs is what a stored procedure
 //! costs.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use muesli_core::client::{self, Direct};
 use muesli_core::{SmallBytes, Step, Txn, TxnOptions};
 
@@ -92,6 +95,8 @@ impl DirectTx<'_> {
 enum Ran<T> {
     Done(Result<T, Error>),
     Committing(T, muesli_core::OpId),
+    /// With this; the transaction was rolled back.
+    Panicked(Box<dyn Any + Send>),
 }
 
 impl Db {
@@ -112,7 +117,7 @@ impl Db {
             let options = self.txn_options();
             self.arrive();
             if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
-                crate::db::yield_now().await;
+                crate::attempts::yield_now().await;
             }
             let mut ran = None;
             client::with(database, |engine| {
@@ -120,6 +125,7 @@ impl Db {
             });
             let done = match ran.ok_or(Error::Closed)? {
                 Ran::Done(done) => done,
+                Ran::Panicked(panic) => std::panic::resume_unwind(panic),
                 Ran::Committing(answer, op) => self.committed(answer, op).await,
             };
             match done {
@@ -154,9 +160,13 @@ fn run<T>(
         Err(failure) => return Ran::Done(Err(failure.into())),
     };
     let mut tx = DirectTx { direct, txn, waits: false };
-    let answer = match body(&mut tx) {
-        Ok(answer) if !tx.waits => answer,
-        done => {
+    let answer = match catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
+        Ok(Ok(answer)) if !tx.waits => answer,
+        Err(panic) => {
+            direct.rollback(txn);
+            return Ran::Panicked(panic);
+        }
+        Ok(done) => {
             direct.rollback(txn);
             return Ran::Done(done.and(Err(Error::NotHere)));
         }

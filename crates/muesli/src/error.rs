@@ -1,7 +1,7 @@
 //! What can go wrong, said so that one knows what to do.
 
 use muesli_core::catalog::CatalogError;
-use muesli_core::{Abort, Failure, TxnId};
+use muesli_core::{Abort, Failure, Limit, TxnId};
 use thiserror::Error;
 
 /// The error of an operation or a transaction.
@@ -40,14 +40,30 @@ pub enum Error {
         txn: TxnId,
     },
     /// Larger than a limit; nothing was sent.
-    #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
+    #[error("{what} of {size} bytes is over the limit of {limit} bytes (`{}`)", what.key())]
     TooLarge {
-        /// A key, a value or the transaction.
-        what: &'static str,
+        /// Which limit.
+        what: Limit,
         /// Its size in bytes.
         size: usize,
         /// The limit in bytes; see [`Limits`](crate::Limits).
         limit: usize,
+    },
+    /// A server refused what this process allows: its limits are smaller. Nothing was changed.
+    #[error(
+        "{0} is over the limit of the server that holds the key (`{key}` there); nothing was \
+         changed",
+        key = .0.key()
+    )]
+    OverServerLimit(Limit),
+    /// The transaction was open for longer than its [timeout](crate::Db::timeout), and was aborted.
+    #[error(
+        "the transaction was open for longer than its timeout of {after_ms} ms and was aborted; \
+         nothing was changed; `Db::timeout` and `Options::transaction_timeout` allow more"
+    )]
+    TransactionTimeout {
+        /// The timeout, in milliseconds.
+        after_ms: u64,
     },
     /// The transaction has already ended.
     #[error("the transaction has already ended")]
@@ -100,11 +116,15 @@ impl Error {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         match failure {
-            Failure::Aborted(reason) => Error::Conflict { reason, attempts: 1 },
+            Failure::Aborted(reason) => match reason.limit() {
+                Some(limit) => Error::OverServerLimit(limit),
+                None => Error::Conflict { reason, attempts: 1 },
+            },
             Failure::Strayed(reason) => Error::Strayed(reason),
             Failure::Timeout { after_ms } => Error::Timeout { after_ms },
             Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },
+            Failure::TransactionTimeout { after_ms } => Error::TransactionTimeout { after_ms },
             Failure::Ended => Error::Ended,
             Failure::ReadOnly => Error::ReadOnly,
             Failure::Space(reason) => Error::Space(reason),

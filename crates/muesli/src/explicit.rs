@@ -1,66 +1,70 @@
 //! Transactions that their client ends by hand.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
-use muesli_core::{Committed, Gave};
+use muesli_core::Gave;
+use muesli_core::client;
+use muesli_core::deadlines::DeadlineId;
 
+use crate::attempts::Open;
+use crate::commit::{Answered, Caller, Fate};
 use crate::db::{Db, Job};
 use crate::error::Error;
 use crate::later::Results;
 use crate::transaction::Tx;
 
 /// A transaction that is committed or rolled back by hand.
+///
+/// When its [timeout](Db::timeout) is over it is aborted, and its operations answer
+/// [`Error::TransactionTimeout`].
 #[derive(Debug)]
 pub struct Transaction {
     tx: Tx,
     db: Db,
+    deadline: Option<DeadlineId>,
     ended: bool,
 }
 
 impl Transaction {
-    pub(crate) fn new(tx: Tx, db: Db) -> Transaction {
-        Transaction { tx, db, ended: false }
+    pub(crate) fn new(tx: Tx, db: Db, deadline: Option<DeadlineId>) -> Transaction {
+        Transaction { tx, db, deadline, ended: false }
     }
 
-    /// Commits: all writes take effect, or none.
+    /// Commits: all writes take effect, or none. If the future is dropped when it was polled once,
+    /// [`Db::settle`] waits for the outcome.
     ///
     /// # Errors
     /// [`Error::Conflict`]: run it again. [`Error::Unknown`]: it may have taken effect.
-    pub async fn commit(mut self) -> Result<(), Error> {
-        self.ended = true;
-        let (committed, _) = self.end().await?;
-        self.db.see(committed.at);
-        Ok(())
+    pub async fn commit(self) -> Result<(), Error> {
+        self.end().await.map(drop)
     }
 
     /// Commits, and tells what delayed actions gave that were asked.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    pub async fn commit_answering(mut self) -> Result<Results, Error> {
-        self.ended = true;
-        let (committed, answers) = self.end().await?;
-        self.db.see(committed.at);
-        Ok(Results(answers))
+    pub async fn commit_answering(self) -> Result<Results, Error> {
+        self.end().await.map(Results)
     }
 
-    async fn end(&self) -> Result<(Committed, Vec<Gave>), Error> {
-        match self.tx.away.as_deref() {
-            None => {
-                let ended = self.tx.commit_answering_here().await;
-                self.db.leave();
-                ended
+    async fn end(mut self) -> Result<Vec<Gave>, Error> {
+        let (db, open) = (self.db.clone(), self.take_open());
+        let ended = match self.tx.away.as_deref() {
+            None => open.commit(&db, None).await,
+            Some((_, home)) => {
+                let (_caller, fate) = Caller::new(&self.db);
+                let there = async move || open.commit(&db, Some(&fate)).await;
+                self.db.run_on(*home, there).await?
             }
-            Some((db, home)) => {
-                let (tx, session) = (self.tx.at_home(), self.db.clone());
-                let there = async move || {
-                    let ended = tx.commit_answering_here().await;
-                    session.leave();
-                    ended
-                };
-                db.run_on(*home, there).await?
-            }
-        }
+        };
+        ended.map(|(_, given)| given)
+    }
+
+    /// What is to be ended on the transaction's loop.
+    fn take_open(&mut self) -> OpenByHand {
+        self.ended = true;
+        OpenByHand { open: Open { tx: self.tx.at_home() }, deadline: self.deadline.take() }
     }
 
     /// Rolls back; the same as dropping it, but waits until it is done.
@@ -68,15 +72,32 @@ impl Transaction {
     /// # Errors
     /// [`Error::Closed`].
     pub async fn rollback(mut self) -> Result<(), Error> {
-        self.ended = true;
+        let open = self.take_open();
         match self.tx.away.as_deref() {
-            None => self.tx.rollback_here(),
-            Some((db, home)) => {
-                let tx = self.tx.at_home();
-                db.run_on(*home, async move || tx.rollback_here()).await?;
-            }
+            None => drop(open),
+            Some((db, home)) => db.run_on(*home, async move || drop(open)).await?,
         }
         Ok(())
+    }
+}
+
+/// A transaction that is rolled back if it is dropped on its loop before it has ended.
+struct OpenByHand {
+    open: Open,
+    deadline: Option<DeadlineId>,
+}
+
+impl OpenByHand {
+    async fn commit(self, db: &Db, fate: Option<&Arc<Fate>>) -> Result<Answered, Error> {
+        self.open.tx.commit_here(db, fate).await
+    }
+}
+
+impl Drop for OpenByHand {
+    fn drop(&mut self) {
+        if let Some(deadline) = self.deadline {
+            client::with(self.open.tx.database, |engine| engine.take_back(deadline));
+        }
     }
 }
 
@@ -93,15 +114,12 @@ impl Drop for Transaction {
         if self.ended {
             return;
         }
-        match self.tx.away.as_deref() {
-            None => self.tx.rollback_here(),
-            Some((db, home)) => {
-                let (tx, home) = (self.tx.at_home(), *home);
-                if let Some(away) = &db.inner.away {
-                    let job: Job = Box::new(move || Box::pin(async move { tx.rollback_here() }));
-                    let _ = away.submit(home, job); // A stopped loop has forgotten it anyway.
-                }
-            }
+        let open = self.take_open();
+        if let Some((db, home)) = self.tx.away.as_deref()
+            && let Some(away) = &db.inner.away
+        {
+            let job: Job = Box::new(move || Box::pin(async move { drop(open) }));
+            let _ = away.submit(*home, job); // A stopped loop has forgotten it anyway.
         }
     }
 }

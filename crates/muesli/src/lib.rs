@@ -18,7 +18,9 @@
 //! # }
 //! ```
 
+mod attempts;
 pub mod blocking;
+mod commit;
 mod db;
 mod direct;
 mod embedded;
@@ -35,8 +37,10 @@ pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
 mod rerun;
+mod shipped;
 mod space;
 pub mod structures;
+mod timeout;
 mod transaction;
 
 pub use db::Db;
@@ -49,9 +53,9 @@ pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limits,
-    Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret, SmallBytes,
-    Stop, Timestamp, Touched, Traffic, TxnId,
+    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limit,
+    Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret,
+    SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
 };
 pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
 pub use options::{Options, Retry};

@@ -94,11 +94,14 @@ impl Ask for Put {
     #[inline]
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<()> {
         let key = std::mem::replace(&mut self.key, SmallBytes::EMPTY);
-        Step::Done(engine.put(txn, self.space, key, self.value.take()))
+        engine.write(txn, self.space, key, self.value.take())
     }
 
     fn answer(result: OpResult) -> Result<(), Error> {
-        Err(unexpected(result))
+        match result {
+            OpResult::Value(None) => Ok(()),
+            other => Err(unexpected(other)),
+        }
     }
 }
 

@@ -6,6 +6,11 @@ use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
 
 use crate::procedures::{self, StoredProcedure, builtin};
 
+/// Open transactions may take so long to end when a database is closed, unless told otherwise.
+pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+/// A transaction may be open for so long, unless told otherwise.
+pub(crate) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How a database is opened. The default is one repository on one loop, under SCORe.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -41,6 +46,13 @@ pub struct Options {
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
     pub history: bool,
+    /// When the database is closed, transactions that are open then may take so long to end; those
+    /// that have not are aborted.
+    pub close_within: Duration,
+    /// How long a transaction may be open, from its first attempt to its commit, unless its handle
+    /// has a [timeout](crate::Db::timeout) of its own: then it is aborted, and its caller gets
+    /// [`Error::TransactionTimeout`](crate::Error::TransactionTimeout).
+    pub transaction_timeout: Duration,
     /// How long an idle loop looks for work before it sleeps. Zero sleeps at once: best where
     /// threads outnumber cores.
     pub spin: Duration,
@@ -62,6 +74,8 @@ impl Default for Options {
             procedures: builtin::all(),
             procedure_threads: 1,
             history: false,
+            close_within: CLOSE_WITHIN,
+            transaction_timeout: TRANSACTION_TIMEOUT,
             spin: Duration::from_micros(20),
         }
     }

@@ -90,7 +90,7 @@ impl Db {
     /// handle, another one, or another process.
     pub fn after(&self, past: &SessionPast) -> Db {
         let seen = self.seen().max(past.seen);
-        Db::in_new_session(self.inner.clone(), self.options, seen, Some(Carried::of(past)))
+        self.in_next_session(seen, Some(Carried::of(past)))
     }
 
     /// The same database in a new session whose transactions several nodes may run, where a driver

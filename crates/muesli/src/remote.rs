@@ -7,6 +7,7 @@ use std::time::Duration;
 use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
+use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic, Wire,
 };
@@ -14,7 +15,7 @@ use muesli_core::{
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
 use crate::error::Error;
-use crate::options::Retry;
+use crate::options::{CLOSE_WITHIN, Retry, TRANSACTION_TIMEOUT};
 use crate::procedures::{self, StoredProcedure, builtin};
 
 /// How a database on a cluster is connected to.
@@ -26,7 +27,8 @@ pub struct Connect {
     pub cluster: u64,
     /// The protocol, by name.
     pub protocol: String,
-    /// Size limits, checked before anything is sent; the servers' should not be smaller.
+    /// Size limits, checked before anything is sent. The servers judge by their own once more, and
+    /// refuse with [`Error::OverServerLimit`] where theirs are smaller.
     pub limits: Limits,
     /// How conflicts are retried.
     pub retry: Retry,
@@ -50,6 +52,10 @@ pub struct Connect {
     pub connect_within: Duration,
     /// How long an operation may wait for its answer before it fails.
     pub give_up_after: Duration,
+    /// As [`Options::transaction_timeout`](crate::Options::transaction_timeout).
+    pub transaction_timeout: Duration,
+    /// As [`Options::close_within`](crate::Options::close_within).
+    pub close_within: Duration,
 }
 
 impl Default for Connect {
@@ -67,6 +73,8 @@ impl Default for Connect {
             secret: None,
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
+            transaction_timeout: TRANSACTION_TIMEOUT,
+            close_within: CLOSE_WITHIN,
         }
     }
 }
@@ -97,6 +105,9 @@ impl Db {
     /// [`Error::Unreachable`] where nobody answers or the cluster refuses.
     pub fn connect_with(connect: Connect) -> Result<Db, Error> {
         let database = next_database();
+        let mut network = Network::default();
+        let largest = connect.limits.transaction_bytes.saturating_add(ENVELOPE_BYTES);
+        network.frame_bytes_max = network.frame_bytes_max.max(largest);
         let options = ClientOptions {
             addresses: connect.addresses,
             cluster: ClusterId(connect.cluster),
@@ -110,13 +121,15 @@ impl Db {
             secret: connect.secret,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,
+            close_within: connect.close_within,
             space_within: connect.connect_within,
-            network: Network::default(),
+            network,
         };
         let client = Client::connect(options);
         let client = client.map_err(|error| Error::Unreachable(error.to_string()))?;
         let catalog = client.catalog();
-        Ok(Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client)))))
+        let db = Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client))));
+        Ok(db.timeout(connect.transaction_timeout))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::ops::Bound;
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Committed, Gave, OpResult, Scan, SmallBytes, Step, Txn};
+use muesli_core::{Committed, Gave, OpResult, Scan, SmallBytes, Txn};
 
 use crate::db::Db;
 use crate::error::Error;
-use crate::operation::{Get, GetMany, Operation, Put, RangeScan, wait};
+use crate::operation::{Get, GetMany, Operation, Put, RangeScan};
 use crate::space::Space;
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
@@ -127,22 +127,6 @@ impl Tx {
         Operation::new(self, RangeScan { scan })
     }
 
-    #[inline]
-    pub(crate) async fn commit_here(&self) -> Result<Committed, Error> {
-        match self.here(|engine| engine.commit(self.txn))? {
-            Step::Done(answer) => Ok(answer?),
-            Step::Wait(op) => as_committed(wait(self.database, op).await?),
-        }
-    }
-
-    /// Commits, and tells what delayed actions gave that were asked.
-    pub(crate) async fn commit_answering_here(&self) -> Result<(Committed, Vec<Gave>), Error> {
-        match self.here(|engine| engine.commit(self.txn))? {
-            Step::Done(answer) => Ok((answer?, Vec::new())),
-            Step::Wait(op) => as_answered(wait(self.database, op).await?),
-        }
-    }
-
     /// Rolls back, if the transaction's loop is here and still there.
     pub(crate) fn rollback_here(&self) {
         client::with(self.database, |engine| engine.rollback(self.txn));
@@ -166,7 +150,7 @@ pub(crate) fn as_committed(result: OpResult) -> Result<Committed, Error> {
     }
 }
 
-fn as_answered(result: OpResult) -> Result<(Committed, Vec<Gave>), Error> {
+pub(crate) fn as_answered(result: OpResult) -> Result<(Committed, Vec<Gave>), Error> {
     match result {
         OpResult::Answered(committed, answers) => Ok((committed, answers)),
         other => as_committed(other).map(|committed| (committed, Vec::new())),

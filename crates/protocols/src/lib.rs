@@ -73,8 +73,10 @@ protocols! {
     "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
     "gmu" => gmu::Gmu, gmu::Rules::default();
     "gmu-printed" => gmu::Gmu, gmu::Rules::printed();
-    "2pc" => locking::TwoPhaseLocking, two_phase::Rules::default();
-    "rr" => repeatable_read::RepeatableRead, two_phase::Rules::default();
+    "2pc" => locking::TwoPhaseLocking, locking::Rules::default();
+    "2pc-waiting" => locking::TwoPhaseLocking, locking::Rules::waiting();
+    "rr" => repeatable_read::RepeatableRead, repeatable_read::Rules::default();
+    "rr-at-commit" => repeatable_read::RepeatableRead, repeatable_read::Rules::at_commit();
     "granola" => granola::Granola, granola::Rules::default();
     "granola-passing" => granola::Granola, granola::Rules::passing();
     "granola-on-demand" => granola::Granola, granola::Rules::undoing_on_demand();

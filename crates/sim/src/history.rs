@@ -9,7 +9,7 @@
 //! Where a coordinator did not learn the end of a transaction, any participant that applied it
 //! tells the version of its writes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_check::{
     BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
@@ -32,6 +32,8 @@ pub struct Told {
     pub end: Option<u64>,
     /// What it did, in order.
     pub operations: Vec<Operation>,
+    /// Whether a crash ended it: what it read may be lost with writes that were not stable.
+    pub crashed: bool,
 }
 
 impl Told {
@@ -44,6 +46,7 @@ impl Told {
             begin: record.begin.0,
             end: record.end.map(|end| end.0),
             operations: operations.collect(),
+            crashed: false,
         }
     }
 }
@@ -79,18 +82,26 @@ pub fn by_versions<N: Remains>(
     let mut builder = HistoryBuilder::new(Kind::Version);
     builder.meta(meta);
     let names = Names { catalog };
+    let lasting = Lasting::of(nodes);
     for node in nodes {
         for mut told in node.told() {
+            if told.crashed {
+                told.operations.retain(|it| lasting.was_seen(it));
+            }
             let asked = matches!(told.status, Status::Unknown | Status::Running);
             let applied = || nodes.iter().find_map(|node| node.applied_at(told.record.id));
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
             if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
                 told.operations.extend(executed(nodes, told.record.id));
-                let sure = told.status == Status::Committed;
-                let ran = ran(nodes, told.record.id, at);
+                let ran: Vec<_> = ran(nodes, told.record.id, at).collect();
                 // What nobody was told of may have run over writes that were not stable, and be
                 // lost with them: what it read proves nothing.
-                told.operations.extend(ran.filter(|it| sure || is_write(it)));
+                let interactive = !told.operations.is_empty();
+                let reads_count = told.status == Status::Committed && !interactive;
+                if interactive {
+                    as_found_at_the_end(&mut told.operations, &ran);
+                }
+                told.operations.extend(ran.into_iter().filter(|it| reads_count || is_write(it)));
             }
             names.add(&mut builder, &told, at)?;
         }
@@ -107,6 +118,46 @@ pub fn by_versions<N: Remains>(
         }
     }
     Ok(builder.finish())
+}
+
+/// The versions that outlive every crash: those whose clients were told of them, and those that
+/// repositories hold in the end.
+struct Lasting<'a> {
+    told: BTreeSet<Timestamp>,
+    held: BTreeSet<(SpaceId, &'a SmallBytes, Timestamp)>,
+}
+
+impl<'a> Lasting<'a> {
+    fn of<N: Remains>(nodes: &'a [N]) -> Lasting<'a> {
+        let committed = nodes.iter().flat_map(|node| node.told());
+        let committed = committed.filter(|told| told.status == Status::Committed);
+        let chains = nodes.iter().flat_map(|node| node.chains()).flat_map(|(_, chains)| chains);
+        let held = chains.flat_map(|(space, key, versions)| {
+            versions.iter().map(move |version| (*space, key, *version))
+        });
+        Lasting {
+            told: committed.filter_map(|told| told.record.at).collect(),
+            held: held.collect(),
+        }
+    }
+
+    /// Whether what a transaction that a crash ended has seen is there for all. It may have seen
+    /// writes of its own node that were not stable and are lost with it; nobody who is left has
+    /// seen them, so that proves nothing of these writes.
+    fn was_seen(&self, operation: &Operation) -> bool {
+        let lasts = |space: SpaceId, key: &SmallBytes, version: Timestamp| {
+            version == Timestamp::ZERO
+                || self.told.contains(&version)
+                || self.held.contains(&(space, key, version))
+        };
+        match operation {
+            Operation::Write { .. } | Operation::ReadOwn { .. } => true,
+            Operation::Read { space, key, version, .. } => lasts(*space, key, *version),
+            Operation::Scan { space, rows, .. } => {
+                rows.iter().all(|(key, version, _)| lasts(*space, key, *version))
+            }
+        }
+    }
 }
 
 /// What the delayed actions of a transaction did. Replicas that saw the same say it once; where
@@ -145,6 +196,44 @@ fn ran<N: Remains>(
     }
     all.sort_by_key(|(part, _)| *part);
     all.into_iter().flat_map(|(_, operations)| operations)
+}
+
+/// A protocol that looks at the end of a transaction whether what it read is the newest takes a key
+/// that came and went in the meantime for one that was absent all the time: the transaction has
+/// read what it ended with, as participants say it.
+fn as_found_at_the_end(operations: &mut [Operation], found: &[Operation]) {
+    let absent = found.iter().filter_map(|operation| match operation {
+        Operation::Read { space, key, version, hash: None } => Some(((*space, key), *version)),
+        _ => None,
+    });
+    let absent: BTreeMap<(SpaceId, &SmallBytes), Timestamp> = absent.collect();
+    let mut written: BTreeSet<(SpaceId, SmallBytes)> = BTreeSet::new();
+    for operation in operations {
+        match operation {
+            Operation::Read { space, key, version, hash: None } => {
+                *version = absent.get(&(*space, &*key)).map_or(*version, |at| *at);
+            }
+            Operation::Write { space, key, .. } => {
+                written.insert((*space, key.clone()));
+            }
+            Operation::Scan { space, lo, hi, rows } => {
+                let inside =
+                    |key: &SmallBytes| key >= &*lo && hi.as_ref().is_none_or(|hi| key < hi);
+                for ((_, key), at) in
+                    absent.iter().filter(|((of, key), _)| of == space && inside(key))
+                {
+                    match rows.binary_search_by(|row| row.0.cmp(key)) {
+                        Ok(place) if rows[place].2.is_none() => rows[place].1 = *at,
+                        Err(place) if !written.contains(&(*space, (*key).clone())) => {
+                            rows.insert(place, ((*key).clone(), *at, None));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Operation::Read { .. } | Operation::ReadOwn { .. } => {}
+        }
+    }
 }
 
 fn is_write(operation: &Operation) -> bool {
@@ -377,6 +466,29 @@ mod tests {
         first.recorder.told(id(1, 1), 3, Timestamp(7), told);
         let text = text(&[first, second]);
         assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1],["w","s/c",7,1]]"#), "{text}");
+    }
+
+    #[test]
+    fn a_key_that_came_and_went_is_read_as_it_was_at_the_end() {
+        let absent = |key: &str, version| Operation::Read {
+            space: SpaceId(0),
+            key: key.into(),
+            version: Timestamp(version),
+            hash: None,
+        };
+        let rows = vec![("b".into(), Timestamp(2), None)];
+        let scan = Operation::Scan { space: SpaceId(0), lo: "b".into(), hi: None, rows };
+        let operations = vec![absent("a", 1), write("c", Some(1)), scan, write("a", Some(1))];
+        let left = left(Status::Committed, operations);
+        let mut other = Left::default();
+        let found = [absent("a", 5), absent("b", 6), absent("c", 4), absent("d", 3)];
+        other.recorder.ran(id(1, 1), 0, Timestamp(7), Operations::from(&found[..]));
+        let text = text(&[left, other]);
+        let expected = concat!(
+            r#"[["r","s/a",5,null],["w","s/c",7,1],"#,
+            r#"["s","s/b","s0",[["s/b",6,null],["s/d",3,null],["s/c","own"]]],["w","s/a",7,1]]"#,
+        );
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

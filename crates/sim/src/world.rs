@@ -25,6 +25,7 @@ mod operations;
 mod run;
 mod setup;
 mod station;
+mod strangers;
 mod tasks;
 mod turn;
 
@@ -50,10 +51,12 @@ pub use clients::{ClientBody, ClientStart, StopFlag};
 pub use journal::Recorded;
 pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Setup, SetupError};
+pub use strangers::{Heard, Strangers};
 
 use clients::Client;
 use host::{Host, Input};
 use station::Station;
+use strangers::Crowd;
 use tasks::{TaskId, Tasks, Woken};
 
 /// A world of nodes that run protocol `P`.
@@ -82,6 +85,7 @@ pub struct World<P: Protocol> {
     /// When each host begins its checkpoints, and how large their pieces are.
     checkpoint_chances: Vec<Random>,
     skips_a_record: bool,
+    crowd: Option<Crowd<P::Message>>,
     /// How many faults keep each host down.
     crashes: Vec<u32>,
     /// Nodes whose next sync fails, and whether it has.
@@ -110,6 +114,8 @@ enum Event<M> {
     Reconnect(NodeId, NodeId),
     /// A lane has been blocked for as long as its ends wait.
     GivenUp { from: NodeId, to: NodeId, since: VirtualTime },
+    /// A stranger says something.
+    Stranger,
     /// Time for a host to begin a checkpoint.
     Checkpoint(usize),
     /// The fault with this number in the plan.
@@ -136,6 +142,7 @@ impl<P: Protocol> World<P> {
             Rc::new(Station { database, host })
         });
         let trace = if setup.trace_text { Trace::with_text() } else { Trace::digest_only() };
+        let strangers_chance = setup.seed.split("strangers").stream();
         let mut world = World {
             now: VirtualTime::ZERO,
             queue: EventQueue::new(),
@@ -157,6 +164,7 @@ impl<P: Protocol> World<P> {
             checkpoint_every: setup.checkpoint_every,
             checkpoint_chances: Vec::new(),
             skips_a_record: setup.skips_a_record_at_replay,
+            crowd: setup.strangers.map(|how| Crowd::new(how, strangers_chance)),
             crashes: vec![0; hosts],
             failing_syncs: BTreeMap::new(),
             held_broken: BTreeMap::new(),
@@ -166,6 +174,7 @@ impl<P: Protocol> World<P> {
         };
         world.schedule_plan();
         world.schedule_checkpoints();
+        world.schedule_stranger();
         (0..hosts).for_each(|place| world.start_node(place));
         Ok(world)
     }
@@ -213,6 +222,7 @@ impl<P: Protocol> World<P> {
             Event::Synced { place, incarnation } => self.synced(place, incarnation),
             Event::Reconnect(first, second) => self.reconnect(first, second),
             Event::GivenUp { from, to, since } => self.give_up(from, to, since),
+            Event::Stranger => self.hear_stranger(),
             Event::Checkpoint(place) => self.begin_checkpoint(place),
             Event::Fault(number) => self.inflict(number),
             Event::Repair(number) => self.repair(number),
@@ -231,6 +241,9 @@ impl<P: Protocol> World<P> {
     fn deliver(&mut self, envelope: Envelope<P::Message>) {
         self.trace_message(P::message_name(&envelope.message), &envelope);
         self.messages += u64::from(envelope.from.node != envelope.to.node);
+        if let Some(crowd) = &mut self.crowd {
+            crowd.hear(&envelope);
+        }
         self.offer(envelope.to.node.0 as usize, Input::Message(envelope));
     }
 
@@ -317,6 +330,7 @@ fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
+    host.cuts_too_much = setup.cuts_too_much;
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host
 }

@@ -48,6 +48,8 @@ pub struct Embedded {
     pub length: Length,
     /// Where chance comes from.
     pub seed: u64,
+    /// Whether all transactions of the clients are strict.
+    pub strict: bool,
 }
 
 /// What a run gave.
@@ -137,6 +139,8 @@ async fn load_and_run(
 ) -> Result<Ran, Error> {
     let (loader, session) = (workload.clone(), db.session());
     db.run_on(0, async move || loader.load(&session).await).await??;
+    let strict = db.strict();
+    let db = if plan.strict { &strict } else { db };
     let (origin, seed) = (Instant::now(), plan.seed);
     let unmeasured = Arc::new(Tallies::new(tallies.clients()));
     if plan.warm_up > Duration::ZERO {

@@ -15,6 +15,7 @@ use crate::delayed_adds;
 use crate::home::lists::{self, HomeLists};
 use crate::home::records::{self, HomeRecords};
 use crate::home::vacation::{self as home_vacation, HomeVacation};
+use crate::marks;
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Kind, Sets};
 use crate::tpcc::procedures::TpccProcedures;
@@ -142,7 +143,8 @@ pub const WORKLOADS: &[Description] = &[
 pub fn procedures() -> Procedures {
     let counters = counter_service::procedures::procedures();
     let all = builtin::all().and(&counters).and(&append::procedures::procedures());
-    all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures())
+    let all = all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures());
+    all.and(&marks::procedures())
 }
 
 /// A workload that there is not.
@@ -164,6 +166,11 @@ pub fn find(name: &str) -> Result<&'static Description, UnknownWorkload> {
 }
 
 impl Description {
+    /// Whether it has a parameter of this name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.parameters.iter().any(|parameter| parameter.name == name)
+    }
+
     /// The workload with these parameters (`name=value`), for so many clients.
     ///
     /// # Errors

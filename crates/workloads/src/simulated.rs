@@ -24,7 +24,7 @@ use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::Topology;
-use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
+use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Strangers, Stuck, World};
 use thiserror::Error;
 
 use crate::chance::Chance;
@@ -32,9 +32,13 @@ use crate::embedded::Length;
 use crate::machines::Machine;
 use crate::registry;
 use crate::tally::{Tallies, Tally};
+use crate::tempo::Tempo;
 use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
 
 /// How long everything may take to end once nothing is wrong any more.
+/// The most rows of a page of a scan.
+const PAGE_ROWS: usize = 4;
+
 const PATIENCE: Span = Span::from_secs(60);
 /// The same where the clients still have their transactions to run.
 const PATIENCE_WORKING: Span = Span::from_secs(3_600);
@@ -44,9 +48,6 @@ const LOADING_MOST: Span = Span::from_secs(600);
 const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
-
-/// Groups drop their entries this often, so that short runs see it.
-pub const COMPACT_EVERY: u64 = 150;
 
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
@@ -78,6 +79,13 @@ pub struct Simulated {
     pub logging: bool,
     /// What becomes of the logs.
     pub upkeep: Upkeep,
+    /// Whether clients run on so many nodes of their own, which have no repositories; 0: beside
+    /// the repositories.
+    pub client_nodes: usize,
+    /// Whether all transactions of the clients are strict.
+    pub strict: bool,
+    /// How often nodes do what they do once in a while; `None`: as often as in production.
+    pub tempo: Option<Tempo>,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text.
@@ -102,6 +110,9 @@ impl Simulated {
             pause_most: Span::ZERO,
             logging: false,
             upkeep: Upkeep::default(),
+            client_nodes: 0,
+            strict: false,
+            tempo: None,
             history: false,
             trace: false,
         }
@@ -123,13 +134,26 @@ pub struct Upkeep {
     pub checkpoint_every: Option<Span>,
     /// A mistake, to see it noticed: a start leaves one record out.
     pub skips_a_record_at_replay: bool,
+    /// Whether there are strangers, who say what no honest process says.
+    pub strangers: Option<Strangers>,
+    /// Another one: a checkpoint cuts one record more off the log than it has.
+    pub cuts_too_much: bool,
 }
 
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
         let (group, caches, together, checkpoint_every) = (1, false, 1, None);
-        Upkeep { group, caches, together, checkpoint_every, skips_a_record_at_replay: false }
+        let (skips_a_record_at_replay, cuts_too_much, strangers) = (false, false, None);
+        Upkeep {
+            group,
+            caches,
+            together,
+            checkpoint_every,
+            skips_a_record_at_replay,
+            cuts_too_much,
+            strangers,
+        }
     }
 }
 
@@ -224,7 +248,12 @@ impl Choice for Chosen<'_> {
             return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
         }
         let rules = muesli_group::Rules { inner: rules, ..muesli_group::Rules::default() };
-        let rules = muesli_group::Rules { compact_every: COMPACT_EVERY, ..rules };
+        // Short runs reach what gigabytes do: trimmed logs, transfers, entries that wait.
+        let limits = match plan.tempo {
+            Some(_) => muesli_group::Limits::tight(),
+            None => muesli_group::Limits::default(),
+        };
+        let rules = muesli_group::Rules { limits, ..rules };
         Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
     }
 }
@@ -244,6 +273,11 @@ pub fn run_protocol<P: Protocol>(
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
 pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
+    promise_of(protocol, false)
+}
+
+/// The same, where all transactions are strict if `strict` says so.
+pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
     struct Promise;
     impl Choice for Promise {
         type Output = Isolation;
@@ -254,6 +288,9 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
     }
     let isolation = choose(protocol, Promise).ok()?;
     let level = match isolation {
+        Isolation::Serializable | Isolation::ExtendedUpdateSerializable if strict => {
+            Level::StrictSerializable
+        }
         Isolation::Serializable => Level::Serializable,
         Isolation::StrictSerializable => Level::StrictSerializable,
         Isolation::ExtendedUpdateSerializable => Level::Eus,
@@ -298,10 +335,15 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         if plan.masters > 0 && !P::has_masters(&rules) {
             return Err(NoMasters { name: plan.protocol.clone() }.into());
         }
-        let first_master = plan.nodes + machine.client_nodes;
+        let client_nodes = machine.client_nodes + plan.client_nodes;
+        let first_master = plan.nodes + client_nodes;
         let nodes = first_master + plan.masters;
         let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
         let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
+        let catalog = match plan.upkeep.strangers {
+            Some(_) => catalog.with_visiting_coordinators(),
+            None => catalog,
+        };
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes, machine.network);
         let seed = Seed::new(plan.seed);
@@ -309,13 +351,20 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.rules = rules;
         setup.costs = machine.costs;
         machine.set_times(&mut setup.settings);
+        if let Some(tempo) = &plan.tempo {
+            tempo.set(&mut setup.settings);
+        }
         setup.settings.logging = plan.logging || machine.log.is_some();
         setup.disk = machine.log.unwrap_or_default();
+        // Simulated ranges have tens of rows: this makes pages of them.
+        setup.settings.limits.page_rows = PAGE_ROWS;
         setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
+        setup.strangers = plan.upkeep.strangers;
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
-        setup.settings.keep_tombstones = plan.history;
+        setup.cuts_too_much = plan.upkeep.cuts_too_much;
+        setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };
         setup.settings.together = Together::new(plan.upkeep.together, Arc::new(order));
@@ -323,9 +372,10 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;
         let db = Db::for_driver(world.database(), catalog, machine.retry);
+        let db = if plan.strict { db.strict() } else { db };
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
-        let client_nodes = machine.client_nodes as u32;
+        let client_nodes = client_nodes as u32;
         Ok(Simulation { world, db, workload, plan, tallies, client_nodes, clock, stop, ended })
     }
 

@@ -7,6 +7,9 @@
 //! workload, whose history is judged by version order and by its lists, which trust no version
 //! that the database gave.
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,18 +18,20 @@ use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use serde_json::Map;
+use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
 use crate::chance::Chance;
 use crate::embedded::Length;
 use crate::history::by_lists;
+use crate::marks;
 use crate::parameters::ParameterError;
 use crate::registry::{self, Description};
 use crate::simulated::{
-    self, Simulated, SimulatedOutcome, SimulationError, Upkeep, is_promised, promise,
+    self, Simulated, SimulatedOutcome, SimulationError, Upkeep, is_promised, promise, promise_of,
 };
 use crate::tally::Tallies;
+use crate::tempo::Tempo;
 use crate::workload::{AnyWorkload, Check};
 
 /// What is tried with every seed.
@@ -38,8 +43,14 @@ pub struct Trial {
     pub parameters: Vec<String>,
     /// The protocol, by name.
     pub protocol: String,
-    /// How many nodes there are; each holds a repository.
+    /// How many nodes there are that hold repositories.
     pub nodes: usize,
+    /// How many repositories there are; drawn, up to three for each node, where it is not given.
+    /// With groups there are as many as nodes.
+    pub repositories: Option<usize>,
+    /// How many nodes there are besides on which the clients run; drawn where it is not given, and
+    /// often none.
+    pub client_nodes: Option<usize>,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
     /// How many repositories hold each key; drawn from 1 to 3 where it is not given.
@@ -56,6 +67,15 @@ pub struct Trial {
     pub caches: bool,
     /// How many procedures that have nothing to do with each other are run together at most.
     pub together: usize,
+    /// Whether all transactions are strict; drawn where it is not given.
+    pub strict: Option<bool>,
+    /// Whether nodes do what they do once in a while as often as in production, in all seeds; else
+    /// in some, and in others far more often.
+    pub production: bool,
+    /// How long things go wrong at least, in virtual time.
+    pub least: Span,
+    /// Where the histories that are judged are written to, each to a file of its own.
+    pub histories: Option<PathBuf>,
     /// What may go wrong.
     pub faults: FaultKinds,
     /// What goes wrong instead of what the seed draws.
@@ -88,16 +108,55 @@ pub enum TrialError {
     /// A world that cannot be.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// A history could not be written.
+    #[error("cannot write the history to {}: {error}", path.display())]
+    History {
+        /// Where to.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
 }
 
-/// The most faults in a drawn plan.
-const FAULTS_MOST: u32 = 8;
-/// Runs are this long, in virtual time, at least and at most.
-const HORIZON: (Span, Span) = (Span::from_millis(100), Span::from_millis(1_000));
-/// About so many transactions fit into a client's run.
-const TRANSACTIONS_A_CLIENT: u64 = 60;
+/// The most faults in a drawn plan of a short run, and of any.
+const FAULTS_MOST: (u32, u32) = (8, 64);
+/// Runs of so many transactions and fewer are this long, in virtual time, at least and at most;
+/// longer ones are longer by as much.
+const HORIZON: (u64, Span, Span) = (300, Span::from_millis(100), Span::from_millis(1_000));
+/// About so many transactions fit into a client's run for each that it has to run.
+const ROOM: f64 = 1.6;
+/// The share of transactions that use marks, where the workload has any.
+const MARKS: &str = "marks=30";
+/// Of so many seeds one runs strict transactions alone.
+const STRICT_ONCE_IN: u64 = 4;
 
 impl Trial {
+    /// A workload under SCORe on four nodes, with everything drawn and any fault that can be.
+    pub fn of(workload: &'static Description) -> Trial {
+        Trial {
+            workload,
+            parameters: vec!["keys=30".to_owned()],
+            protocol: "score".to_owned(),
+            nodes: 4,
+            repositories: None,
+            client_nodes: None,
+            masters: 0,
+            replicas: None,
+            spread: 1,
+            clients: 8,
+            transactions_least: 300,
+            group: 1,
+            caches: false,
+            together: 1,
+            strict: None,
+            production: false,
+            least: Span::ZERO,
+            histories: None,
+            faults: FaultKinds::all(),
+            plan: None,
+        }
+    }
+
     /// Tries one seed.
     ///
     /// # Errors
@@ -113,13 +172,15 @@ impl Trial {
             problems: Vec::new(),
             trace: None,
         };
-        let workload = self.workload.build(&self.parameters, self.clients)?;
+        let marks = self.workload.takes(marks::PARAMETER.name).then(|| MARKS.to_owned());
+        let parameters: Vec<_> = marks.into_iter().chain(self.parameters.clone()).collect();
+        let workload = self.workload.build(&parameters, self.clients)?;
         let lists = if workload.is_one_round() { "append-procedures" } else { "append" };
         let lists = registry::find(lists).expect("it is listed");
         trialled.trace = self.one_run(self.workload, workload, &simulated, &mut trialled)?;
         if self.workload.name != lists.name {
             simulated.trace = false;
-            let workload = lists.build(&[], self.clients)?;
+            let workload = lists.build(&[MARKS.to_owned()], self.clients)?;
             self.one_run(lists, workload, &simulated, &mut trialled)?;
         }
         Ok(trialled)
@@ -140,7 +201,7 @@ impl Trial {
             let problem = format!("{}: {}: {}", description.name, check.name, check.details);
             trialled.problems.push(problem);
         }
-        for verdict in self.verdicts(&*workload, &outcome) {
+        for verdict in self.verdicts(description, &*workload, simulated, &outcome)? {
             trialled.verdicts += 1;
             match verdict {
                 Ok(verdict) if verdict.holds() => {}
@@ -156,18 +217,53 @@ impl Trial {
     /// By version order, and by lists where the workload has them.
     fn verdicts(
         &self,
+        description: &Description,
         workload: &dyn AnyWorkload,
+        simulated: &Simulated,
         outcome: &SimulatedOutcome,
-    ) -> Vec<Result<Verdict, String>> {
-        let versions = outcome.run.history(Map::new());
+    ) -> Result<Vec<Result<Verdict, String>>, TrialError> {
+        let meta = || self.meta(description, simulated);
+        let versions = outcome.run.history(meta());
         let lists = workload.history().filter(|_| !self.promises_little());
-        let lists = lists.map(|lists| by_lists(&lists, Map::new()));
-        let judge = |history: Result<History, _>| {
-            let history = history.map_err(|error| format!("no history: {error}"))?;
-            let (level, options) = promise(&self.protocol).ok_or("no such protocol")?;
-            Ok(muesli_check::check(&history, level, &options))
-        };
-        std::iter::once(versions).chain(lists).map(judge).collect()
+        let lists = lists.map(|lists| ("-lists", by_lists(&lists, meta())));
+        let mut verdicts = Vec::new();
+        for (kind, history) in std::iter::once(("", versions)).chain(lists) {
+            verdicts.push(match history {
+                Err(error) => Err(format!("no history: {error}")),
+                Ok(history) => {
+                    self.write(&history, description, simulated.seed, kind)?;
+                    let promise = promise_of(&self.protocol, simulated.strict);
+                    let promise = promise.ok_or_else(|| "no such protocol".to_owned());
+                    promise.map(|(level, options)| muesli_check::check(&history, level, &options))
+                }
+            });
+        }
+        Ok(verdicts)
+    }
+
+    fn meta(&self, description: &Description, simulated: &Simulated) -> Map<String, Json> {
+        let fields = [
+            ("workload", Json::from(description.name)),
+            ("protocol", Json::from(self.protocol.as_str())),
+            ("driver", Json::from("sim")),
+            ("seed", Json::from(simulated.seed)),
+            ("strict", Json::from(simulated.strict)),
+            ("plan", Json::from(simulated.plan.to_string())),
+        ];
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn write(
+        &self,
+        history: &History,
+        description: &Description,
+        seed: u64,
+        kind: &str,
+    ) -> Result<(), TrialError> {
+        let Some(folder) = &self.histories else { return Ok(()) };
+        let path = folder.join(format!("seed-{seed}-{}{kind}.jsonl", description.name));
+        let written = File::create(&path).and_then(|file| history.write(BufWriter::new(file)));
+        written.map_err(|error| TrialError::History { path, error })
     }
 
     /// Whether the protocol promises less than what workloads count on: then updates can be lost,
@@ -178,38 +274,40 @@ impl Trial {
 
     fn simulated(&self, seed: u64) -> Simulated {
         let mut chance = Chance::new(seed, u32::MAX, 0);
-        let replicas_most = self.nodes.min(3) as u64;
-        let drawn = chance.between(1, replicas_most) as usize;
-        let (shortest, longest) = (HORIZON.0.as_nanos(), HORIZON.1.as_nanos());
-        let nanos = chance.between(shortest, longest);
+        let drawn = chance.between(1, self.nodes.min(3) as u64) as usize;
+        let (usual, shortest, longest) = HORIZON;
+        let scale = (self.transactions_least as f64 / usual as f64).max(1.0);
+        let nanos = chance.between(shortest.as_nanos(), longest.as_nanos()) as f64 * scale;
+        let nanos = (nanos as u64).max(self.least.as_nanos());
         let horizon = VirtualTime::ZERO + Span::from_nanos(nanos / 1_000_000 * 1_000_000);
-        let shape = PlanShape {
-            nodes: (self.nodes + self.masters) as u32,
-            // The loader is one too.
-            clients: self.clients + 1,
-            horizon,
-            kinds: match self.group {
-                1 => self.faults.without(FaultKind::Loss),
-                _ => self.faults.clone(),
-            },
-            faults_max: if self.faults == FaultKinds::NONE { 0 } else { FAULTS_MOST },
+        let client_nodes = match chance.below(6) {
+            few @ 0..3 => few as usize,
+            _ => 0,
         };
-        let plan = self.plan.clone().unwrap_or_else(|| shape.draw(Seed::new(seed)));
+        let client_nodes = self.client_nodes.unwrap_or(client_nodes);
+        let nodes = self.nodes + client_nodes + self.masters;
+        let plan = self.plan.clone().unwrap_or_else(|| self.draw_plan(seed, nodes, horizon, scale));
         let run = plan.horizon().as_nanos();
         let part = chance.between(3, 40);
-        let checkpoint_every = (part < 30).then(|| Span::from_nanos(run / part));
+        let often = if chance.below(4) == 0 { 10.0 * scale } else { scale };
+        let every = (run as f64 / (part as f64 * often)) as u64;
+        let checkpoint_every = (part < 30).then(|| Span::from_nanos(every.max(1)));
+        let repositories = self.nodes * chance.between(1, 3) as usize;
+        let repositories = match self.group {
+            1 => self.repositories.unwrap_or(repositories),
+            _ => self.nodes,
+        };
+        let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_nearby();
+        let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         Simulated {
-            protocol: self.protocol.clone(),
             nodes: self.nodes,
             masters: self.masters,
-            repositories: self.nodes,
+            repositories,
             replicas: self.replicas.unwrap_or(drawn),
             spread: self.spread,
-            seed,
             plan,
-            length: Length::Time(Duration::ZERO),
             transactions_least: self.transactions_least,
-            pause_most: Span::from_nanos(run / TRANSACTIONS_A_CLIENT),
+            pause_most: Span::from_nanos((run as f64 / (share * ROOM)) as u64),
             logging: true,
             upkeep: Upkeep {
                 group: self.group,
@@ -218,9 +316,34 @@ impl Trial {
                 checkpoint_every,
                 ..Upkeep::default()
             },
+            client_nodes,
+            strict: self.strict.unwrap_or(strict) && !self.promises_little(),
+            tempo: (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run))),
             history: true,
-            trace: false,
+            ..Simulated::calm(&self.protocol, self.nodes, seed, Length::Time(Duration::ZERO))
         }
+    }
+
+    /// Whether readers take the nearest copy: they see the database as it once was.
+    fn reads_nearby(&self) -> bool {
+        self.caches || self.parameters.iter().any(|given| given.starts_with("nearby="))
+    }
+
+    fn draw_plan(&self, seed: u64, nodes: usize, horizon: VirtualTime, scale: f64) -> Plan {
+        let (short, any) = FAULTS_MOST;
+        let faults = ((f64::from(short) * scale) as u32).min(any);
+        let shape = PlanShape {
+            nodes: nodes as u32,
+            // The loader is one too.
+            clients: self.clients + 1,
+            horizon,
+            kinds: match self.group {
+                1 => self.faults.without(FaultKind::Loss),
+                _ => self.faults.clone(),
+            },
+            faults_max: if self.faults == FaultKinds::NONE { 0 } else { faults },
+        };
+        shape.draw(Seed::new(seed))
     }
 
     /// Cuts a plan with which `seed` fails down: leaves out every fault without which it still
@@ -233,7 +356,7 @@ impl Trial {
         let mut at = 0;
         while at < plan.faults().len() {
             let fewer = plan.without(at);
-            let trial = Trial { plan: Some(fewer.clone()), ..self.clone() };
+            let trial = Trial { plan: Some(fewer.clone()), histories: None, ..self.clone() };
             if trial.run(seed, false)?.problems.is_empty() {
                 at += 1;
             } else {

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use muesli::{Connect, Db, Space};
-use muesli_core::{NodeId, Post, RepositoryId, Secret, SmallBytes, Wire};
+use muesli_core::{NodeId, Post, Reader, RepositoryId, Secret, SmallBytes, Tag, Wire, WireError};
 use muesli_group::placement::{KEY, Refused, Row, SPACE};
 
 use super::survey::Survey;
 
 /// How long a member may take to arrive, and how long is waited for others that are under way.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What the tag of the placement's row is for.
+const PURPOSE: &str = "muesli: the row of the placement";
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -225,11 +227,14 @@ impl Admin {
         rule: impl Fn(&Row) -> Result<Row, Refused> + Clone + Send + 'static,
     ) -> anyhow::Result<Result<Row, Refused>> {
         let (space, first) = (self.space, Row::of(&self.db.catalog()));
+        let (secret, known) = (self.secret.clone(), self.survey()?.row());
         let done = self.db.strict().blocking().transact(move |tx| {
             let (rule, first) = (rule.clone(), first.clone());
+            let (secret, known) = (secret.clone(), known.clone());
             async move {
                 let found = tx.get(space, SmallBytes::new(KEY)).await?;
-                let row = match found.map(|bytes| Row::decode_all(bytes.as_slice())) {
+                let row = found.map(|bytes| read(bytes.as_slice(), secret.as_ref(), &known));
+                let row = match row {
                     None => first,
                     Some(Ok(row)) => row,
                     Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
@@ -238,14 +243,44 @@ impl Admin {
                 if let Ok(next) = &next
                     && *next != row
                 {
-                    let mut bytes = Vec::new();
-                    next.encode(&mut bytes);
-                    tx.put(space, SmallBytes::new(KEY), bytes).await?;
+                    tx.put(space, SmallBytes::new(KEY), written(next, secret.as_ref())).await?;
                 }
                 Ok(Ok(next))
             }
         })?;
         done.map_err(anyhow::Error::msg)
+    }
+}
+
+/// The bytes of a row, with a tag after it where there is a secret.
+fn written(row: &Row, secret: Option<&Secret>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    row.encode(&mut bytes);
+    if let Some(secret) = secret {
+        secret.tag(PURPOSE, &bytes).encode(&mut bytes);
+    }
+    bytes
+}
+
+/// The row that these bytes hold. Any client may write them: where there is a secret, only what an
+/// administrator has written counts, and only if the servers know of nothing newer; else what they
+/// know.
+fn read(bytes: &[u8], secret: Option<&Secret>, known: &Row) -> Result<Row, WireError> {
+    let mut input = Reader::new(bytes);
+    let row = Row::decode(&mut input).and_then(|row| {
+        let signed = input.position();
+        let tag = if input.left() > 0 { Some(Tag::decode(&mut input)?) } else { None };
+        input.finish()?;
+        Ok((row, signed, tag))
+    });
+    let Some(secret) = secret else { return row.map(|(row, ..)| row) };
+    let holds = |row: &Row, signed: usize, tag: Option<Tag>| {
+        row.epoch >= known.epoch
+            && tag.is_some_and(|tag| secret.verify(PURPOSE, &bytes[..signed], &tag))
+    };
+    match row {
+        Ok((row, signed, tag)) if holds(&row, signed, tag) => Ok(row),
+        _ => Ok(known.clone()),
     }
 }
 
@@ -256,4 +291,41 @@ fn each_loop(address: &str, loops: u16) -> anyhow::Result<Vec<String>> {
     let port: u16 = port.parse().ok().filter(|port| *port > 0).with_context(told)?;
     let each = |number: u16| Some(format!("{host}:{}", port.checked_add(number)?));
     (0..loops.max(1)).map(each).collect::<Option<_>>().with_context(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(epoch: u64) -> Row {
+        let homes = vec![(NodeId(0), epoch)];
+        Row { epoch, homes, joined: Vec::new(), left: Vec::new(), leaving: Vec::new() }
+    }
+
+    #[test]
+    fn with_a_secret_only_rows_of_administrators_count() {
+        let secret = Secret::new(b"known to the members alone").unwrap();
+        let other = Secret::new(b"known to somebody else only").unwrap();
+        let (known, next) = (row(4), row(5));
+        let read = |bytes: &[u8]| read(bytes, Some(&secret), &known).unwrap();
+        assert_eq!(read(&written(&next, Some(&secret))), next);
+        assert_eq!(read(&written(&known, Some(&secret))), known);
+        // Of somebody who is no administrator, bent, an old one put back, and garbage.
+        assert_eq!(read(&written(&next, None)), known);
+        assert_eq!(read(&written(&next, Some(&other))), known);
+        let mut bent = written(&next, Some(&secret));
+        bent[0] ^= 2;
+        assert_eq!(read(&bent), known);
+        assert_eq!(read(&written(&row(3), Some(&secret))), known);
+        assert_eq!(read(b"garbage"), known);
+    }
+
+    #[test]
+    fn without_a_secret_every_row_counts() {
+        let secret = Secret::new(b"known to the members alone").unwrap();
+        for bytes in [written(&row(5), None), written(&row(5), Some(&secret))] {
+            assert_eq!(read(&bytes, None, &row(9)), Ok(row(5)));
+        }
+        assert!(read(b"garbage", None, &row(9)).is_err());
+    }
 }

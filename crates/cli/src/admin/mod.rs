@@ -1,6 +1,6 @@
 //! `muesli admin`: where the members of groups and the partitions live, and how they are moved.
 
-mod change;
+pub mod change;
 mod partitions;
 mod survey;
 
@@ -162,11 +162,11 @@ fn say(text: &str) {
 }
 
 fn members(survey: &Survey) -> String {
-    let header = ["member", "group", "place", "node", "part", "placement"];
+    let header = ["member", "group", "place", "node", "part", "state", "placement"];
     let mut table = table::new(header.map(str::to_owned).to_vec());
     for server in &survey.servers {
         let Some((placement, posts)) = &server.answer else {
-            let row = ["-", "-", "-", &server.node.0.to_string(), "does not answer", "-"];
+            let row = ["-", "-", "-", &server.node.0.to_string(), "does not answer", "-", "-"];
             table.add_row(row.map(str::to_owned));
             continue;
         };
@@ -175,7 +175,9 @@ fn members(survey: &Survey) -> String {
             let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
             let part = format!("{post:?}").to_lowercase();
             let row = numbers.map(|number| number.to_string()).into_iter();
-            table.add_row(row.chain([part, placement.to_string()]));
+            let lag = server.lags.iter().find(|(it, _)| it == member);
+            let state = lag.map_or("-".to_owned(), |(_, lag)| lag.to_string());
+            table.add_row(row.chain([part, state, placement.to_string()]));
         }
     }
     table.to_string()

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use muesli_cluster::control::Control;
 use muesli_cluster::map::MapParts;
 use muesli_cluster::visit::{Visit, VisitError};
-use muesli_core::{NodeId, Post, RepositoryId, Secret};
+use muesli_core::{Lag, NodeId, Post, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 
 /// How long a server may take to answer.
@@ -18,6 +18,8 @@ pub struct Surveyed {
     pub address: String,
     /// The epoch of the placement that it goes by, and its members; none if it does not answer.
     pub answer: Option<(u64, Vec<(RepositoryId, Post)>)>,
+    /// By how much they are behind in their groups.
+    pub lags: Vec<(RepositoryId, Lag)>,
 }
 
 /// All servers of a cluster.
@@ -43,8 +45,9 @@ impl Survey {
         }
         let ask = |(node, address): &(NodeId, String)| {
             let visit = Visit::begin(address, WITHIN);
-            let answer = say(visit, &Control::AskMembers);
-            Surveyed { node: *node, address: address.clone(), answer }
+            let said = say(visit, &Control::AskMembers);
+            let (answer, lags) = said.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
+            Surveyed { node: *node, address: address.clone(), answer, lags }
         };
         let servers = std::thread::scope(|scope| {
             let there = map.servers.iter().filter(|(node, _)| !map.left.contains(node));
@@ -64,6 +67,13 @@ impl Survey {
         let there = there.context("no server answers")?;
         let proven = Visit::begin_as_admin(&there.address, WITHIN, self.secret.as_ref());
         proven.map(drop).with_context(|| format!("{} takes no changes from here", there.address))
+    }
+
+    /// The placement that the servers go by, as the row would say it. Servers that have joined are
+    /// on the map.
+    pub fn row(&self) -> Row {
+        let MapParts { placement: epoch, homes, left, leaving, .. } = self.map.clone();
+        Row { epoch, homes, joined: Vec::new(), left, leaving }
     }
 
     /// Looks whether there is such a server.
@@ -136,12 +146,14 @@ fn map_of(addresses: &[String]) -> anyhow::Result<MapParts> {
     bail!("no server answers: {trouble}")
 }
 
+type Members = (u64, Vec<(RepositoryId, Post)>);
+
 fn say(
     visit: Result<Visit, VisitError>,
     word: &Control,
-) -> Option<(u64, Vec<(RepositoryId, Post)>)> {
+) -> Option<(Members, Vec<(RepositoryId, Lag)>)> {
     match visit.and_then(|mut visit| visit.ask(word)) {
-        Ok(Control::Members { placement, members }) => Some((placement, members)),
+        Ok(Control::Members { placement, members, lags }) => Some(((placement, members), lags)),
         _ => None,
     }
 }

@@ -134,6 +134,60 @@ pub const KEYS: &[Key] = &[
         set: |config, text| millis(text, &mut config.server.group_tick),
     },
     Key {
+        name: "group_disk_ms",
+        value: "MS",
+        default: "400",
+        help: "A member of a group whose disk makes nothing stable for so long leaves leading to \
+               another one",
+        set: |config, text| millis(text, &mut config.server.group_disk),
+    },
+    Key {
+        name: "group_log_bytes",
+        value: "BYTES",
+        default: "1048576",
+        help: "A member of a group keeps at least so many bytes of its log's decided end in memory",
+        set: |config, text| {
+            put(&mut config.server.group_limits.log_bytes_min, number(text, 0, u64::MAX)?)
+        },
+    },
+    Key {
+        name: "group_log_bytes_max",
+        value: "BYTES",
+        default: "1073741824",
+        help: "While another member is away or behind, it keeps what that one lacks of the log in \
+               memory, up to so many bytes; beyond them that member fetches the whole state",
+        set: |config, text| {
+            put(&mut config.server.group_limits.log_bytes_max, number(text, 0, u64::MAX)?)
+        },
+    },
+    Key {
+        name: "group_piece_bytes",
+        value: "BYTES",
+        default: "262144",
+        help: "Members fetch entries and state from each other in pieces of about so many bytes",
+        set: |config, text| {
+            put(&mut config.server.group_limits.piece_bytes, number(text, 1, 16 << 20)?)
+        },
+    },
+    Key {
+        name: "group_window_bytes",
+        value: "BYTES",
+        default: "4194304",
+        help: "So many bytes are sent to a member that fetches ahead of what it has on its disk",
+        set: |config, text| {
+            put(&mut config.server.group_limits.window_bytes, number(text, 1, 1 << 30)?)
+        },
+    },
+    Key {
+        name: "group_undecided_bytes",
+        value: "BYTES",
+        default: "8388608",
+        help: "A leader has at most so many bytes of its log undecided, or one entry; others wait",
+        set: |config, text| {
+            put(&mut config.server.group_limits.undecided_bytes_max, number(text, 1, 1 << 30)?)
+        },
+    },
+    Key {
         name: "join",
         value: "true|false",
         default: "false",
@@ -187,8 +241,8 @@ pub const KEYS: &[Key] = &[
         name: "trouble_file",
         value: "FILE",
         default: "",
-        help: "For tests: while this file holds `slow N`, `fail` or `full`, syncs of the log take \
-               N milliseconds longer, fail, or find no room",
+        help: "For tests: while this file holds `slow N`, `fail`, `hang` or `full`, syncs of the \
+               log take N milliseconds longer, fail, do not end, or writes find no room",
         set: |config, text| {
             put(&mut config.server.trouble, (!text.is_empty()).then(|| PathBuf::from(text)))
         },
@@ -218,11 +272,12 @@ pub const KEYS: &[Key] = &[
         set: |config, text| bytes(text, &mut config.server.log_backlog_bytes),
     },
     Key {
-        name: "keep_tombstones",
+        name: "record_collected",
         value: "true|false",
         default: "false",
-        help: "Keep deleted keys known for ever: histories of deletions need it",
-        set: |config, text| put(&mut config.server.settings.keep_tombstones, truth(text)?),
+        help: "Remember the versions of collected deletions: clients that record histories need \
+               them",
+        set: |config, text| put(&mut config.server.settings.record_collected, truth(text)?),
     },
     Key {
         name: "key_bytes_max",
@@ -241,9 +296,31 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "transaction_bytes_max",
         value: "BYTES",
-        default: "67108864",
-        help: "The most that a transaction may write, keys and values together",
+        default: "100663296",
+        help: "The largest transaction: keys and values written, keys read by an update, and 16 \
+               bytes for each; 64 MiB fit under 2,097,152 keys",
         set: |config, text| bytes(text, &mut config.server.settings.limits.transaction_bytes),
+    },
+    Key {
+        name: "answer_bytes_max",
+        value: "BYTES",
+        default: "1073741824",
+        help: "The largest answer of one operation of a transaction that this server runs itself",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.answer_bytes),
+    },
+    Key {
+        name: "page_rows_max",
+        value: "N",
+        default: "1000",
+        help: "The most rows that a scan is answered with at a time; the next page is asked for",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.page_rows),
+    },
+    Key {
+        name: "page_bytes_max",
+        value: "BYTES",
+        default: "262144",
+        help: "A page of a scan, or of a read of many keys, ends when it has grown to this",
+        set: |config, text| bytes(text, &mut config.server.settings.limits.page_bytes),
     },
     Key {
         name: "retry_after_ms",
@@ -274,11 +351,43 @@ pub const KEYS: &[Key] = &[
         set: |config, text| nanos(text, &mut config.server.settings.snapshot_lease),
     },
     Key {
+        name: "snapshot_age_max_ms",
+        value: "MS",
+        default: "60000",
+        help: "A transaction open for so long does not hold old versions back any more: its \
+               snapshot is too old where they are gone",
+        set: |config, text| nanos(text, &mut config.server.settings.snapshot_age_max),
+    },
+    Key {
+        name: "old_version_bytes",
+        value: "BYTES",
+        default: "268435456",
+        help: "Versions that were replaced and that open snapshots hold take at most about so much \
+               memory; then the oldest snapshots are too old",
+        set: |config, text| limit(text, &mut config.server.settings.memory.old_limit),
+    },
+    Key {
+        name: "memory_bytes",
+        value: "BYTES",
+        default: "9223372036854775807",
+        help: "Where keys and versions take more memory than this, writes are refused, and nothing \
+               else: reads and deletes go on",
+        set: |config, text| limit(text, &mut config.server.settings.memory.limit),
+    },
+    Key {
+        name: "client_lease_ms",
+        value: "MS",
+        default: "600000",
+        help: "Of a client silent for so long a server forgets what nobody can ask for any more",
+        set: |config, text| nanos(text, &mut config.server.settings.client_lease),
+    },
+    Key {
         name: "frame_bytes_max",
         value: "BYTES",
-        default: "83886080",
-        help: "The longest frame; a message that does not fit is not sent, and a connection that \
-               sends a longer one is closed",
+        default: "117440512",
+        help: "The longest frame, at least 65,536 bytes more than the largest transaction; a \
+               message that does not fit is not sent, and a connection that sends a longer one \
+               is closed",
         set: |config, text| bytes(text, &mut config.server.network.frame_bytes_max),
     },
     Key {
@@ -445,6 +554,11 @@ fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
 
 fn nanos(text: &str, place: &mut Nanos) -> Result<(), String> {
     put(place, Nanos::from_millis(number(text, 1, 3_600_000)?))
+}
+
+fn limit(text: &str, place: &mut u64) -> Result<(), String> {
+    *place = number(text, 1 << 20, u64::MAX >> 1)?;
+    Ok(())
 }
 
 fn bytes(text: &str, place: &mut usize) -> Result<(), String> {

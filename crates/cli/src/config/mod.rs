@@ -195,7 +195,7 @@ mod tests {
         assert!(error("replicas = 0").contains("1 to 4096"));
         assert!(error("procedure_threads = 257").contains("1 to 256"));
         assert!(error("masters = '1,x'").contains("0 to 4095"));
-        assert!(error("keep_tombstones = 3").contains("true or false"));
+        assert!(error("record_collected = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));
         assert!(error("listen = ").contains("is no TOML"));
         let names = |name: &str| ["HOME", "MUESLI_LISTEN", name].map(str::to_owned).into_iter();

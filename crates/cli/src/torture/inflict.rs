@@ -124,6 +124,7 @@ impl Victims<'_> {
             Fault::Partition { party, from, how } => self.network.part(*party, *from, *how),
             Fault::Disk(node, trouble) => match trouble {
                 Trouble::Slow(by) => self.trouble(*node, &format!("slow {}", by.as_millis())),
+                Trouble::Hang => self.trouble(*node, "hang"),
                 Trouble::Fail => self.trouble(*node, "fail"),
                 Trouble::Full => self.trouble(*node, "full"),
                 Trouble::Limit => self.limit_files(*node),
@@ -143,7 +144,7 @@ impl Victims<'_> {
             Fault::Folder(node) => cluster.start(*node),
             Fault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
             Fault::Partition { .. } => self.network.heal(),
-            Fault::Disk(node, Trouble::Slow(_)) => self.trouble(*node, ""),
+            Fault::Disk(node, Trouble::Slow(_) | Trouble::Hang) => self.trouble(*node, ""),
             Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) => {
                 self.trouble(*node, "").and_then(|()| cluster.start(*node))
             }

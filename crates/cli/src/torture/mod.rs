@@ -1,14 +1,17 @@
 //! `muesli torture`: real processes under random faults, their histories judged.
 //!
-//! Rounds of half a minute follow each other, each with a cluster of its own: clients run
-//! transfers between accounts or append to lists while nodes are killed, stopped, cut off and
-//! given bad disks. In the end everything heals, the cluster must serve, everything that was
-//! acknowledged must be there, and the history must be one that the protocol allows.
+//! Rounds follow each other, each with a cluster of its own: clients run transfers between
+//! accounts, append to lists or call procedures, beside data that is loaded once, while nodes are
+//! killed, stopped, cut off and given bad disks. In the end everything heals, the cluster must
+//! serve, everything that was acknowledged must be there, and the history must be one that the
+//! protocol allows.
 
+mod ballast;
 mod inflict;
 mod links;
 mod namespaces;
 mod network;
+mod operator;
 mod plan;
 mod probe;
 mod proxy;
@@ -25,26 +28,32 @@ use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use ballast::Ballast;
 use network::{Choice, Means};
 use plan::Kind;
 use round::Round;
 use tally::Tallied;
 
-/// A round is as long, or as what is left.
-const ROUND: Duration = Duration::from_secs(30);
 /// A round must have time for at least a fault or two.
 const ROUND_LEAST: Duration = Duration::from_secs(3);
 
 /// The workloads that take turns, with parameters that make transactions meet.
-const WORKLOADS: [(&str, &[&str]); 2] =
-    [("bank", &["keys=300", "reads=30", "totals=2"]), ("append", &["keys=15", "length=60"])];
+const WORKLOADS: [(&str, &[&str]); 4] = [
+    ("bank", &["keys=300", "reads=30", "totals=2"]),
+    ("append", &["keys=15", "length=60"]),
+    ("append-procedures", &["keys=15", "length=60"]),
+    ("counter-procedures", &["keys=20", "distributed=50", "coordinated=30", "conflicts=20"]),
+];
+
+/// Protocols whose servers run procedures begin with one of these.
+const RUN_PROCEDURES: [&str; 2] = ["granola", "sinfonia"];
 
 #[derive(Args, Clone, Debug)]
 struct TortureOptions {
     /// How long; a fraction is allowed
     #[arg(long, value_name = "M", default_value_t = 1.0)]
     minutes: f64,
-    /// What is to go wrong [default: all kinds; folder with groups only]
+    /// What is to go wrong [default: all kinds but move; folder with groups only]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
     faults: Vec<Kind>,
     /// How many servers
@@ -61,6 +70,20 @@ struct TortureOptions {
     /// Within so many seconds after a leader's death all must be served again, all else being well
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     failover_seconds: f64,
+    /// How long a round is, at most
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    round_seconds: f64,
+    /// What clients run, in turn: bank, append, append-procedures, counter-procedures [default:
+    /// all; those of procedures only where the protocol runs some]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// So many megabytes are loaded beside, once a round, and read, changed and checked
+    #[arg(long, value_name = "MB", default_value_t = 0)]
+    data_mb: u64,
+    /// The longest value of these, in kilobytes
+    #[arg(long, value_name = "KB", default_value_t = 64,
+        value_parser = clap::value_parser!(u64).range(1..=1024))]
+    value_kb: u64,
     /// What partitions are made with
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     network: Choice,
@@ -88,7 +111,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         options.faults = vec![Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk];
         options.faults.extend((options.group > 1).then_some(Kind::Folder));
     }
+    if options.workloads.is_empty() {
+        options.workloads = workloads_of(&options.protocol);
+    }
     let length = length(&options)?;
+    let longest = Duration::from_secs_f64(options.round_seconds);
     let over = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, over.clone()).context("cannot wait for signals")?;
@@ -103,7 +130,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         if over.load(Ordering::Relaxed) || (number > 0 && left < ROUND_LEAST) {
             break;
         }
-        let round = options.round(first + number, left.clamp(ROUND_LEAST, ROUND), means);
+        let round = options.round(first + number, left.clamp(ROUND_LEAST, longest), means);
         let _ = write!(out, "{round} … ").and_then(|()| out.flush());
         let dir = tempfile::Builder::new().prefix("muesli-torture-").tempdir()?;
         let ran = round.run(dir.path(), &over)?;
@@ -140,10 +167,30 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
         let seconds = options.failover_seconds;
         bail!("--failover-seconds {seconds}: allowed are numbers above 0, to ten thousand");
     }
+    let seconds = options.round_seconds;
+    if !(ROUND_LEAST.as_secs_f64()..=86_400.0).contains(&seconds) {
+        bail!("--round-seconds {seconds}: allowed are 3 to 86400, a day");
+    }
+    if options.data_mb > 1 << 20 {
+        bail!("--data-mb {}: allowed are 0 to 1048576, a terabyte", options.data_mb);
+    }
+    let known = workloads_of(&options.protocol);
+    if let Some(name) = options.workloads.iter().find(|name| !known.contains(name)) {
+        let (protocol, known) = (&options.protocol, known.join(", "));
+        bail!("--workloads {name}: allowed under {protocol} are {known}");
+    }
     if options.group <= 1 && options.faults.contains(&Kind::Folder) {
         bail!(
             "--faults folder: without groups a folder holds what is nowhere else; give --group 3"
         );
+    }
+    if options.faults.contains(&Kind::Move)
+        && (options.group <= 1 || options.nodes <= options.group)
+    {
+        bail!("--faults move: members move where a node has none; give --group 3 --nodes 4");
+    }
+    if options.faults.contains(&Kind::Move) && options.faults.contains(&Kind::Folder) {
+        bail!("--faults move,folder: a folder lost during a move is one loss too many; choose one");
     }
     let lethal = [Kind::Kill, Kind::Disk, Kind::Folder]
         .into_iter()
@@ -160,9 +207,18 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(minutes * 60.0))
 }
 
+/// The workloads that can run under a protocol.
+fn workloads_of(protocol: &str) -> Vec<String> {
+    let procedures = RUN_PROCEDURES.iter().any(|prefix| protocol.starts_with(prefix));
+    let names = WORKLOADS.iter().map(|(name, _)| *name);
+    names.filter(|name| procedures || !name.ends_with("-procedures")).map(str::to_owned).collect()
+}
+
 impl TortureOptions {
     fn round(&self, seed: u64, length: Duration, means: Means) -> Round {
-        let (workload, parameters) = WORKLOADS[(seed % 2) as usize];
+        let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
+        let found = WORKLOADS.iter().find(|(known, _)| known == name);
+        let &(workload, parameters) = found.expect("the names were looked at");
         let nodes = usize::from(self.nodes);
         let mut kinds = self.faults.clone();
         kinds.sort_unstable();
@@ -179,6 +235,7 @@ impl TortureOptions {
             durable: !self.memory,
             workload,
             parameters,
+            ballast: Ballast::of(self.data_mb << 20, self.value_kb << 10),
             fails_over_within: self.fails_over_within(),
         }
     }
@@ -194,10 +251,13 @@ impl TortureOptions {
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
         let faults = faults.join(",");
-        let TortureOptions { nodes, protocol, group, .. } = self;
+        let TortureOptions { nodes, protocol, group, data_mb, value_kb, .. } = self;
+        let (seconds, workloads) = (self.round_seconds, self.workloads.join(","));
+        let minutes = seconds / 60.0;
         format!(
-            "muesli torture --minutes 0.5 --seed {seed} --faults {faults} --nodes {nodes} \
-             --group {group} --network {means} --protocol {protocol}{memory}"
+            "muesli torture --minutes {minutes} --round-seconds {seconds} --workloads {workloads} \
+             --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} \
+             --nodes {nodes} --group {group} --network {means} --protocol {protocol}{memory}"
         )
     }
 }

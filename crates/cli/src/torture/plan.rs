@@ -18,10 +18,12 @@ pub enum Kind {
     Pause,
     /// Links that carry nothing, in one direction or both, or break
     Partition,
-    /// Syncs that are slow or fail, disks without room
+    /// Syncs that are slow, fail or hang, disks without room
     Disk,
     /// SIGKILL of one node, whose folder is emptied before the restart; for groups
     Folder,
+    /// Members of groups move to other nodes; for groups, with more nodes than members
+    Move,
 }
 
 /// What is wrong with a disk.
@@ -29,6 +31,8 @@ pub enum Kind {
 pub enum Trouble {
     /// Syncs take so much longer.
     Slow(Duration),
+    /// Syncs do not end.
+    Hang,
     /// Syncs fail.
     Fail,
     /// There is no room for a write.
@@ -99,6 +103,7 @@ impl Fault {
             },
             Fault::Folder(_) => "folder lost".to_owned(),
             Fault::Disk(_, Trouble::Slow(_)) => "disk slow".to_owned(),
+            Fault::Disk(_, Trouble::Hang) => "disk hangs".to_owned(),
             Fault::Disk(_, Trouble::Fail) => "disk fails".to_owned(),
             Fault::Disk(_, Trouble::Full | Trouble::Limit) => "disk full".to_owned(),
         }
@@ -146,6 +151,8 @@ pub fn draw(seed: u64, kinds: &[Kind], nodes: usize, length: Duration) -> Vec<Pl
         busy: vec![Duration::ZERO; nodes],
         network_busy: Duration::ZERO,
     };
+    // Moves are made beside, all the while.
+    let kinds: Vec<_> = kinds.iter().copied().filter(|kind| *kind != Kind::Move).collect();
     let (mut planned, mut at) = (Vec::new(), FIRST_AFTER);
     while at < length && !kinds.is_empty() {
         let kind = kinds[drawing.random.usize(..kinds.len())];
@@ -199,15 +206,16 @@ impl Drawing {
             Kind::Pause => Fault::Pause(node),
             Kind::Disk => Fault::Disk(node, self.trouble()),
             Kind::Folder => Fault::Folder(node),
-            Kind::Partition => unreachable!("drawn above"),
+            Kind::Partition | Kind::Move => unreachable!("not drawn here"),
         })
     }
 
     fn trouble(&mut self) -> Trouble {
-        match self.random.u8(..4) {
+        match self.random.u8(..5) {
             0 => Trouble::Slow(self.span(5, 300)),
             1 => Trouble::Fail,
             2 => Trouble::Full,
+            3 => Trouble::Hang,
             _ => Trouble::Limit,
         }
     }
@@ -239,7 +247,7 @@ mod tests {
         assert_ne!(planned, draw(8, &ALL, 3, LENGTH));
         let names: std::collections::BTreeSet<_> =
             planned.iter().map(|planned| planned.fault.name()).collect();
-        assert_eq!(names.len(), 10, "{names:?}");
+        assert_eq!(names.len(), 11, "{names:?}");
         assert!(planned.iter().all(|planned| planned.at + planned.lasts <= LENGTH));
         assert!(draw(7, &[Kind::Pause], 1, LENGTH).len() > 50);
     }

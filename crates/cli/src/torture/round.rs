@@ -18,8 +18,10 @@ use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
+use super::ballast::{Ballast, Loaded};
 use super::inflict::{Suffered, Victims};
 use super::network::{Means, Network};
+use super::operator::{Changed, Operator};
 use super::plan::{Kind, draw};
 use super::probe::Probe;
 use crate::local::{LocalCluster, Plan};
@@ -52,6 +54,8 @@ pub struct Round {
     pub durable: bool,
     pub workload: &'static str,
     pub parameters: &'static [&'static str],
+    /// What is loaded beside.
+    pub ballast: Ballast,
     /// When a leader dies and nothing else is wrong, its group must serve again within this.
     pub fails_over_within: Duration,
 }
@@ -63,6 +67,8 @@ pub struct Ran {
     pub recovered: Vec<Recovered>,
     /// How long after the death of each leader that died undisturbed everything was served.
     pub fail_overs: Vec<Duration>,
+    /// What became of moves, if there were any.
+    pub changed: Option<Changed>,
     /// What was found wrong, if anything.
     pub violation: Option<String>,
 }
@@ -91,6 +97,8 @@ struct Running<'a> {
     cluster: &'a LocalCluster,
     network: &'a dyn Network,
     clients: Clients,
+    ballast: Option<Loaded>,
+    operator: Option<Operator>,
     catalog: Arc<Catalog>,
 }
 
@@ -118,9 +126,22 @@ impl Round {
             stop: Arc::default(),
         };
         clients.load().context("the first data cannot be written")?;
+        let ballast = self.ballast.load(&addresses, &self.protocol, self.seed)?;
         let probe = Probe::begin(&addresses, &self.protocol)?;
         let catalog = clients.dbs[0].catalog();
-        let running = Running { round: self, cluster: &cluster, network, clients, catalog };
+        let operator = self.kinds.contains(&Kind::Move);
+        let operator =
+            operator.then(|| Operator::new(&cluster, &addresses, &self.protocol, self.seed));
+        let operator = operator.transpose()?;
+        let running = Running {
+            round: self,
+            cluster: &cluster,
+            network,
+            clients,
+            ballast,
+            operator,
+            catalog,
+        };
         running.run(probe, over, dir)
     }
 
@@ -129,14 +150,12 @@ impl Round {
     }
 
     fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
-        // Logs and checkpoints are small, so that there are many.
-        let keys = [
-            "keep_tombstones = true",
-            "alive_every_ms = 200",
-            "dead_after_ms = 1000",
-            "log_segment_bytes = 200000",
-            "checkpoint_bytes = 300000",
-        ];
+        let mut keys =
+            vec!["record_collected = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
+        if self.ballast.bytes == 0 {
+            // Logs and checkpoints are small, so that there are many.
+            keys.extend(["log_segment_bytes = 200000", "checkpoint_bytes = 300000"]);
+        }
         let plan = Plan {
             nodes: self.nodes,
             loops: 1,
@@ -145,7 +164,7 @@ impl Round {
             group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
-            extra: keys.map(str::to_owned).into(),
+            extra: keys.into_iter().map(str::to_owned).collect(),
             reached: network.reached(),
             troubled: true,
         };
@@ -166,14 +185,22 @@ impl Round {
 
 impl Running<'_> {
     fn run(&self, probe: Probe, over: &AtomicBool, dir: &std::path::Path) -> anyhow::Result<Ran> {
-        let (suffered, ran) = std::thread::scope(|scope| {
+        let (suffered, ran, changed) = std::thread::scope(|scope| {
             let faults = scope.spawn(|| {
                 let suffered = self.suffer(&probe, over);
                 self.clients.stop.store(true, Ordering::Relaxed);
                 suffered
             });
+            if let Some(ballast) = &self.ballast {
+                scope.spawn(|| ballast.use_until(&self.clients.stop));
+            }
+            let stop = &self.clients.stop;
+            let changes =
+                self.operator.as_ref().map(|operator| scope.spawn(|| operator.move_until(stop)));
             let ran = self.clients.run();
-            (faults.join().expect("faults are not to panic"), ran)
+            let suffered = faults.join().expect("faults are not to panic");
+            let changed = changes.map(|changes| changes.join().expect("moves are not to panic"));
+            (suffered, ran, changed)
         });
         let all = suffered.as_deref().unwrap_or_default();
         let recovered = all.iter().map(|one| recovery(one, all, &probe)).collect();
@@ -190,7 +217,8 @@ impl Running<'_> {
             (Ok(_), Err(error)) => Some(format!("a client could not go on: {error}")),
             (Ok(_), Ok(())) => self.judge(dir)?.or(late),
         };
-        Ok(Ran { tally: self.clients.tallies.total(), recovered, fail_overs, violation })
+        let tally = self.clients.tallies.total();
+        Ok(Ran { tally, recovered, fail_overs, changed, violation })
     }
 
     /// Carries out the faults, and sees to it that the cluster serves afterwards.
@@ -216,6 +244,14 @@ impl Running<'_> {
             Err(error) => return Ok(Some(format!("the data cannot be read: {error}"))),
         };
         checks.push(self.clients.tallies.total().expected());
+        if let Some(operator) = &self.operator
+            && let Err(error) = operator.move_at_last()
+        {
+            return Ok(Some(format!("{error:#}")));
+        }
+        if let Some(wrong) = self.ballast.as_ref().and_then(|it| it.check(SERVES_WITHIN)) {
+            return Ok(Some(wrong));
+        }
         let reports = self.clients.close();
         let history = self.history(&reports);
         let history = match history {

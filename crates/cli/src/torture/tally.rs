@@ -33,8 +33,11 @@ impl Tallied {
             times.extend(recovered.after);
         }
         self.fail_overs.extend(&ran.fail_overs);
+        let moves = ran
+            .changed
+            .map_or_else(String::new, |it| format!(", {} of {} moves", it.done, it.tried));
         format!(
-            "{} committed, {} of unknown outcome, {} gave up, {} faults",
+            "{} committed, {} of unknown outcome, {} gave up, {} faults{moves}",
             grouped(tally.committed),
             grouped(tally.unknown),
             grouped(tally.failed),

@@ -106,6 +106,7 @@ fn bank_holds(cluster: &Cluster, transactions: u64) {
         warm_up: Duration::ZERO,
         length: Length::Transactions(transactions),
         seed: 1,
+        strict: false,
     };
     let db = cluster.connect(true);
     let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
@@ -240,7 +241,7 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
 
 #[test]
 fn checkpoints_are_taken_while_clients_run_and_started_from() {
-    let keys = ["checkpoint_bytes=40000", "log_segment_bytes=65536", "keep_tombstones=true"];
+    let keys = ["checkpoint_bytes=40000", "log_segment_bytes=65536", "record_collected=true"];
     let set = keys.iter().flat_map(|key| ["--set", key]);
     let up: Vec<_> = ["--nodes", "2", "--replicas", "2"].into_iter().chain(set).collect();
     let cluster = Cluster::up(&up);
@@ -355,7 +356,7 @@ fn mistakes_are_told_in_one_line() {
             &["start", "--group", "3", "--listen", "127.0.0.1:0", "--data-dir", none],
             "groups of 3 on 1 nodes",
         ),
-        (&["bench", "bank", "--group", "3"], "--group is for the driver cluster"),
+        (&["bench", "bank", "--group", "3"], "--group is for the drivers cluster and sim"),
         (&["admin", "members", "--connect", "127.0.0.1:1"], "no server answers"),
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
         (

@@ -12,11 +12,12 @@
 //! all of it is deterministic. Only work on keys is counted: a procedure that computes for ever
 //! without looking at a key cannot be stopped.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::locks::KeyRange;
 use super::spaces::Spaces;
-use super::transaction::{ReadEntry, TransactionSets, check_size};
+use super::transaction::{ReadEntry, TransactionSets};
 use super::versions::{Handle, Version, Versions};
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
@@ -24,6 +25,7 @@ use crate::contract::Scan;
 use crate::delay::DelayedCall;
 use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::limits::{Limit, check_size};
 use crate::options::Settings;
 use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
 use crate::recorder::value_hash;
@@ -126,7 +128,7 @@ impl<'a> Execution<'a> {
         };
         let limit = self.settings.limits.value_bytes;
         let result = result.and_then(|result| {
-            let checked = check_size("a result", result.len(), limit);
+            let checked = check_size(Limit::Result, result.len(), limit);
             checked.map_err(|failure| Stop::Faulty(failure.to_string())).map(|()| result)
         });
         result.map_err(|stop| match stop {
@@ -211,26 +213,35 @@ impl<'a> Execution<'a> {
     /// Notes a range as far as it was seen.
     fn note_scan(&mut self, seen: KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
         if self.recording {
-            let others = rows.iter().filter(|(key, _)| self.sets.own(seen.space, key).is_none());
-            let inside = others.filter(|(key, _)| seen.contains(seen.space, key));
-            let inside: Vec<_> = inside.collect();
-            let partitions =
-                self.catalog.partitions_of_range(seen.space, &seen.lo, seen.hi.as_ref());
-            let operations = &mut self.sets.operations;
-            if partitions == (self.partition..self.partition + 1) {
-                let row = |(key, found): &(SmallBytes, Version<'_>)| {
-                    (key.clone(), found.at, found.value.map(value_hash))
-                };
-                let rows: Vec<_> = inside.into_iter().map(row).collect();
-                operations.scan(seen.space, &seen.lo, seen.hi.as_ref(), rows.into_iter());
-            } else {
-                // The range goes on elsewhere, where this procedure does not see it.
-                for (key, found) in inside {
-                    operations.read(seen.space, key, found.at, found.value);
-                }
-            }
+            self.record_scan(&seen, rows);
         }
         self.sets.scans.push(seen);
+    }
+
+    fn record_scan(&mut self, seen: &KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
+        let KeyRange { space, lo, hi } = seen;
+        let mine = |key: &SmallBytes| self.catalog.partition(*space, key) == self.partition;
+        let store = self.spaces.get(*space).into_iter();
+        let absent = store.flat_map(|it| it.collected_in(lo, hi.as_ref(), Timestamp::MAX));
+        let absent = absent.filter(|(key, _)| mine(key));
+        let absent = absent.map(|(key, at)| (key.clone(), (at, None)));
+        let mut noted: BTreeMap<_, (Timestamp, Option<&SmallBytes>)> = absent.collect();
+        noted.extend(rows.iter().map(|(key, found)| (key.clone(), (found.at, found.value))));
+        noted.retain(|key, _| seen.contains(*space, key) && self.sets.own(*space, key).is_none());
+        let partitions = self.catalog.partitions_of_range(*space, lo, hi.as_ref());
+        let operations = &mut self.sets.operations;
+        if partitions == (self.partition..self.partition + 1) {
+            let row = |(key, (at, value)): (_, (_, Option<&SmallBytes>))| {
+                (key, at, value.map(value_hash))
+            };
+            let rows: Vec<_> = noted.into_iter().map(row).collect();
+            operations.scan(*space, lo, hi.as_ref(), rows.into_iter());
+        } else {
+            // The range goes on elsewhere, where this procedure does not see it.
+            for (key, (at, value)) in noted {
+                operations.read(*space, &key, at, value);
+            }
+        }
     }
 
     /// The keys of this partition in a range with their newest versions, deleted ones too, in
@@ -278,7 +289,7 @@ impl Store for Execution<'_> {
         let handle = store.and_then(|store| store.find(key));
         let found = newest(store, handle);
         if self.recording {
-            self.sets.operations.read(space, key, found.at, found.value);
+            self.sets.operations.read(space, key, recorded(store, key, found.at), found.value);
         }
         let (value, version) = (found.value.cloned(), found.at);
         self.note_read(space, key, handle, version);
@@ -346,7 +357,8 @@ impl Store for Execution<'_> {
                 let handle = store.and_then(|store| store.find(key));
                 let found = newest(store, handle);
                 if self.recording && self.sets.own(space, key).is_none() {
-                    self.sets.operations.read(space, key, found.at, found.value);
+                    let version = recorded(store, key, found.at);
+                    self.sets.operations.read(space, key, version, found.value);
                 }
                 self.note_read(space, key, handle, found.at);
                 Some(found)
@@ -358,6 +370,11 @@ impl Store for Execution<'_> {
         };
         Ok(Some(found.value.cloned()))
     }
+}
+
+/// What a history says of a read that found `at` as the newest version of a key.
+fn recorded(store: Option<&Versions>, key: &SmallBytes, at: Timestamp) -> Timestamp {
+    store.map_or(at, |store| store.recorded(key, at))
 }
 
 fn newest<'a>(store: Option<&'a Versions>, handle: Option<Handle>) -> Version<'a> {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::options::Limits;
+use crate::limits::Limits;
 use crate::procedure::Procedures;
 use crate::{NodeId, SpaceOptions};
 

@@ -5,6 +5,7 @@ use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::checkpoint::Cursor;
 use crate::ids::{SpaceId, Timestamp};
+use crate::memory::Held;
 use crate::wire::{Reader, Wire, WireError};
 
 /// A key with its newest version.
@@ -12,6 +13,8 @@ pub type Newest = (SpaceId, SmallBytes, Timestamp, Option<SmallBytes>);
 
 /// At most so many slots are looked at for a piece of keys that are wanted.
 const LOOKED_MAX: u32 = 1 << 14;
+/// The stages of a cursor from here on are those of collected deletions, by space.
+const COLLECTED: u32 = 1 << 16;
 /// What a key costs beside its bytes and its value's, about.
 const KEY_BYTES: usize = 16;
 
@@ -20,12 +23,22 @@ const KEY_BYTES: usize = 16;
 pub struct Spaces {
     stores: Vec<Option<Versions>>,
     hash_seed: u64,
+    /// Whether the versions of collected deletions are remembered, for histories.
+    records_collected: bool,
 }
 
 impl Spaces {
     /// No stores yet; `hash_seed` is that of their hashes.
     pub fn new(hash_seed: u64) -> Spaces {
-        Spaces { stores: Vec::new(), hash_seed }
+        Spaces { stores: Vec::new(), hash_seed, records_collected: false }
+    }
+
+    /// The same stores, which remember the versions of collected deletions if `records` says so.
+    /// There must be none yet.
+    #[must_use]
+    pub fn recording_collected(self, records: bool) -> Spaces {
+        assert!(self.stores.is_empty(), "what was collected before is not known");
+        Spaces { records_collected: records, ..self }
     }
 
     /// The store of `space`, if anything was ever put there.
@@ -51,7 +64,11 @@ impl Spaces {
             self.stores.resize_with(at + 1, || None);
         }
         let ordered = catalog.space(space).is_none_or(|s| s.options.index == Index::Ordered);
-        self.stores[at] = Some(Versions::new(ordered, self.hash_seed));
+        let mut store = Versions::new(ordered, self.hash_seed);
+        if self.records_collected {
+            store.record_collected();
+        }
+        self.stores[at] = Some(store);
     }
 
     /// How many numbers of spaces are in use, those without a store included.
@@ -82,11 +99,46 @@ impl Spaces {
     ) -> bool {
         while (cursor.stage as usize) < self.stores.len() {
             if self.chains_of_space(kind, cursor, bytes, out) {
+                cursor.percent = self.percent(cursor);
                 return true;
             }
             (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
         }
+        cursor.stage = cursor.stage.max(COLLECTED);
+        while ((cursor.stage - COLLECTED) as usize) < self.stores.len() {
+            let space = SpaceId((cursor.stage - COLLECTED) as u16);
+            cursor.stage += 1;
+            if self.collected_of_space(kind, space, out) {
+                return true;
+            }
+        }
         false
+    }
+
+    /// How much a cursor has gone over, of 100.
+    fn percent(&self, cursor: &Cursor) -> u8 {
+        let slots = |store: &Option<Versions>| store.as_ref().map_or(0, |it| u64::from(it.slots()));
+        let before = self.stores[..cursor.stage as usize].iter().map(slots).sum::<u64>();
+        let all = self.stores.iter().map(slots).sum::<u64>();
+        (100 * (before + cursor.place).min(all)).checked_div(all).unwrap_or(100) as u8
+    }
+
+    /// Appends the collected deletions of a space that are remembered, as chains that begin with
+    /// version zero, as no others do. They come last: what is collected before the key's turn
+    /// among the chains is here.
+    fn collected_of_space(&self, kind: u8, space: SpaceId, out: &mut Vec<u8>) -> bool {
+        let Some(store) = self.get(space) else { return false };
+        let chain = |(key, versions): (&SmallBytes, &[Timestamp])| {
+            let all = std::iter::once(Timestamp::ZERO).chain(versions.iter().copied());
+            (key.clone(), all.map(|at| (at, None)).collect())
+        };
+        let chains: Vec<(SmallBytes, Chain)> = store.all_collected().map(chain).collect();
+        if !chains.is_empty() {
+            out.push(kind);
+            space.encode(out);
+            chains.encode(out);
+        }
+        !chains.is_empty()
     }
 
     fn chains_of_space(
@@ -146,7 +198,25 @@ impl Spaces {
             }
             (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
         }
+        if cursor.stage < COLLECTED {
+            cursor.stage = COLLECTED;
+            found.extend(self.newest_collected(wanted));
+        }
         (!found.is_empty()).then_some(found)
+    }
+
+    /// For histories: the newest collected deletions of keys that are `wanted`.
+    fn newest_collected(
+        &self,
+        wanted: impl Fn(SpaceId, &SmallBytes) -> bool,
+    ) -> impl Iterator<Item = Newest> {
+        let all = self.iter().flat_map(|(space, store)| {
+            store.all_collected().map(move |(key, versions)| (space, key, versions))
+        });
+        all.filter_map(move |(space, key, versions)| {
+            let newest = versions.last().filter(|_| wanted(space, key))?;
+            Some((space, key.clone(), *newest, None))
+        })
     }
 
     /// Removes keys that `go`, of the next so many slots from where the cursor stands; false: all
@@ -192,9 +262,23 @@ impl Spaces {
         let chains: Vec<(SmallBytes, Chain)> = Wire::decode(input)?;
         let store = self.get_or_make(space, catalog);
         for (key, chain) in chains {
-            store.add_chain(&key, chain);
+            match chain.split_first() {
+                Some(((Timestamp::ZERO, _), collected)) => {
+                    collected.iter().for_each(|(at, _)| store.add_collected(&key, *at));
+                }
+                _ => store.add_chain(&key, chain),
+            }
         }
         Ok(())
+    }
+
+    /// What all of them take.
+    pub fn held(&self) -> Held {
+        let each = self.stores.iter().flatten().map(Versions::held);
+        each.fold(Held::default(), |sum, one| Held {
+            all: sum.all + one.all,
+            old: sum.old + one.old,
+        })
     }
 
     /// All stores, to be changed.

@@ -108,6 +108,19 @@ impl<R: Copy + PartialEq> Stamps<R> {
         found.map(|(_, stamp)| stamp)
     }
 
+    /// A page of a range was read at `at`; pages of one reader that follow each other count as one
+    /// range, so that long scans do not use up the room for others.
+    pub fn note_page(&mut self, range: &KeyRange, at: Timestamp, reader: R) {
+        let known =
+            |known: &&mut (KeyRange, Timestamp, R)| known.2 == reader && known.0.touches(range);
+        if let Some(known) = self.ranges.iter_mut().find(known) {
+            known.0.join(range);
+            known.1 = known.1.max(at);
+            return;
+        }
+        self.note_range(range, at, reader);
+    }
+
     /// A range was read at `at`.
     pub fn note_range(&mut self, range: &KeyRange, at: Timestamp, reader: R) {
         let known = |known: &&mut (KeyRange, Timestamp, R)| known.0 == *range && known.2 == reader;

@@ -14,7 +14,7 @@ use super::versions::Handle;
 use crate::bytes::SmallBytes;
 use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
-use crate::options::Limits;
+use crate::limits::{ENTRY_BYTES, Limit, Limits, check_size, range_bytes, read_bytes, write_bytes};
 use crate::outcome::Failure;
 use crate::recorder::Operations;
 
@@ -122,11 +122,11 @@ impl TransactionSets {
         limits: &Limits,
     ) -> Result<(), Failure> {
         let (key_size, value_size) = (key.len(), value.as_ref().map_or(0, SmallBytes::len));
-        let size = key_size + value_size;
-        check_size("a key", key_size, limits.key_bytes)?;
-        check_size("a value", value_size, limits.value_bytes)?;
+        let size = ENTRY_BYTES + key_size + value_size;
+        check_size(Limit::Key, key_size, limits.key_bytes)?;
+        check_size(Limit::Value, value_size, limits.value_bytes)?;
         if self.writes.is_empty() {
-            check_size("a transaction", size, limits.transaction_bytes)?;
+            check_size(Limit::Transaction, size, limits.transaction_bytes)?;
             self.written_bytes = size;
             self.push_write(space, key, value);
             return Ok(());
@@ -134,10 +134,10 @@ impl TransactionSets {
         let place = self.own_place(space, &key);
         let replaced = place.map_or(0, |place| {
             let write = &self.writes[place];
-            write.key.len() + write.value.as_ref().map_or(0, SmallBytes::len)
+            write_bytes(&write.key, write.value.as_ref())
         });
         let total = self.written_bytes - replaced + size;
-        check_size("a transaction", total, limits.transaction_bytes)?;
+        check_size(Limit::Transaction, total, limits.transaction_bytes)?;
         self.written_bytes = total;
         match place {
             Some(place) => self.writes[place].value = value,
@@ -165,6 +165,13 @@ impl TransactionSets {
             let rehash = |place: &u32| hash_of(&self.writes[*place as usize]);
             self.write_index.insert_unique(hash_of(&self.writes[place]), place as u32, rehash);
         }
+    }
+
+    /// What it counts towards the limit of a transaction: what it wrote, read and scanned.
+    pub fn bytes(&self) -> usize {
+        let reads: usize = self.reads.iter().map(|read| read_bytes(&read.key)).sum();
+        let scans: usize = self.scans.iter().map(range_bytes).sum();
+        self.written_bytes + reads + scans
     }
 
     /// How many deletes of the write set lie in a range.
@@ -219,15 +226,6 @@ impl TransactionSets {
     }
 }
 
-/// Refuses what is larger than a limit.
-///
-/// # Errors
-/// [`Failure::TooLarge`], naming the thing, its size and the limit.
-#[inline]
-pub fn check_size(what: &'static str, size: usize, limit: usize) -> Result<(), Failure> {
-    if size > limit { Err(Failure::TooLarge { what, size, limit }) } else { Ok(()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,19 +245,19 @@ mod tests {
     #[test]
     fn limits_refuse_before_anything_is_buffered() {
         let limits =
-            Limits { key_bytes: 2, value_bytes: 3, transaction_bytes: 8, ..Limits::default() };
+            Limits { key_bytes: 2, value_bytes: 3, transaction_bytes: 40, ..Limits::default() };
         let mut sets = TransactionSets::default();
         let mut write =
             |key: &str, value: &str| sets.write(SPACE, key.into(), Some(value.into()), &limits);
         assert!(matches!(
             write("kkk", "v"),
-            Err(Failure::TooLarge { what: "a key", size: 3, limit: 2 })
+            Err(Failure::TooLarge { what: Limit::Key, size: 3, limit: 2 })
         ));
-        assert!(matches!(write("k", "vvvv"), Err(Failure::TooLarge { what: "a value", .. })));
+        assert!(matches!(write("k", "vvvv"), Err(Failure::TooLarge { what: Limit::Value, .. })));
         assert!(write("k1", "vvv").is_ok());
         assert!(matches!(
             write("k2", "vv"),
-            Err(Failure::TooLarge { what: "a transaction", size: 9, .. })
+            Err(Failure::TooLarge { what: Limit::Transaction, size: 41, .. })
         ));
         assert!(write("k1", "v").is_ok(), "a replaced write no longer counts");
         assert!(write("k2", "vvv").is_ok());

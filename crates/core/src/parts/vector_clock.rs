@@ -72,6 +72,16 @@ impl VectorClock {
         self.entries.iter().zip(others).all(|(own, other)| *own <= other)
     }
 
+    /// How many repositories it has entries for, from the first to the last that is not zero.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether all entries are zero.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The largest counter of all entries.
     pub fn largest_counter(&self) -> u64 {
         self.entries.iter().map(|number| number.counter).max().unwrap_or(0)

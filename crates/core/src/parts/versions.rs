@@ -9,7 +9,7 @@
 //! it. So each replacement stands in a queue, in order of time, and garbage collection takes from
 //! its front what the watermark has passed: its cost follows the writes, not the keys.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -19,6 +19,7 @@ use self::order::Order;
 use super::locks::LockWord;
 use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
+use crate::memory::Held;
 
 /// An entry of the store; stale once the entry was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,9 +85,32 @@ pub struct Versions {
     older: Vec<Older>,
     free_older: Vec<u32>,
     replaced: VecDeque<Replaced>,
+    /// The versions of collected deletions, ascending; only where histories are recorded.
+    collected: Option<BTreeMap<SmallBytes, Vec<Timestamp>>>,
+    /// Bytes of all keys and values.
+    bytes: usize,
+    /// Bytes of the values among them that were replaced.
+    older_bytes: usize,
+}
+
+/// Bytes of a value, where there is one.
+#[inline(always)]
+fn len(value: Option<&SmallBytes>) -> usize {
+    value.map_or(0, SmallBytes::len)
 }
 
 impl Versions {
+    /// What keys and versions take, about: their bytes, and what each costs beside them.
+    pub fn held(&self) -> Held {
+        let older = self.older.len() - self.free_older.len();
+        let old = older * size_of::<Older>() + self.older_bytes;
+        // An entry has a place in the index, and one in the order of keys where there is one.
+        let each = size_of::<Entry>() + if self.order.is_some() { 20 } else { 8 };
+        let replaced = self.replaced.len() * size_of::<Replaced>();
+        let newest = self.index.len() * each + self.bytes - self.older_bytes;
+        Held { all: (newest + old + replaced) as u64, old: old as u64 }
+    }
+
     /// An empty store; `ordered` ones can be scanned. `seed` is that of the hash.
     pub fn new(ordered: bool, seed: u64) -> Versions {
         Versions {
@@ -98,6 +122,9 @@ impl Versions {
             older: Vec::new(),
             free_older: Vec::new(),
             replaced: VecDeque::new(),
+            collected: None,
+            bytes: 0,
+            older_bytes: 0,
         }
     }
 
@@ -147,6 +174,7 @@ impl Versions {
     }
 
     fn new_entry(&mut self, key: &SmallBytes) -> u32 {
+        self.bytes += key.len();
         let entry = Entry {
             key: key.clone(),
             value: None,
@@ -267,9 +295,11 @@ impl Versions {
         assert_eq!(entry.generation, handle.generation, "a stale handle");
         assert!(at > entry.at, "versions are installed in order");
         let deleted = value.is_none();
+        self.bytes += len(value.as_ref());
         let before = std::mem::replace(&mut entry.value, value);
         let before_at = std::mem::replace(&mut entry.at, at);
         if before_at != Timestamp::ZERO {
+            self.older_bytes += len(before.as_ref());
             let older = Older { value: before, at: before_at, older: entry.older };
             entry.older = match self.free_older.pop() {
                 Some(place) => {
@@ -297,6 +327,7 @@ impl Versions {
         let entry = &mut self.entries[handle.slot as usize];
         assert_eq!(entry.generation, handle.generation, "a stale handle");
         assert!(at > entry.at, "versions are installed in order");
+        self.bytes = self.bytes + value.len() - len(entry.value.as_ref());
         entry.value = Some(value);
         entry.at = at;
         // What is older cannot be read either. Left here it would be a chain with a gap.
@@ -312,8 +343,8 @@ impl Versions {
     }
 
     /// Drops up to `budget` replaced versions that no snapshot at or above `low` can read, and
-    /// keys whose newest version is such a tombstone, unless tombstones are to be kept.
-    pub fn collect(&mut self, low: Timestamp, keep_tombstones: bool, budget: usize) {
+    /// keys whose newest version is such a tombstone.
+    pub fn collect(&mut self, low: Timestamp, budget: usize) {
         for _ in 0..budget {
             let Some(replaced) = self.replaced.pop_front_if(|replaced| replaced.at <= low) else {
                 return;
@@ -323,10 +354,11 @@ impl Versions {
             if entry.generation != handle.generation {
                 continue;
             }
-            let dead = entry.value.is_none() && entry.at <= low && !keep_tombstones;
+            let dead = entry.value.is_none() && entry.at <= low;
             let free = entry.lock.is_free();
             self.cut_below(handle, low);
             if dead && free {
+                self.note_collected(handle);
                 self.remove(handle);
             } else if dead {
                 self.replaced.push_back(replaced); // Locked: look again when its turn comes.
@@ -356,7 +388,8 @@ impl Versions {
     fn free_chain(&mut self, mut rest: u32) {
         while rest != NIL {
             let older = &mut self.older[rest as usize];
-            older.value = None;
+            let freed = len(older.value.take().as_ref());
+            (self.bytes, self.older_bytes) = (self.bytes - freed, self.older_bytes - freed);
             self.free_older.push(rest);
             rest = std::mem::replace(&mut older.older, NIL);
         }
@@ -378,8 +411,10 @@ impl Versions {
         let entry = self.entry_mut(handle);
         entry.generation = entry.generation.wrapping_add(1);
         let key = std::mem::replace(&mut entry.key, SmallBytes::EMPTY);
-        (entry.value, entry.at) = (None, Timestamp::ZERO);
+        let freed = key.len() + len(entry.value.take().as_ref());
+        entry.at = Timestamp::ZERO;
         assert_eq!(entry.older, NIL, "removed with versions left");
+        self.bytes -= freed;
         let hash = self.hasher.hash_one(&key);
         let found = self.index.find_entry(hash, |&slot| slot == handle.slot);
         found.expect("every entry is in the index").remove();
@@ -453,6 +488,7 @@ impl Versions {
 }
 
 mod chains;
+mod collected;
 mod order;
 
 pub use chains::Chain;

@@ -24,9 +24,9 @@ fn a_removed_entry_makes_its_handles_stale() {
     let handle = store.find_or_create(Handle::NONE, &"k".into());
     store.install(handle, Some("a".into()), Timestamp(10));
     store.install(handle, None, Timestamp(20));
-    store.collect(Timestamp(19), false, 10);
+    store.collect(Timestamp(19), 10);
     assert_eq!(store.len(), 1);
-    store.collect(Timestamp(20), false, 10);
+    store.collect(Timestamp(20), 10);
     assert!(store.is_empty() && store.find_again(handle, &"k".into()).is_none());
     let other = store.find_or_create(Handle::NONE, &"other".into());
     assert_eq!(store.find_again(handle, &"k".into()), None);
@@ -44,7 +44,7 @@ fn an_overwritten_version_leaves_no_gap_in_its_chain() {
     let chains: Vec<_> = store.chains().map(|(_, chain)| chain).collect();
     assert_eq!(chains, [vec![Timestamp(40)]], "a chain is a tail of what was committed");
     assert_eq!(store.older_versions(), 0);
-    store.collect(Timestamp(40), false, 10);
+    store.collect(Timestamp(40), 10);
     store.install(handle, Some("installed".into()), Timestamp(50));
     assert_eq!(store.at(handle, Timestamp(49)).at, Timestamp(40));
 }
@@ -55,10 +55,10 @@ fn a_locked_tombstone_is_collected_later() {
     let handle = store.find_or_create(Handle::NONE, &"k".into());
     store.install(handle, None, Timestamp(20));
     assert!(store.lock_mut(handle).try_shared());
-    store.collect(Timestamp(30), false, 10);
+    store.collect(Timestamp(30), 10);
     assert_eq!(store.len(), 1);
     store.lock_mut(handle).release_shared();
-    store.collect(Timestamp(30), false, 10);
+    store.collect(Timestamp(30), 10);
     assert!(store.is_empty());
 }
 
@@ -86,9 +86,10 @@ fn name(key: u8) -> SmallBytes {
 proptest! {
     #[test]
     fn reads_at_any_live_snapshot_as_the_model_does(
-        script in actions(), ordered: bool, keep: bool,
+        script in actions(), ordered: bool,
     ) {
         let mut store = Versions::new(ordered, 7);
+        store.record_collected();
         let mut model: BTreeMap<u8, Vec<(u64, Option<u8>)>> = BTreeMap::new();
         let (mut time, mut low) = (0, 0);
         for action in script {
@@ -101,7 +102,7 @@ proptest! {
                 }
                 Action::Collect { back, budget } => {
                     low = low.max(time.saturating_sub(back));
-                    store.collect(Timestamp(low), keep, budget);
+                    store.collect(Timestamp(low), budget);
                 }
                 Action::Lock { key } => {
                     let handle = store.find_or_create(Handle::NONE, &name(key));
@@ -118,9 +119,11 @@ proptest! {
                     let read = found.map_or(Version::ABSENT, |h| store.at(h, Timestamp(snapshot)));
                     let value = read.value.map(|value| value.as_slice()[0]);
                     prop_assert_eq!(value, wanted.and_then(|(_, value)| *value));
-                    if keep {
-                        prop_assert_eq!(read.at.0, wanted.map_or(0, |(at, _)| *at));
-                    }
+                    let recorded = match read.at {
+                        Timestamp::ZERO => store.collected(&name(key), Timestamp(snapshot)),
+                        at => at,
+                    };
+                    prop_assert_eq!(recorded.0, wanted.map_or(0, |(at, _)| *at));
                 }
             }
         }
@@ -129,10 +132,10 @@ proptest! {
             let keys: Vec<_> = store.range(&empty, None).map(|(key, _)| key.clone()).collect();
             prop_assert!(keys.is_sorted() && keys.len() == store.len());
         }
-        store.collect(Timestamp(time), keep, usize::MAX >> 1);
+        store.collect(Timestamp(time), usize::MAX >> 1);
         prop_assert_eq!(store.older_versions(), 0);
         let lives = |chain: &&Vec<(u64, Option<u8>)>| chain.last().is_some_and(|it| it.1.is_some());
         let alive = model.values().filter(lives).count();
-        prop_assert_eq!(store.len(), if keep { model.len() } else { alive });
+        prop_assert_eq!(store.len(), alive);
     }
 }

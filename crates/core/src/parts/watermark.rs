@@ -62,6 +62,15 @@ impl<B: Bound> Watermark<B> {
         self.low.clone()
     }
 
+    /// One whose bound the watermark stands at.
+    pub fn holder(&self) -> Option<NodeId>
+    where
+        B: PartialEq,
+    {
+        let mut holds = self.bounds.iter().filter(|(_, (bound, _))| *bound == self.low);
+        holds.next().map(|(node, _)| *node)
+    }
+
     /// Forgets who is none of `nodes` and was last heard of before `since`.
     pub fn forget_silent(&mut self, nodes: &[NodeId], since: Nanos) {
         self.bounds.retain(|node, (_, heard)| *heard >= since || nodes.contains(node));

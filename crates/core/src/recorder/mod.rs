@@ -331,8 +331,21 @@ mod tests {
         }
         assert!(recorder.chunks.len() > 1, "the test is to cross chunks");
         assert_eq!(recorder.len(), total);
+        recorder.applied(record(1).id, Timestamp(1));
+        let mut all = Recorder::new();
+        all.applied(record(1).id, Timestamp(0));
+        let mut early = Recorder::new();
+        for number in 0..7 {
+            let list = operations(number);
+            early.transaction(&record(number), &Operations::from(&list[..]));
+        }
+        all.absorb(&mut early);
+        assert_eq!((all.len(), early.len(), early.transactions().count()), (7, 0, 0));
+        all.absorb(&mut recorder);
+        assert_eq!((all.len(), all.applied_at(record(1).id)), (total + 7, Some(Timestamp(1))));
+        let recorder = all;
         let mut seen = 0;
-        for (number, (found, list)) in recorder.transactions().enumerate() {
+        for (number, (found, list)) in recorder.transactions().skip(7).enumerate() {
             assert_eq!(found, record(number));
             assert_eq!(list.collect::<Vec<_>>(), operations(number));
             seen += 1;

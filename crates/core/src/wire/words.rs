@@ -18,6 +18,11 @@ impl Wire for Abort {
             Abort::Overloaded => 5,
             Abort::Rollback => 6,
             Abort::Strayed => 7,
+            Abort::KeyTooLarge => 8,
+            Abort::ValueTooLarge => 9,
+            Abort::TransactionTooLarge => 10,
+            Abort::Superseded => 11,
+            Abort::OutOfMemory => 12,
         });
     }
 
@@ -32,6 +37,11 @@ impl Wire for Abort {
             5 => Abort::Overloaded,
             6 => Abort::Rollback,
             7 => Abort::Strayed,
+            8 => Abort::KeyTooLarge,
+            9 => Abort::ValueTooLarge,
+            10 => Abort::TransactionTooLarge,
+            11 => Abort::Superseded,
+            12 => Abort::OutOfMemory,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

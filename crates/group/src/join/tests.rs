@@ -3,20 +3,19 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ledger::Entry;
 use crate::protocol::Ballot;
 
 use Formed::{Begun, Met, No, Ready};
 
-fn standing(promise: u32, accepted: u32, entries: usize) -> Standing {
+fn standing(promise: u32, accepted: u32, length: u64) -> Summary {
     let ballot = |number| Ballot { configuration: 1, number, member: 1 };
-    Standing {
+    Summary {
         formed: Begun,
         configuration: first(3),
         promise: ballot(promise),
         accepted: ballot(accepted),
-        entries: vec![Entry::from(b"x".to_vec()); entries],
-        ..Standing::default()
+        length,
+        ..Summary::default()
     }
 }
 
@@ -30,9 +29,9 @@ fn situation(me: u16, mine: Formed, first: &Configuration) -> Situation<'_> {
 }
 
 /// A member that has come so far in the first configuration.
-fn at(formed: Formed, configuration: &Configuration) -> Standing {
+fn at(formed: Formed, configuration: &Configuration) -> Summary {
     let known = if formed == No { Configuration::default() } else { configuration.clone() };
-    Standing { formed, configuration: known, ..Standing::default() }
+    Summary { formed, configuration: known, ..Summary::default() }
 }
 
 /// What follows for the last one where the others have come so far.
@@ -58,13 +57,13 @@ fn the_newest_entries_and_the_largest_promise_are_adopted() {
     assert_eq!(joining.step(situation(1, No, &first)), Step::Wait);
     joining.answer(0, standing(9, 1, 8));
     joining.answer(2, standing(3, 2, 4));
-    let adopted = Standing { promise: standing(9, 0, 0).promise, ..standing(3, 2, 4) };
-    assert_eq!(joining.step(situation(1, No, &first)), Step::Adopt(adopted));
+    let adopted = Summary { promise: standing(9, 0, 0).promise, ..standing(3, 2, 4) };
+    assert_eq!(joining.step(situation(1, No, &first)), Step::Adopt(2, adopted));
 }
 
 #[test]
 fn who_forgot_comes_back_only_where_every_majority_has_somebody_who_remembers() {
-    let adopted = |size: usize, formed| Step::Adopt(at(formed, &first(size)));
+    let adopted = |size: usize, formed| Step::Adopt(0, at(formed, &first(size)));
     for (others, expected) in [
         (&[Begun, Begun][..], adopted(3, Begun)),
         (&[Ready, Met], adopted(3, Ready)),
@@ -96,10 +95,10 @@ fn who_votes_waits_until_all_others_have_come_to_the_newest_configuration() {
     joining.answer(2, at(Begun, &first));
     assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
     joining.answer(1, at(Begun, &second));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &second)));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(0, at(Begun, &second)));
     // Who began in neither has to begin in the first; and who did not vote there may go on at once.
     joining.answer(1, at(Ready, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &second)));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(0, at(Begun, &second)));
     assert_eq!(joining.step(situation(1, Ready, &first)), Step::Wait);
     joining.answer(3, at(Begun, &second));
     assert_eq!(joining.step(situation(1, Ready, &first)), Step::Note(Begun));
@@ -109,7 +108,7 @@ fn who_votes_waits_until_all_others_have_come_to_the_newest_configuration() {
 fn where_the_configuration_may_have_ended_all_of_the_next_one_are_asked_too() {
     let (mut joining, first) = (Joining::default(), first(3));
     let second = first.next(2, vec![0, 1, 2, 3, 4]);
-    let ending = Standing { entries: vec![Entry::that_begins(&second)], ..at(Begun, &first) };
+    let ending = Summary { next: Some(second.clone()), ..at(Begun, &first) };
     joining.answer(0, ending.clone());
     joining.answer(1, at(Begun, &first));
     // Members 2, 3 and 4 may have decided something together in the second one.
@@ -119,7 +118,7 @@ fn where_the_configuration_may_have_ended_all_of_the_next_one_are_asked_too() {
     joining.answer(4, at(No, &first));
     assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
     joining.answer(4, at(Begun, &first));
-    assert_eq!(joining.step(situation(2, No, &first)), Step::Adopt(ending));
+    assert_eq!(joining.step(situation(2, No, &first)), Step::Adopt(0, ending));
     joining.answer(4, at(Begun, &second));
     assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
 }
@@ -129,27 +128,27 @@ fn who_does_not_vote_learns_from_a_majority_that_knows_of_no_end() {
     let (mut joining, first) = (Joining::default(), first(3));
     joining.answer(0, at(Begun, &first));
     assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
-    let next = Entry::that_begins(&first.next(2, vec![0, 1, 2, 3]));
-    let ending = Standing { entries: vec![next], ..at(Begun, &first) };
+    let next = first.next(2, vec![0, 1, 2, 3]);
+    let ending = Summary { next: Some(next), ..at(Begun, &first) };
     joining.answer(1, ending);
     assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
     // Those who do not vote either do not count.
     joining.answer(4, at(Begun, &first));
     assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
     joining.answer(1, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &first)));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(0, at(Begun, &first)));
     assert!(!joining.is_lost());
 }
 
 #[test]
 fn who_knows_of_an_end_and_is_gone_does_not_keep_the_others_from_teaching() {
     let (mut joining, first) = (Joining::default(), first(3));
-    let next = Entry::that_begins(&first.next(2, vec![0, 1, 2, 3]));
-    joining.answer(0, Standing { entries: vec![next], ..at(Begun, &first) });
+    let next = first.next(2, vec![0, 1, 2, 3]);
+    joining.answer(0, Summary { next: Some(next), ..at(Begun, &first) });
     joining.answer(1, at(Begun, &first));
     assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
     joining.answer(2, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(at(Begun, &first)));
+    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(1, at(Begun, &first)));
 }
 
 /// Members that say to each other how far they have come, forget, and decide something.
@@ -158,7 +157,7 @@ struct Group(Vec<Member>);
 
 #[derive(Clone, Debug, Default)]
 struct Member {
-    standing: Standing,
+    standing: Summary,
     joining: Joining,
 }
 
@@ -176,7 +175,7 @@ impl Group {
         joining.answer(speaker as u16, told);
         match joining.step(situation(listener as u16, standing.formed, &first)) {
             Step::Note(formed) => (standing.formed, standing.configuration) = (formed, first),
-            Step::Adopt(adopted) => *standing = adopted,
+            Step::Adopt(_, adopted) => *standing = adopted,
             Step::Wait | Step::AskAll | Step::Lost => {}
         }
     }
@@ -191,12 +190,11 @@ impl Group {
         if all.len() <= size / 2 {
             return None;
         }
-        let longest = all.iter().map(|member| self.0[*member].standing.entries.len()).max()?;
-        let entries = vec![Entry::from(b"x".to_vec()); longest + 1];
+        let longest = all.iter().map(|member| self.0[*member].standing.length).max()?;
         for member in all {
-            self.0[member].standing.entries.clone_from(&entries);
+            self.0[member].standing.length = longest + 1;
         }
-        Some(longest + 1)
+        Some(longest as usize + 1)
     }
 }
 

@@ -5,7 +5,7 @@ use muesli_core::Protocol;
 use super::{Replica, Settled};
 use crate::consensus::Waits;
 use crate::inside::{Context, send_now};
-use crate::ledger::Change;
+use crate::ledger::{Change, Standing};
 use crate::protocol::{Message, Record};
 
 impl<P: Protocol> Replica<P> {
@@ -16,9 +16,9 @@ impl<P: Protocol> Replica<P> {
                 match change {
                     Change::Entries(from, _) => self.written.cut(*from),
                     Change::Configured(upto, _) => self.written.cut(*upto),
-                    Change::Adopted(_) => self.written.begin(),
-                    // Their entries are decided, so it is no matter who has them.
-                    Change::Compacted(..) => {}
+                    Change::Adopted(_) | Change::Rebased { .. } => self.written.begin(),
+                    Change::Install(_) | Change::Piece(..) | Change::Installed(_) => {}
+                    Change::Restored { .. } => unreachable!("only in checkpoints"),
                     Change::Promise(_) | Change::Accepted(_) | Change::Decided(_) => {}
                 }
             }
@@ -53,12 +53,17 @@ impl<P: Protocol> Replica<P> {
         let mut held_back = false;
         for (number, message) in outgoing {
             let Some(to) = self.address_of(message.to, cx) else { continue };
+            let Some(bytes) = message.bytes else {
+                let decided = self.ledger.look(|it| it.decided);
+                send_now(to, Message::Behind(decided), cx);
+                continue;
+            };
             in_turn &= message.waits != Waits::ForTheDisk;
             let at_once = message.waits == Waits::ForNothing || in_turn;
             if at_once || !self.rules.syncs_first {
-                send_now(to, Message::Consensus(number, message.bytes), cx);
+                send_now(to, Message::Consensus(number, bytes), cx);
             } else {
-                cx.send(to, Message::Consensus(number, message.bytes));
+                cx.send(to, Message::Consensus(number, bytes));
                 held_back = true;
             }
         }
@@ -78,8 +83,35 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn on_note(&mut self, note: u64) {
         self.written.arrived(note);
         self.count_stable();
+        if self.probe.is_some_and(|(probe, _)| probe <= note) {
+            self.probe = None;
+        }
         if self.settled == Settled::Logged(note) {
             self.settled = Settled::Yes;
+        }
+    }
+
+    /// Sends itself a note behind its log, one at a time, to learn whether its disk goes on.
+    pub(super) fn probe_disk(&mut self, cx: &mut Context<'_, P>) {
+        if self.probe.is_none() {
+            let note = self.written.note(self.ledger.look(Standing::length));
+            self.probe = Some((note, self.ticks));
+            cx.send(cx.me, Message::Stable(note));
+        }
+    }
+
+    /// Whether its disk has not made stable for long what it was given.
+    pub(super) fn is_hung(&self) -> bool {
+        let most = self.rules.limits.disk_ticks_max;
+        self.probe.is_some_and(|(_, sent)| sent + most < self.ticks)
+    }
+
+    /// A member whose disk hangs keeps silent, so that another one leads whose disk does not. One
+    /// without its participant's state votes only.
+    pub(super) fn restrain(&mut self) {
+        let (is_hung, is_unfit) = (self.is_hung(), !self.has_state());
+        if let Some(consensus) = &mut self.consensus {
+            consensus.restrain(is_hung, is_unfit);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::consensus::Consensus;
 use crate::inside::{Context, send_now};
 use crate::join::Formed;
 use crate::layout;
-use crate::ledger::{Change, Entry, Standing};
+use crate::ledger::{Change, Entry, Summary};
 use crate::protocol::Message;
 
 impl<P: Protocol> Replica<P> {
@@ -73,6 +73,9 @@ impl<P: Protocol> Replica<P> {
             return;
         }
         self.append_lazy();
+        if !self.lazy.is_empty() {
+            return; // Too much is undecided.
+        }
         let next = configuration.next(cx.catalog.placement, self.wanted.clone());
         if let Some(consensus) = &mut self.consensus {
             consensus.append(Entry::that_begins(&next));
@@ -93,7 +96,7 @@ impl<P: Protocol> Replica<P> {
         if next.has(self.place) {
             // That it has begun is to be stable before this member counts as one of it.
             self.settled = Settled::Soon;
-            let mut consensus = Consensus::new(self.place, &next, self.ledger.clone());
+            let mut consensus = self.new_consensus(&next);
             if self.leading.is_some() {
                 consensus.stand();
             }
@@ -103,16 +106,25 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
-    /// What is decided ends the configuration, if it does, where this member leads it.
+    /// What is decided ends the configuration, if it does.
     pub(super) fn end_configuration(&mut self, cx: &mut Context<'_, P>) {
         let next = self.ledger.look(|standing| {
-            let whole = standing.decided == standing.length();
+            let whole = standing.decided == standing.length() && standing.formed == Formed::Begun;
             standing.next().filter(|_| whole).map(|next| (standing.decided, next))
         });
-        if let (Some((upto, next)), true) = (next, self.leading.is_some()) {
-            self.release(cx);
-            self.reconfigure(upto, next);
+        let Some((upto, next)) = next else { return };
+        if self.fetching.is_some() {
+            return self.ledger.make(vec![Change::Configured(upto, next)]);
         }
+        self.release(cx);
+        self.reconfigure(upto, next);
+    }
+
+    /// The part of this member in a configuration.
+    pub(super) fn new_consensus(&self, configuration: &Configuration) -> Consensus {
+        // What is decided while a member comes back to vote must fit.
+        let most = 2 * self.rules.limits.window_bytes;
+        Consensus::new(self.place, configuration, self.ledger.clone(), most)
     }
 
     /// Another member is at this configuration.
@@ -145,6 +157,9 @@ impl<P: Protocol> Replica<P> {
 
     /// A member that does not vote says how far it has come, once that is stable.
     pub(super) fn say_where(&self, cx: &mut Context<'_, P>) {
+        if !self.has_state() {
+            return;
+        }
         let number = self.configuration_number();
         for other in self.others(cx) {
             if let Some(to) = layout::address(cx.catalog, self.group, other) {
@@ -153,20 +168,15 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
-    /// Somebody knows a later configuration to have begun: goes on with all that is known there.
+    /// Somebody knows a later configuration to have begun: fetches all that is known there.
     /// This member has not voted in it.
-    pub(super) fn catch_up(&mut self, standing: Standing, cx: &mut Context<'_, P>) {
-        let is_later = standing.configuration.number > self.configuration_number();
-        if standing.formed != Formed::Begun || !is_later {
+    pub(super) fn catch_up(&mut self, member: u16, known: &Summary, cx: &mut Context<'_, P>) {
+        let is_later = known.configuration.number > self.configuration_number();
+        if known.formed != Formed::Begun || !is_later || self.fetching.is_some() {
             return;
         }
-        if self.leading.take().is_some() {
-            self.start_over();
-        }
         self.asked = None;
-        let since = self.since(cx);
-        self.ledger.make(vec![Change::Adopted(Standing { since, ..standing })]);
-        self.begin(cx);
+        self.start_fetching(member, None, cx);
     }
 
     /// The mistake that [`Rules::ends_configurations`](crate::Rules::ends_configurations) leaves

@@ -5,10 +5,10 @@ use muesli_core::{Effect, LogPosition, Participant, Protocol};
 
 use super::{INNER_TIMERS, LEFT_OUT, Replica};
 use crate::configuration::MARK;
-use crate::consensus::{Consensus, Decided};
+use crate::consensus::Consensus;
 use crate::inside::{Context, InnerContext, Said};
 use crate::lead::Leading;
-use crate::ledger::{Entry, Image};
+use crate::ledger::{Entry, Standing};
 use crate::protocol::Rules;
 
 impl<P: Protocol> Replica<P> {
@@ -48,19 +48,37 @@ impl<P: Protocol> Replica<P> {
             }
         }
         assert_eq!(self.applied, self.inside.logged.0, "an entry a record");
-        if self.applied - (self.lazy.len() as u64) < needed {
+        self.wanted_upto = self.wanted_upto.max(needed.min(self.applied));
+        self.append_wanted();
+    }
+
+    /// Appends entries if something waits for one of them.
+    pub(super) fn append_wanted(&mut self) {
+        if self.applied - (self.lazy.len() as u64) < self.wanted_upto {
             self.append_lazy();
         }
     }
 
-    /// Appends the entries that wait to be. Between two configurations they go on waiting.
+    /// Appends the entries that wait to be, as long as not too much is undecided. Between two
+    /// configurations they go on waiting.
     pub(super) fn append_lazy(&mut self) {
         let is_ending = self.is_ending();
         let (Some(consensus), Some(leading)) = (&mut self.consensus, &self.leading) else { return };
         if is_ending || consensus.leading() != Some(leading.ballot) {
             return;
         }
-        for entry in self.lazy.drain(..) {
+        let most = self.rules.limits.undecided_bytes_max;
+        let mut undecided = self.ledger.look(Standing::undecided_bytes);
+        let mut fit = 0;
+        for entry in &self.lazy {
+            let bytes = entry.0.len() as u64;
+            if undecided > 0 && undecided + bytes > most {
+                break;
+            }
+            undecided += bytes;
+            fit += 1;
+        }
+        for entry in self.lazy.drain(..fit) {
             consensus.append(entry);
         }
     }
@@ -75,7 +93,7 @@ impl<P: Protocol> Replica<P> {
             }
             // The participant has done what nobody may ever decide.
             self.leading = None;
-            self.start_over();
+            self.retire();
         }
         let Some(consensus) = &self.consensus else { return };
         let complete = consensus.decided() == consensus.accepted();
@@ -83,9 +101,10 @@ impl<P: Protocol> Replica<P> {
             && self.leading.is_none()
             && complete
             && self.applied == consensus.decided()
+            && self.has_state()
         {
             self.leading = Some(Leading::new(ballot, consensus.configuration()));
-            self.compacting = None;
+            self.wanted_upto = 0;
             (self.inside.logged, self.inside.gate) =
                 (LogPosition(self.applied), LogPosition(self.applied));
             self.step(cx, |inner, cx| inner.start(cx));
@@ -118,23 +137,27 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
-    /// Forgets the participant; what is decided will be replayed.
+    /// Forgets the participant. What is decided will be replayed, if its entries are all there;
+    /// otherwise the state is to be fetched.
     pub(super) fn start_over(&mut self) {
         self.inner = self.new_participant();
         self.applied = 0;
         self.lazy.clear();
-        self.compacting = None;
+        self.wanted_upto = 0;
+        self.generation += 1;
+        self.retired = None;
+        self.is_void = self.ledger.look(|it| it.log.base() > 0);
     }
 
     /// Answers a reader from what this member has replayed, if that is enough. It was decided, so
     /// it stands whoever leads: the answer needs no round, and waits for nothing.
     pub(super) fn answer_behind(&mut self, message: &P::Message, cx: &mut Context<'_, P>) -> bool {
-        // After an image, only with the entries behind it that its pieces have seen something of.
+        // After a transfer, only with the entries that its pieces have seen something of.
         let upto = |consensus: &Consensus| match self.rules.answers_decided {
             true => consensus.decided(),
             false => consensus.accepted(),
         };
-        if self.consensus.as_ref().map(upto) != Some(self.applied) {
+        if self.consensus.as_ref().map(upto) != Some(self.applied) || !self.has_state() {
             return false;
         }
         let (role, inner) = (self.role(), &mut self.inner);
@@ -148,54 +171,39 @@ impl<P: Protocol> Replica<P> {
         answered
     }
 
+    /// Replays entries that are decided, a window of them at a time.
     pub(super) fn replay_decided(&mut self, cx: &mut Context<'_, P>) {
-        let Some(consensus) = &self.consensus else { return };
-        let replayed = match self.rules.answers_decided {
-            true => consensus.decided_after(self.applied),
-            false => consensus.accepted_after(self.applied),
-        };
-        for decided in replayed {
-            match decided {
-                Decided::Entry(entry) => self.replay_entry(&entry, cx),
-                Decided::Image(upto, image) => self.install(upto, &image, cx),
-            }
-            if let Some(next) = self.ends_with.take() {
-                // Nothing after it counts.
-                return self.reconfigure(self.applied, next);
-            }
+        if self.leading.is_none() {
+            self.replay_some(cx);
         }
+    }
+
+    /// Replays some entries; false if there were none.
+    pub(super) fn replay_some(&mut self, cx: &mut Context<'_, P>) -> bool {
+        if self.lacks_state() {
+            return false;
+        }
+        let (applied, bytes) = (self.applied, self.rules.limits.window_bytes);
+        let entries = self.ledger.look(|it| {
+            let upto = if self.rules.answers_decided { it.decided } else { it.length() };
+            assert!(applied >= it.log.base() || upto == 0, "entries to replay were trimmed");
+            it.log.chunk(applied, upto, bytes)
+        });
+        entries.iter().for_each(|entry| self.replay_entry(entry, cx));
+        !entries.is_empty()
     }
 
     /// # Panics
     /// If the entry is no record: a member of the group has lied.
-    pub(super) fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
+    fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
         self.applied += 1;
-        if let Some(begins) = entry.begins() {
-            if begins.number == self.configuration_number() + 1 {
-                self.ends_with = Some(begins);
-            }
-            return;
-        }
-        if !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT) {
+        let leaves_out = !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT);
+        if entry.begins().is_some() || leaves_out {
             return;
         }
         let record = P::Record::decode_all(&entry.0).expect("entries are records");
         let (role, inner) = (self.role(), &mut self.inner);
         // A replay says nothing; what it would have said was said by the leader.
         let _ = self.inside.run(role, cx, |cx| inner.replay(record, cx));
-    }
-
-    /// # Panics
-    /// If the image is none: a member of the group has lied.
-    pub(super) fn install(&mut self, upto: u64, image: &Image, cx: &mut Context<'_, P>) {
-        self.start_over();
-        let (role, inner) = (self.role(), &mut self.inner);
-        for piece in &image.pieces {
-            let piece = &piece.0;
-            let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
-            restored.expect("images have pieces of checkpoints");
-        }
-        image.then.iter().for_each(|entry| self.replay_entry(entry, cx));
-        self.applied = upto;
     }
 }

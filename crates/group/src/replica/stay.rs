@@ -20,11 +20,10 @@ use std::sync::Arc;
 use muesli_core::{Address, NodeId, Protocol, RepositoryId, Role};
 
 use super::{Replica, Settled};
-use crate::consensus::Consensus;
 use crate::inside::{Context, send_now};
 use crate::join::{Formed, Joining, Situation, Step};
 use crate::layout;
-use crate::ledger::{Change, Ledger, Standing};
+use crate::ledger::{Change, Ledger, Standing, Summary};
 use crate::protocol::Message;
 
 impl<P: Protocol> Replica<P> {
@@ -64,6 +63,8 @@ impl<P: Protocol> Replica<P> {
         let remembered = self.ledger.look(|standing| standing.since) == self.since(cx);
         if !is_home || !remembered {
             (self.leading, self.consensus, self.settled) = (None, None, Settled::No);
+            (self.fetching, self.loading) = (None, None);
+            self.serving.clear();
             self.parting.clear();
             self.joining = Joining::default();
             self.start_over();
@@ -77,17 +78,20 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Another member has told what it knows.
-    pub(super) fn on_standing(&mut self, member: u16, standing: Standing, cx: &mut Context<'_, P>) {
+    pub(super) fn on_summary(&mut self, member: u16, known: Summary, cx: &mut Context<'_, P>) {
         if self.ledger.look(|standing| standing.formed == Formed::Begun) {
-            self.catch_up(standing, cx);
+            self.catch_up(member, &known, cx);
         } else if self.consensus.is_none() {
-            self.joining.answer(member, standing);
+            self.joining.answer(member, known);
             self.go_on_joining(cx);
         }
     }
 
     /// Remembers what follows from the others' answers, and takes part if that is enough.
     fn go_on_joining(&mut self, cx: &mut Context<'_, P>) {
+        if self.fetching.is_some() {
+            return;
+        }
         let since = self.since(cx);
         let configuration = self.configuration();
         let situation = Situation {
@@ -102,13 +106,17 @@ impl<P: Protocol> Replica<P> {
             Step::Wait | Step::Lost => return,
             Step::AskAll => return self.ask_all(cx),
             Step::Note(formed) => {
-                let known = self.ledger.look(Standing::clone);
-                Standing { formed, since, configuration, ..known }
+                let known = self.ledger.look(Standing::summary);
+                Summary { formed, since, configuration, ..known }
             }
-            Step::Adopt(adopted) => Standing { since, ..adopted },
+            Step::Adopt(member, known) if known.formed == Formed::Begun => {
+                return self.start_fetching(member, Some(known), cx);
+            }
+            // Nobody has any entries yet.
+            Step::Adopt(_, known) => Summary { since, decided: 0, ..known },
         };
         let formed = next.formed;
-        self.ledger.make(vec![Change::Adopted(next)]);
+        self.ledger.make(vec![Change::Adopted(Box::new(next))]);
         if formed == Formed::Begun {
             self.begin(cx);
         } else {
@@ -137,10 +145,10 @@ impl<P: Protocol> Replica<P> {
     /// Tells the others how far this member has come in forming the group, after that was logged.
     pub(super) fn tell_news(&mut self, cx: &mut Context<'_, P>) {
         if self.joining.take_news() {
-            let standing = self.ledger.look(Standing::clone);
+            let known = self.ledger.look(Standing::summary);
             for other in self.others(cx) {
                 if let Some(to) = self.address_of(other, cx) {
-                    cx.send(to, Message::Standing(Box::new(standing.clone())));
+                    cx.send(to, Message::Knows(Box::new(known.clone())));
                 }
             }
         }
@@ -150,7 +158,9 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn take_place(&mut self, cx: &mut Context<'_, P>) {
         if self.ledger.look(|standing| standing.since) != self.since(cx) {
             self.ledger = Ledger::default(); // A memory of an earlier stay, which others replaced.
+            self.start_over();
         }
+        self.ledger.replays_all_decided();
         let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
         if remembers || !self.rules.asks_before_voting {
             self.begin(cx);
@@ -161,18 +171,19 @@ impl<P: Protocol> Replica<P> {
 
     /// Takes part from now on.
     pub(super) fn begin(&mut self, cx: &mut Context<'_, P>) {
-        let ledger = self.ledger.clone();
+        self.fetching = None;
         self.joining = Joining::default();
         self.settled = Settled::Soon;
         self.written.begin();
         if self.ledger.look(|standing| standing.configuration.number) == 0 {
             // Only where it is to make the mistake of not asking.
-            let (known, configuration) = (ledger.look(Standing::clone), self.configuration());
-            ledger.make(vec![Change::Adopted(Standing { configuration, ..known })]);
+            let known = self.ledger.look(Standing::summary);
+            let known = Summary { configuration: self.configuration(), ..known };
+            self.ledger.make(vec![Change::Adopted(Box::new(known))]);
         }
         let configuration = self.configuration();
         let votes = configuration.has(self.place);
-        self.consensus = votes.then(|| Consensus::new(self.place, &configuration, ledger));
+        self.consensus = votes.then(|| self.new_consensus(&configuration));
         self.replay_decided(cx);
     }
 }

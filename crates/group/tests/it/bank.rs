@@ -16,7 +16,7 @@ use muesli_check::{Level, Options};
 use muesli_core::wire::Wire;
 use muesli_core::{Catalog, Isolation, NodeId, Post, Protocol, RepositoryId};
 use muesli_group::placement::{KEY, Refused, Row, Shape};
-use muesli_group::{Grouped, Rules, layout};
+use muesli_group::{Grouped, Limits, Rules, layout};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -230,10 +230,10 @@ fn world<P: Protocol>(trial: &Trial, first: &Arc<Catalog>) -> World<Grouped<P>> 
     let (seed, plan) = (Seed::new(trial.seed), trial.plan.clone());
     let mut setup = Setup::<Grouped<P>>::new(seed, Arc::clone(first), topology, plan);
     let Trial { keeps_to_placement, ends_configurations, .. } = *trial;
-    let rules = Rules { compact_every: 60, ..Rules::default() };
+    let rules = Rules { limits: Limits::tight(), ..Rules::default() };
     setup.rules = Rules { keeps_to_placement, ends_configurations, ..rules };
     setup.settings.logging = true;
-    setup.settings.keep_tombstones = true;
+    setup.settings.record_collected = true;
     setup.checkpoint_every = Some(Span::from_millis(40));
     setup.replicated = true;
     setup.history = true;
@@ -276,6 +276,10 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
     let settled = world.run_to_end(Span::from_secs(60));
     if let Err(stuck) = settled {
         let survey = survey(&world, nodes);
+        for node in 0..nodes {
+            let said = |node: &muesli_core::Node<Grouped<P>>| format!("{:?}", node.participants());
+            eprintln!("n{node}: {:?}", world.with_node(NodeId(node), said));
+        }
         panic!("{said}: {stuck}; {survey:?}; homes {:?}", Row::of(&newest));
     }
     assert_eq!(tally.wrong_totals.get(), 0, "{said}");

@@ -5,5 +5,6 @@
 mod background;
 mod crash;
 mod damage;
+mod golden;
 mod marks;
 mod shared;

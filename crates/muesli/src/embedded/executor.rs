@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
@@ -127,14 +128,36 @@ impl Executor {
         rounds > 0
     }
 
+    /// A task that panics is over. Whoever waits for it is told by the task itself
+    /// ([`Shipped`](crate::shipped::Shipped)); the others go on.
     fn poll_slot(&mut self, slot: u32) {
         let place = &mut self.slots[slot as usize];
         let Some(task) = &mut place.task else { return };
-        if task.as_mut().poll(&mut Context::from_waker(&place.waker)).is_ready() {
-            place.task = None;
+        let mut cx = Context::from_waker(&place.waker);
+        let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut cx).is_ready()));
+        if polled.unwrap_or(true) {
+            self.drop_in(slot);
+        }
+    }
+
+    fn drop_in(&mut self, slot: u32) {
+        if let Some(task) = self.slots[slot as usize].task.take() {
+            drop_task(task);
             self.free.push(slot);
         }
     }
+
+    /// Drops all tasks.
+    pub fn drop_tasks(&mut self) {
+        for slot in 0..self.slots.len() as u32 {
+            self.drop_in(slot);
+        }
+    }
+}
+
+/// Drops a task, whose values may panic as they are dropped: that is over with the task.
+pub(super) fn drop_task(task: Task) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }
 
 impl Drop for Executor {

@@ -8,6 +8,7 @@
 //! Tasks are clients, and transaction bodies shipped from other threads. While the loop polls
 //! one, its engine is *here*, and an operation on data of this loop is a function call.
 
+mod closing;
 mod executor;
 mod report;
 mod ring;
@@ -15,10 +16,12 @@ mod signal;
 mod state;
 mod turn;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use closing::Closing;
 use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
 use muesli_protocols::{Choice, check_masters, choose};
@@ -40,6 +43,27 @@ struct Door {
     catalog: Mutex<Option<Arc<Catalog>>>,
     signal: Arc<Signal>,
     sent: Sent,
+    /// Nobody takes jobs any more.
+    shut: AtomicBool,
+}
+
+impl Door {
+    /// Takes no more jobs. Those that wait are dropped, and whoever waits for them is told.
+    fn shut(&self) {
+        self.shut.store(true, Ordering::SeqCst);
+        self.drop_jobs();
+    }
+
+    fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::SeqCst)
+    }
+
+    fn drop_jobs(&self) {
+        while let Some(job) = self.jobs.pop() {
+            // What a job holds is the user's, and may panic as it is dropped.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(job)));
+        }
+    }
 }
 
 /// How many messages a loop has sent to others, as of its last turn; apart from what others write.
@@ -52,7 +76,7 @@ struct Loops {
     /// So many of them, the first ones, hold keys and run transactions; the others are masters.
     serving: usize,
     doors: Arc<[Door]>,
-    stop: Arc<AtomicBool>,
+    closing: Arc<Closing>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
 }
 
@@ -67,6 +91,7 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     if options.masters > 1024 {
         return Err(Error::Options(format!("{} masters: there can be 1024", options.masters)));
     }
+    options.limits.check().map_err(Error::Options)?;
     let no_masters = check_masters(&options.protocol, options.masters);
     no_masters.map_err(|error| Error::Options(error.to_string()))?;
     let loops = options.loops.min(options.repositories.max(1));
@@ -113,7 +138,7 @@ fn start<P: Protocol>(
         actions: options.actions.clone(),
         procedures: options.procedures.clone(),
         hash_seed: fastrand::u64(..),
-        keep_tombstones: options.history,
+        record_collected: options.history,
         ..Settings::default()
     };
     let loops = together.len();
@@ -123,9 +148,10 @@ fn start<P: Protocol>(
             catalog: Mutex::new(None),
             signal: Arc::new(Signal::default()),
             sent: Sent::default(),
+            shut: AtomicBool::new(false),
         })
         .collect();
-    let stop = Arc::new(AtomicBool::new(false));
+    let closing = Arc::new(Closing::of(loops));
     let links = ring::all_pairs(loops);
     let clock = quanta::Clock::new();
     let origin = clock.raw();
@@ -139,37 +165,62 @@ fn start<P: Protocol>(
             rules: rules.clone(),
             links,
             doors: doors.clone(),
-            stop: stop.clone(),
+            closing: closing.clone(),
+            close_within: options.close_within,
             clock: clock.clone(),
             origin,
             history: options.history,
             spin: options.spin,
         };
         let name = format!("muesli-loop-{at}");
-        let run = move || Loop::<P>::new(plan).run();
+        let alive = Alive { doors: doors.clone(), closing: closing.clone(), at };
+        let run = move || {
+            let report = Loop::<P>::new(plan).run();
+            drop(alive);
+            report
+        };
         let thread = std::thread::Builder::new().name(name).spawn(run);
         threads.push(thread.expect("the system has a thread for each loop"));
     }
     let serving = loops - options.masters;
-    let away = Loops { serving, doors, stop, threads: Mutex::new(threads) };
-    Db::new(database, catalog, options.retry, Some(Box::new(away)))
+    let away = Loops { serving, doors, closing, threads: Mutex::new(threads) };
+    let db = Db::new(database, catalog, options.retry, Some(Box::new(away)));
+    db.timeout(options.transaction_timeout)
+}
+
+/// Lives as long as a loop: dropped, nobody waits for it any more. A loop that panicked takes the
+/// others with it, because they would wait for its answers.
+struct Alive {
+    doors: Arc<[Door]>,
+    closing: Arc<Closing>,
+    at: usize,
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.doors[self.at].shut();
+        if std::thread::panicking() {
+            self.closing.break_off();
+            self.doors.iter().for_each(|door| door.signal.wake());
+        }
+    }
 }
 
 impl Loops {
-    /// Stops the loops and waits for them; what they recorded.
+    /// Closes the loops and waits for them; what they recorded. On a loop's own thread nobody
+    /// waits: it has to go on for the others to end.
     fn stop(&self) -> Vec<Report> {
-        self.stop.store(true, Ordering::Release);
+        self.closing.ask();
         for door in self.doors.iter() {
             door.signal.wake();
         }
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(|broken| broken.into_inner()));
         let me = std::thread::current().id();
-        threads
-            .into_iter()
-            .filter(|thread| thread.thread().id() != me)
-            .filter_map(|thread| thread.join().ok())
-            .collect()
+        if threads.iter().any(|thread| thread.thread().id() == me) {
+            return Vec::new();
+        }
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     }
 }
 
@@ -181,7 +232,7 @@ impl Away for Loops {
     fn submit(&self, home: usize, mut job: Job) -> Result<(), Job> {
         let door = &self.doors[home];
         loop {
-            if self.stop.load(Ordering::Acquire) {
+            if door.is_shut() {
                 return Err(job);
             }
             match door.jobs.push(job) {
@@ -192,6 +243,9 @@ impl Away for Loops {
             std::thread::yield_now(); // Back-pressure: the loop has more work than it can hold.
         }
         door.signal.wake();
+        if door.is_shut() {
+            door.drop_jobs(); // It came after the loop had looked for the last time.
+        }
         Ok(())
     }
 

@@ -2,10 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use muesli_core::client::{Direct, Engine, Task};
+use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Call, Committed, Effect, Effects, Envelope, Failure, Invoked, Nanos, Node, OpId, OpResult,
@@ -29,7 +31,28 @@ pub(super) struct Machine<P: Protocol> {
     /// Whether `out` got something since the last turn.
     pub has_outgoing: bool,
     pub messages: u64,
+    /// The node panicked in the middle of a step: nothing of it can be relied on.
+    pub broken: Rc<Cell<bool>>,
     random: fastrand::Rng,
+}
+
+/// Dropped where a panic leaves a step of the node; a step that ends forgets it.
+struct InStep<'a>(&'a Cell<bool>);
+
+impl Drop for InStep<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
+}
+
+/// Runs a step of the node; if it panics, `$broken` is set.
+macro_rules! step {
+    ($broken:expr, $step:expr) => {{
+        let in_step = InStep(&$broken);
+        let answer = $step;
+        std::mem::forget(in_step);
+        answer
+    }};
 }
 
 impl<P: Protocol> Machine<P> {
@@ -42,6 +65,7 @@ impl<P: Protocol> Machine<P> {
             out: (0..loops).map(|_| VecDeque::new()).collect(),
             has_outgoing: false,
             messages: 0,
+            broken: Rc::default(),
             random: fastrand::Rng::new(),
         }
     }
@@ -75,7 +99,7 @@ impl<P: Protocol> Machine<P> {
 
     /// Rings the alarms that are due; true if there were any.
     pub fn ring_alarms(&mut self) -> bool {
-        let mut any = false;
+        let mut any = self.meet_deadlines();
         while let Some(alarm) = self.alarms.due(self.effects.now) {
             any = true;
             match alarm {
@@ -91,6 +115,29 @@ impl<P: Protocol> Machine<P> {
 }
 
 impl<P: Protocol> Machine<P> {
+    /// Does what is due at deadlines that have come; true if there were any.
+    fn meet_deadlines(&mut self) -> bool {
+        let due = self.alarms.deadlines.due(self.effects.now);
+        let any = !due.is_empty();
+        for due in due {
+            match due {
+                Due::Wake(waker) => waker.wake(),
+                Due::Abort(txn, after_ms) => {
+                    let why = Failure::TransactionTimeout { after_ms };
+                    self.node.abort(txn, &why, &mut self.effects);
+                    self.perform();
+                }
+            }
+        }
+        any
+    }
+
+    /// Ends the transactions that take operations.
+    pub fn abort_open(&mut self) {
+        self.node.abort_open(&mut self.effects);
+        self.perform();
+    }
+
     /// Does the next of what is left over; false: nothing is.
     pub fn go_on(&mut self) -> bool {
         let Some((role, timer)) = self.alarms.left_over() else { return false };
@@ -102,11 +149,11 @@ impl<P: Protocol> Machine<P> {
 
 impl<P: Protocol> Direct for Machine<P> {
     fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure> {
-        self.node.begin(options, &mut self.effects)
+        step!(self.broken, self.node.begin(options, &mut self.effects))
     }
 
     fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
-        self.node.get(txn, space, key, &mut self.effects)
+        step!(self.broken, self.node.get(txn, space, key, &mut self.effects))
     }
 
     fn peek(
@@ -116,7 +163,7 @@ impl<P: Protocol> Direct for Machine<P> {
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        self.node.peek(txn, space, keys, &mut self.effects, out)
+        step!(self.broken, self.node.peek(txn, space, keys, &mut self.effects, out))
     }
 
     fn put(
@@ -126,15 +173,15 @@ impl<P: Protocol> Direct for Machine<P> {
         key: SmallBytes,
         value: Option<SmallBytes>,
     ) -> Result<(), Failure> {
-        self.node.put(txn, space, key, value, &mut self.effects)
+        step!(self.broken, self.node.put(txn, space, key, value, &mut self.effects))
     }
 
     fn commit(&mut self, txn: Txn) -> Step<Committed> {
-        self.node.commit(txn, &mut self.effects)
+        step!(self.broken, self.node.commit(txn, &mut self.effects))
     }
 
     fn rollback(&mut self, txn: Txn) {
-        self.node.rollback(txn, &mut self.effects);
+        step!(self.broken, self.node.rollback(txn, &mut self.effects))
     }
 
     fn forget(&mut self, op: OpId) {
@@ -149,6 +196,9 @@ pub(super) struct State<P: Protocol> {
     /// Tasks spawned by tasks, taken in after the round.
     pub spawned: RefCell<Vec<Task>>,
     pub begins: Cell<u32>,
+    /// Whether no transaction may begin any more.
+    pub closing: Cell<bool>,
+    broken: Rc<Cell<bool>>,
     signal: Arc<Signal>,
     clock: quanta::Clock,
     origin: u64,
@@ -167,9 +217,11 @@ impl<P: Protocol> State<P> {
     ) -> State<P> {
         State {
             database,
+            broken: machine.broken.clone(),
             machine: RefCell::new(machine),
             spawned: RefCell::new(Vec::new()),
             begins: Cell::new(0),
+            closing: Cell::new(false),
             signal,
             clock,
             origin,
@@ -186,9 +238,11 @@ impl<P: Protocol> State<P> {
     #[inline]
     fn step<T>(&self, f: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
         let machine = &mut *self.machine.borrow_mut();
-        let answer = f(&mut machine.node, &mut machine.effects);
-        machine.perform();
-        answer
+        step!(self.broken, {
+            let answer = f(&mut machine.node, &mut machine.effects);
+            machine.perform();
+            answer
+        })
     }
 
     #[inline]
@@ -209,6 +263,9 @@ impl<P: Protocol> Engine for State<P> {
     }
 
     fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
+        if self.closing.get() {
+            return Err(Failure::Closed);
+        }
         self.begins.set(self.begins.get() + 1);
         self.timed_step(|node, effects| node.begin(options, effects))
     }
@@ -221,10 +278,13 @@ impl<P: Protocol> Engine for State<P> {
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         let machine = &mut *self.machine.borrow_mut();
-        machine.node.peek(txn, space, keys, &mut machine.effects, out)
+        step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }
 
     fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
+        if self.closing.get() {
+            return Step::Done(Err(Failure::Closed));
+        }
         self.begins.set(self.begins.get() + 1);
         self.timed_step(|node, effects| node.invoke(options, call, effects))
     }
@@ -237,7 +297,18 @@ impl<P: Protocol> Engine for State<P> {
         self.timed_step(|node, effects| node.rollback(txn, effects));
     }
 
+    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
+        Some(self.machine.borrow_mut().alarms.deadlines.set(at, due))
+    }
+
+    fn take_back(&self, deadline: DeadlineId) {
+        self.machine.borrow_mut().alarms.deadlines.take_back(deadline);
+    }
+
     fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
+        if self.closing.get() {
+            return;
+        }
         self.begins.set(self.begins.get() + 1);
         let machine = &mut *self.machine.borrow_mut();
         if self.precise {

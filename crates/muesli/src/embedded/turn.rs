@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use muesli_core::client::{self, Engine};
@@ -10,7 +10,8 @@ use muesli_core::operations::SLICE;
 use muesli_core::{Catalog, Effects, Nanos, Node, NodeId, Protocol, Recorder, Settings};
 
 use super::Door;
-use super::executor::Executor;
+use super::closing::{Closing, Stage, Undone};
+use super::executor::{Executor, drop_task};
 use super::report::Report;
 use super::ring::Links;
 use super::state::{Machine, State};
@@ -21,6 +22,9 @@ const MESSAGES_PER_TURN: usize = 256;
 const JOBS_PER_TURN: usize = 256;
 /// With so many messages waiting for a full ring, no new work is taken on.
 const BACKLOG_MAX: usize = 4096;
+
+/// While it closes, a loop looks for its end at least so often.
+const CLOSING_PAUSE: Duration = Duration::from_millis(1);
 
 /// A loop that expects an answer from another looks around for so many times as long.
 const PATIENCE: u64 = 10;
@@ -34,7 +38,8 @@ pub(super) struct Plan<P: Protocol> {
     pub rules: P::Rules,
     pub links: Links<P>,
     pub doors: Arc<[Door]>,
-    pub stop: Arc<AtomicBool>,
+    pub closing: Arc<Closing>,
+    pub close_within: Duration,
     pub clock: quanta::Clock,
     pub origin: u64,
     pub history: bool,
@@ -48,7 +53,9 @@ pub(super) struct Loop<P: Protocol> {
     links: Links<P>,
     doors: Arc<[Door]>,
     at: usize,
-    stop: Arc<AtomicBool>,
+    closing: Arc<Closing>,
+    stage: Stage,
+    close_within: Nanos,
     history: bool,
     spin: Nanos,
 }
@@ -71,7 +78,9 @@ impl<P: Protocol> Loop<P> {
             links: plan.links,
             doors: plan.doors,
             at: plan.at,
-            stop: plan.stop,
+            closing: plan.closing,
+            stage: Stage::Serving,
+            close_within: Nanos(plan.close_within.as_nanos() as u64),
             history,
             spin: Nanos(plan.spin.as_nanos() as u64),
         }
@@ -87,8 +96,11 @@ impl<P: Protocol> Loop<P> {
             machine.perform();
         }
         let mut idle_until = None;
-        while !self.stop.load(Ordering::Relaxed) {
-            if self.turn() {
+        while self.stage != Stage::Closed {
+            let busy = self.turn();
+            if self.closing.is_asked() {
+                self.go_on_closing(busy);
+            } else if busy {
                 idle_until = None;
                 continue;
             }
@@ -100,10 +112,46 @@ impl<P: Protocol> Loop<P> {
                 self.sleep(now);
             }
         }
+        self.drop_tasks();
         let report = self.report();
-        drop(self.executor); // Its tasks roll back what they had open while the engine is here.
         drop(entered);
         report
+    }
+
+    /// Goes on to the next stage of closing, if it is time; `busy`: the turn found something to do.
+    fn go_on_closing(&mut self, busy: bool) {
+        let undone = self.undone(busy);
+        let (now, before) = (self.state.read_clock(), self.stage);
+        self.stage = before.after(&self.closing, self.at, now, self.close_within, undone);
+        match (before, self.stage) {
+            (Stage::Serving, _) => self.state.closing.set(true),
+            (Stage::Ending { .. }, Stage::Deciding { .. }) => {
+                self.drop_tasks();
+                self.doors[self.at].shut();
+                self.state.machine.borrow_mut().abort_open();
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops what runs on the loop, while the engine is here to roll back what it had open.
+    fn drop_tasks(&mut self) {
+        self.executor.drop_tasks();
+        for task in self.state.spawned.take() {
+            drop_task(task);
+        }
+    }
+
+    fn undone(&self, busy: bool) -> Undone {
+        let machine = &*self.state.machine.borrow();
+        let (unfinished, in_doubt) = machine.node.unfinished();
+        let waits = machine.alarms.has_left_over() || machine.out.iter().any(|out| !out.is_empty());
+        let busy = busy || waits || self.executor.has_ready() || self.has_messages();
+        Undone { unfinished, in_doubt, busy }
+    }
+
+    fn has_messages(&self) -> bool {
+        self.links.from.iter().flatten().any(|link| !link.is_empty())
     }
 
     /// How long to look around for work before sleeping: longer where another loop is about to
@@ -127,6 +175,8 @@ impl<P: Protocol> Loop<P> {
             }
         }
         let state = self.state.clone();
+        // What the node said before it broke may be half of what it had to say.
+        assert!(!state.machine.borrow().broken.get(), "the node of loop {} panicked", self.at);
         busy |= self.publish(&mut state.machine.borrow_mut());
         busy | self.go_on(now)
     }
@@ -141,8 +191,7 @@ impl<P: Protocol> Loop<P> {
             if machine.has_outgoing {
                 self.publish(machine);
             }
-            let said = self.links.from.iter().flatten().any(|link| !link.is_empty());
-            if said || self.state.read_clock() - began > SLICE {
+            if self.has_messages() || self.state.read_clock() - began > SLICE {
                 break;
             }
         }
@@ -226,10 +275,16 @@ impl<P: Protocol> Loop<P> {
         let next = self.state.machine.borrow().alarms.next();
         let at_most = next.map(|at| Duration::from_nanos((at - now).0));
         let (door, links, executor) = (&self.doors[self.at], &self.links, &self.executor);
-        let (stop, backlog) = (&self.stop, self.backlog() > 0);
+        let (closing, backlog) = (&self.closing, self.backlog() > 0);
+        // What closing waits for of other loops wakes nobody.
+        let at_most = match closing.is_asked() {
+            true => Some(at_most.map_or(CLOSING_PAUSE, |it| it.min(CLOSING_PAUSE))),
+            false => at_most,
+        };
+        let serving = self.stage == Stage::Serving;
         door.signal.sleep(at_most, || {
             backlog
-                || stop.load(Ordering::Relaxed)
+                || (serving && closing.is_asked())
                 || !door.jobs.is_empty()
                 || executor.has_ready()
                 || links.from.iter().flatten().any(|link| !link.is_empty())

@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::StoredProcedure;
-use crate::db::{Db, yield_now};
+use crate::attempts::yield_now;
+use crate::db::Db;
 use crate::error::Error;
 use crate::operation::wait;
 use crate::transaction::unexpected;

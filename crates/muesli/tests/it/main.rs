@@ -2,11 +2,14 @@
 //!
 //! One program: each further one would be linked with all of it again.
 
+mod closing;
 mod cluster;
 mod delayed;
 mod delayed_procedures;
+mod endings;
 mod masters;
 mod partitions;
 mod procedure_threads;
 mod procedures;
 mod sessions;
+mod sizes;

@@ -86,7 +86,7 @@ impl Keeper {
     ) {
         if self.keeps_stamps() {
             let at = self.stamp(snapshot, committed);
-            self.stamps.note_range(range, at, reader);
+            self.stamps.note_page(range, at, reader);
         }
     }
 

@@ -128,6 +128,10 @@ impl Variant for TimeWarp {
         (pair(node.0, incarnation), pair(txn.slot, txn.generation))
     }
 
+    fn is_reader_of((high, _): Reader, node: NodeId) -> bool {
+        high >> 32 == u64::from(node.0)
+    }
+
     fn note_read(
         keeper: &mut Keeper,
         key: Key<'_>,
@@ -214,5 +218,13 @@ impl Scalar for TimeWarp {
 
     fn version(place: Place) -> Timestamp {
         place.version
+    }
+
+    /// Who missed something here lies before it, and above whatever keeps it from the past; and
+    /// who lies in the past has missed something somewhere.
+    fn may_decide(Claim { missed, floor, ceiling, .. }: Claim, place: Place) -> bool {
+        let Place { turn, version } = place;
+        let now = version == turn && missed == Timestamp::MAX;
+        now || version <= missed && version > floor && version < ceiling
     }
 }

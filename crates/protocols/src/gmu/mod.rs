@@ -39,9 +39,10 @@
 //! The algorithm as printed does not give what it promises; `docs/protocols/gmu.md` has the
 //! reasons, each a switch of [`Rules`]: reads on one's own node wait too; visibility goes by whole
 //! vectors; maxima are pointwise; only who has answered is marked as read; validation asks whether
-//! the newest version was read or is visible at the reader's vector (a deletion that the replica
-//! which was read had collected is); numbers are never two transactions'. And a coordinator begins
-//! its transactions where its earlier ones have been, so that sessions there see what they did.
+//! the newest version was read or is visible at the reader's vector (as is a deletion that the
+//! replica which was read had collected); numbers are never two transactions'. And a coordinator
+//! begins its transactions where its earlier ones have been, so that sessions there see what they
+//! did.
 
 use muesli_core::Isolation;
 

@@ -5,9 +5,10 @@
 
 use std::fmt;
 
+use muesli_core::judgement::{ensure, in_range};
 use muesli_core::parts::vector_clock::VectorClock;
 use muesli_core::parts::watermark::Bound;
-use muesli_core::{RepositoryId, Timestamp, wire_struct};
+use muesli_core::{Rejection, RepositoryId, Timestamp, wire_struct};
 
 use crate::two_phase::Snapshot;
 
@@ -47,6 +48,22 @@ impl Bound for Reads {
     }
 }
 
+/// A counter as a timestamp; [`Timestamp::MAX`] where that has no room for it.
+pub(super) fn reach_of(counter: u64) -> Timestamp {
+    let fits = counter <= Timestamp::FARTHEST.counter();
+    if fits { Timestamp::new(counter, RepositoryId(0)) } else { Timestamp::MAX }
+}
+
+/// Whether a vector can be one of so many repositories; how far it reaches.
+pub(super) fn judge_vector(
+    vector: &VectorClock,
+    repositories: usize,
+) -> Result<Timestamp, Rejection> {
+    ensure(vector.len() <= repositories, Rejection::Range)?;
+    let reach = reach_of(vector.largest_counter());
+    in_range(reach).map(|()| reach)
+}
+
 impl Snapshot for Reads {
     /// A commit's number says nothing of other repositories: the node remembers instead.
     fn from_floor(_floor: Timestamp) -> Reads {
@@ -66,6 +83,17 @@ impl Snapshot for Reads {
 
     fn at(&self) -> Timestamp {
         Timestamp::new(self.clock.largest_counter(), RepositoryId(0))
+    }
+
+    fn reach(&self) -> Timestamp {
+        reach_of(self.clock.largest_counter())
+    }
+
+    fn judge(&self, repositories: usize) -> Result<Timestamp, Rejection> {
+        let is_one = |repository: &RepositoryId| usize::from(repository.0) < repositories;
+        ensure(self.answered.len() <= repositories, Rejection::Range)?;
+        ensure(self.answered.iter().all(is_one), Rejection::Range)?;
+        judge_vector(&self.clock, repositories)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use muesli_core::judgement::ensure;
 use muesli_core::parts::commit_log::{CommitLog, sees};
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
@@ -10,8 +11,9 @@ use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use super::reads::{judge_vector, reach_of};
 use super::{Ballot, CommitVector, Reads, Rules, Vectors};
 use crate::two_phase::message::Prepare;
 use crate::two_phase::reads::{NotServed, Reading};
@@ -150,6 +152,12 @@ impl Time<Vectors> for VectorTime {
         Some((handle, versions.lock(handle), self.version(versions, space, handle, snapshot)))
     }
 
+    /// What was collected is visible to all: only the repository's own number can bound it.
+    fn seen_until(&self, snapshot: &Reads) -> Timestamp {
+        let next = snapshot.clock.get(self.me).counter.saturating_add(1);
+        Timestamp(Timestamp::new(next, RepositoryId(0)).0 - 1)
+    }
+
     fn version<'v>(
         &self,
         versions: &'v Versions,
@@ -267,6 +275,32 @@ impl Time<Vectors> for VectorTime {
 
     fn known_by(place: &CommitVector) -> Reads {
         Reads::from_clock(place.vector.clone())
+    }
+
+    fn judge_yes(txn: TxnId, yes: &Ballot, repositories: usize) -> Result<(), Rejection> {
+        ensure(yes.txn == txn, Rejection::Range)?;
+        judge_vector(&yes.vector, repositories).map(|_| ())
+    }
+
+    fn judge_place(place: &CommitVector, repositories: usize) -> Result<Timestamp, Rejection> {
+        let reach = judge_vector(&place.vector, repositories)?;
+        ensure(reach_of(place.counter) <= reach, Rejection::Range)?;
+        Ok(reach)
+    }
+
+    /// A place is above the vote in every entry, and has its own number where the transaction
+    /// writes.
+    fn can_decide(&self, txn: TxnId, yes: &Ballot, place: &CommitVector) -> bool {
+        let (proposed, turn) = (self.turn(txn, &yes.vector), self.turn(txn, &place.vector));
+        let is_free = turn == proposed || turn > proposed && !self.queue.is_taken(turn);
+        let numbered = !yes.writes || turn.number.counter == place.counter;
+        is_free && numbered && (!yes.unique || yes.vector.is_within(&place.vector))
+    }
+
+    /// A coordinator numbers a commit one above the largest vote.
+    fn issued(&self) -> Timestamp {
+        let known = self.log.most_recent().largest_counter().max(self.last_prepared);
+        reach_of(known.saturating_add(1))
     }
 
     fn low(&self) -> Reads {

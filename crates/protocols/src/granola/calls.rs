@@ -9,6 +9,7 @@ use muesli_core::{
 
 use super::Granola;
 use super::coordinator::{Context, Coordinator};
+use super::limits::check_parts_size;
 use super::message::{Agreement, Answer, Few, Part, Refusal, Repositories, Request, Task};
 use super::mover::Special;
 use super::pending::{Purpose, Verdict};
@@ -105,6 +106,7 @@ impl Coordinator {
             let task = Task::Call { procedure, arguments, tells: false };
             parts.push(Part { partition, owners: self.names.of(partition), task });
         }
+        check_parts_size(&parts, &cx.settings.limits)?;
         let declared = declared(&parts, cx.settings);
         if parts.is_empty() {
             return Err(Failure::Procedure("a call has at least one fragment".to_owned()));

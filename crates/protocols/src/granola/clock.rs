@@ -10,8 +10,6 @@ use muesli_core::{Nanos, RepositoryId, Timestamp};
 
 /// A step of timestamps is so many nanoseconds, as a power of two: a little over a microsecond.
 const STEP_BITS: u32 = 10;
-/// A ceiling is so many steps above what was proposed: about half a second.
-const CEILING_STEPS: u64 = 1 << 19;
 
 /// Timestamps done, proposed, and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +53,13 @@ impl Clock {
         self.placed = self.placed.max(at);
     }
 
-    /// The next ceiling, if one is needed before anything is done or proposed at `at`.
-    pub fn ceiling_for(&mut self, at: Timestamp) -> Option<Timestamp> {
+    /// The next ceiling, so many steps ahead, if one is needed before anything is done or proposed
+    /// at `at`.
+    pub fn ceiling_for(&mut self, at: Timestamp, steps: u64) -> Option<Timestamp> {
         if at <= self.ceiling {
             return None;
         }
-        self.ceiling = at.after(CEILING_STEPS, self.repository);
+        self.ceiling = at.after(steps, self.repository);
         Some(self.ceiling)
     }
 
@@ -92,7 +91,7 @@ mod tests {
                 prop_assert!(at > floor && at > done && at > last && at.counter() >= now);
                 prop_assert_eq!(at.repository(), RepositoryId(3));
                 last = at;
-                let ceiling = clock.ceiling_for(at);
+                let ceiling = clock.ceiling_for(at, 1 << 19);
                 prop_assert!(clock.ceiling >= at && ceiling.is_none_or(|it| it == clock.ceiling));
                 let mut next = Clock::new(RepositoryId(3));
                 next.restart_above(clock.ceiling);

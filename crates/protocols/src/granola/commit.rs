@@ -13,6 +13,7 @@ use muesli_core::{Abort, Catalog, Committed, Failure, OpId, OpResult, Step, Txn}
 
 use super::calls::{Holders, failure_of, participants_of};
 use super::coordinator::{Context, Coordinator, Slot};
+use super::limits::check_parts_size;
 use super::message::{Agreement, Few, Install, Part, Request, Task};
 use super::pending::{Purpose, Verdict};
 
@@ -37,6 +38,10 @@ impl Coordinator {
         parts.iter_mut().for_each(|part| part.owners = self.names.of(part.partition));
         let participants = participants_of(&parts, Holders::of(read_only, reader), cx.catalog);
         let agreement = self.agree_on_end(&parts, participants.len(), read_only);
+        if let Err(failure) = check_parts_size(&parts, &cx.settings.limits) {
+            self.abort(txn, &failure, cx);
+            return Step::Done(Err(failure));
+        }
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         self.slot(txn).expect("an open transaction").ending = Some(id.sequence);

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
 use muesli_core::procedure::{Call, Invoked};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
@@ -18,6 +19,7 @@ use super::copies::{COPIES_TIMER, Copies};
 use super::interactive::Operation;
 use super::message::{Found, Message, Seen};
 use super::owners::Names;
+use super::pages::Look;
 use super::pending::{Again, Pending};
 use super::{Granola, Rules};
 
@@ -27,6 +29,8 @@ pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 const START_TIMER: u32 = 0;
 /// Looks after requests that were not answered.
 const SWEEP_TIMER: u32 = 1;
+/// Asks for the next pages of large reads.
+pub(super) const PAGES_TIMER: u32 = 5;
 /// Begins another attempt of transactions that met a conflict.
 pub(super) const AGAIN_TIMER: u32 = 2;
 
@@ -61,6 +65,8 @@ pub struct Coordinator {
     /// Copies of repositories that readers are answered from.
     pub(super) copies: Copies,
     sweep_timer_set: bool,
+    /// What is to be asked next for operations under way, in order.
+    pub(super) pages: VecDeque<(OpId, Look)>,
 }
 
 /// The place of an interactive transaction; reused, with its memory, by the next one.
@@ -212,6 +218,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             learning: false,
             cases: Cases::default(),
             copies: Copies::default(),
+            pages: VecDeque::new(),
             sweep_timer_set: false,
         }
     }
@@ -267,7 +274,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             return Err(Failure::ReadOnly);
         }
         let limits = &cx.settings.limits;
-        check_size("a key", key.len(), limits.key_bytes)?;
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
         let mark = slot.sets.operations.mark();
         if cx.effects.recorder.is_some() {
             slot.sets.operations.write(space, &key, value.as_ref());
@@ -314,6 +321,18 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
+    fn abort(&mut self, txn: Txn, why: &Failure, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, why, cx);
+        }
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
+        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+    }
+
     fn receive(
         &mut self,
         _from: Address,
@@ -357,6 +376,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             AGAIN_TIMER => self.on_again_timeout(cx),
             COPIES_TIMER => self.on_copies_timeout(cx),
             CASES_TIMER => self.on_cases_timeout(cx),
+            PAGES_TIMER => self.ask_for_page(cx),
             other => unreachable!("no timer {other}"),
         }
     }

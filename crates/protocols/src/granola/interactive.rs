@@ -6,26 +6,30 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
     Failure, Index, OpId, OpResult, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp,
     Txn,
 };
-use smallvec::smallvec;
 
-use super::calls::{failure_of, participants_of};
+use super::calls::failure_of;
 use super::coordinator::{Context, Coordinator, Slot, failed};
-use super::message::{Agreement, Answer, Found, Part, Request, Seen, Task};
-use super::pending::{Purpose, Verdict};
+use super::message::{Answer, Found, Part, Request, Seen, Task};
+use super::pages::{Look, Queued, reads_of};
+use super::pending::Verdict;
 
 /// An operation that waits for answers.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub txn: Txn,
     missing: usize,
+    queued: Queued,
+    /// What it was answered with so far, in bytes.
+    pub bytes: usize,
     kind: Kind,
 }
 
@@ -41,8 +45,8 @@ enum Kind {
 struct Gathered {
     scan: Scan,
     rows: BTreeMap<SmallBytes, Found>,
-    /// Where the rows of a partition were seen, and which.
-    seen: Vec<(u16, Timestamp, Vec<SmallBytes>)>,
+    /// The pages of partitions: what of the range each is about, when it was seen, and its keys.
+    seen: Vec<(u16, KeyRange, Timestamp, Vec<SmallBytes>)>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     edge: Option<SmallBytes>,
 }
@@ -56,7 +60,7 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) -> Step<Option<SmallBytes>> {
         let recording = cx.effects.recorder.is_some();
-        let known = check_size("a key", key.len(), cx.settings.limits.key_bytes);
+        let known = check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes);
         match known.and_then(|()| Ok(self.open(txn)?.known(space, key, recording))) {
             Err(failure) => Step::Done(Err(failure)),
             Ok(Some(value)) => Step::Done(Ok(value)),
@@ -76,7 +80,7 @@ impl Coordinator {
     ) -> Step<Vec<Option<SmallBytes>>> {
         let mut asked = Vec::new();
         for key in &keys {
-            let sized = check_size("a key", key.len(), cx.settings.limits.key_bytes);
+            let sized = check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes);
             let slot = match sized.and_then(|()| self.open(txn)) {
                 Ok(slot) => slot,
                 Err(failure) => return Step::Done(Err(failure)),
@@ -104,41 +108,29 @@ impl Coordinator {
         for key in keys {
             parts.entry(cx.catalog.partition(space, &key)).or_default().push((space, key));
         }
-        let parts = parts.into_iter().map(|(partition, keys)| (partition, Task::Read(keys)));
-        self.look(txn, kind, parts.collect(), cx)
+        let limits = &cx.settings.limits;
+        let (mut first, mut queued) = (Vec::new(), Queued::new());
+        for part in parts {
+            let mut pages = reads_of(part, limits).into_iter();
+            first.extend(pages.next());
+            queued.extend(pages);
+        }
+        self.look(txn, (kind, queued), first, cx)
     }
 
     /// Asks the repositories that hold these partitions, each by itself.
     fn look(
         &mut self,
         txn: Txn,
-        kind: Kind,
-        tasks: Vec<(u16, Task)>,
+        (kind, queued): (Kind, Queued),
+        looks: Vec<Look>,
         cx: &mut Context<'_>,
     ) -> OpId {
         let op = self.next_op();
-        self.operations.insert(op.0, Operation { txn, missing: tasks.len(), kind });
-        let slot = self.slot(txn).expect("an open transaction");
-        slot.looks += tasks.len() as u32;
-        let nearby = slot.options.nearby && slot.options.read_only;
-        // A copy is not to answer from before what was read already.
-        let floor = if nearby { slot.floor() } else { slot.options.floor };
-        for (partition, task) in tasks {
-            let parts = smallvec![Part { partition, owners: self.names.of(partition), task }];
-            let participants = participants_of(&parts, self.reader(), cx.catalog);
-            let settled_below = self.settled_below();
-            let request = Request {
-                txn: self.next_txn_id(),
-                settled_below,
-                floor,
-                agreement: Agreement::Alone,
-                read_only: true,
-                nearby,
-                master: None,
-                participants,
-                parts,
-            };
-            self.ask(request, Purpose::Read(op), cx);
+        let missing = looks.len() + queued.len();
+        self.operations.insert(op.0, Operation { txn, missing, queued, bytes: 0, kind });
+        for look in looks {
+            self.look_at((txn, op), look, cx);
         }
         op
     }
@@ -157,13 +149,13 @@ impl Coordinator {
         let all = cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref());
         let tasks = all.map(|partition| (partition, task.clone())).collect();
         let gathered = Gathered { scan, rows: BTreeMap::new(), seen: Vec::new(), edge: None };
-        Step::Wait(self.look(txn, Kind::Scan(gathered), tasks, cx))
+        Step::Wait(self.look(txn, (Kind::Scan(gathered), Queued::new()), tasks, cx))
     }
 
     fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_>) -> Result<(), Failure> {
         self.open(txn)?;
         let longest = scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len));
-        check_size("a key", longest, cx.settings.limits.key_bytes)?;
+        check_size(Limit::Key, longest, cx.settings.limits.key_bytes)?;
         match cx.catalog.space(scan.space) {
             Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
                 "space `{}` has a hash index and cannot be scanned; an ordered index can",
@@ -192,28 +184,82 @@ impl Coordinator {
             }
             Verdict::Refused(refusal) => return self.abort(txn, &failure_of(refusal), cx),
         };
-        operation.missing -= 1;
-        let is_last = operation.missing == 0;
-        if let (Kind::Scan(gathered), Some((_, Answer::Rows(rows, complete)))) =
-            (&mut operation.kind, answers.first())
-        {
-            let keys = rows.iter().filter(|(_, found)| found.value.is_some());
-            let keys = keys.map(|(key, _)| key.clone()).collect();
-            gathered.seen.push((request.parts[0].partition, at, keys));
-            gathered.add(rows, *complete);
-        }
+        let Some((_, answer)) = answers.into_iter().next() else { return };
         let Some(slot) = self.slot(txn) else { return };
         slot.looked = slot.looked.max(at);
-        if let (Task::Read(keys), Some((_, Answer::Found(found)))) =
-            (&request.parts[0].task, answers.into_iter().next())
-        {
-            for ((space, key), found) in keys.iter().zip(found) {
-                slot.take_in(*space, key, found);
+        let Part { partition, task, .. } = &request.parts[0];
+        let more = match (task, answer) {
+            (Task::Read(keys), Answer::Found(found)) => {
+                let sized = keys.iter().map(|(_, key)| key.len()).zip(&found);
+                if !self.count_bytes(op, sized, cx) {
+                    return;
+                }
+                self.take_in_keys(txn, keys, found)
             }
+            (Task::Scan { .. }, Answer::Rows(rows, complete)) => {
+                let sized = rows.iter().map(|(key, found)| (key.len(), found));
+                if !self.count_bytes(op, sized, cx) {
+                    return;
+                }
+                self.take_in_page(op, (*partition, task), at, rows, complete)
+            }
+            _ => return,
+        };
+        let Some(operation) = self.operations.get_mut(op.0) else { return };
+        let next = match more {
+            Some(task) => Some((*partition, task)),
+            None => {
+                operation.missing -= 1;
+                operation.queued.pop_front()
+            }
+        };
+        match next {
+            Some(look) => self.look_on(op, look, cx),
+            None if operation.missing == 0 => self.finish_operation(op, cx),
+            None => {}
         }
-        if is_last {
-            self.finish_operation(op, cx);
+    }
+
+    /// Keys were read; answers with a request for those that did not fit.
+    fn take_in_keys(
+        &mut self,
+        txn: Txn,
+        keys: &[(SpaceId, SmallBytes)],
+        found: Vec<Found>,
+    ) -> Option<Task> {
+        let (answered, rest) = keys.split_at(found.len().min(keys.len()));
+        let slot = self.slot(txn)?;
+        for ((space, key), found) in answered.iter().zip(found) {
+            slot.take_in(*space, key, found);
         }
+        (!rest.is_empty()).then(|| Task::Read(rest.to_vec()))
+    }
+
+    /// A page of a scan has come; answers with a request for the next one, if there is to be one.
+    fn take_in_page(
+        &mut self,
+        op: OpId,
+        (partition, task): (u16, &Task),
+        at: Timestamp,
+        rows: Vec<(SmallBytes, Found)>,
+        complete: bool,
+    ) -> Option<Task> {
+        let Task::Scan { range, reverse, limit } = task else { return None };
+        let Kind::Scan(gathered) = &mut self.operations.get_mut(op.0)?.kind else { return None };
+        let last = if *reverse { rows.first() } else { rows.last() };
+        let seen_to = last.map(|(key, _)| key.clone()).filter(|_| !complete);
+        let live = rows.iter().filter(|(_, found)| found.value.is_some());
+        let keys: Vec<_> = live.map(|(key, _)| key.clone()).collect();
+        let limit = limit.saturating_sub(keys.len() as u64);
+        gathered.seen.push((partition, range.seen(*reverse, seen_to.as_ref()), at, keys));
+        gathered.rows.extend(rows);
+        let seen_to = seen_to?;
+        if limit == 0 {
+            gathered.stop_at(seen_to);
+            return None;
+        }
+        let range = range.beyond(*reverse, &seen_to);
+        Some(Task::Scan { range, reverse: *reverse, limit })
     }
 
     /// All repositories answered.
@@ -241,18 +287,13 @@ impl Coordinator {
 }
 
 impl Gathered {
-    fn add(&mut self, rows: &[(SmallBytes, Found)], complete: bool) {
-        if !complete {
-            let last = if self.scan.reverse { rows.first() } else { rows.last() };
-            let last = last.map_or(&self.scan.lo, |(key, _)| key);
-            let nearest = match self.edge.take() {
-                Some(edge) if self.scan.reverse => edge.max(last.clone()),
-                Some(edge) => edge.min(last.clone()),
-                None => last.clone(),
-            };
-            self.edge = Some(nearest);
-        }
-        self.rows.extend(rows.iter().cloned());
+    /// A repository has seen nothing beyond `last`.
+    fn stop_at(&mut self, last: SmallBytes) {
+        self.edge = Some(match self.edge.take() {
+            Some(edge) if self.scan.reverse => edge.max(last),
+            Some(edge) => edge.min(last),
+            None => last,
+        });
     }
 }
 
@@ -282,7 +323,7 @@ impl Slot {
         }
         let found = self.seen.get(&(space, key.clone()))?;
         if recording {
-            self.sets.operations.read(space, key, found.version, found.value.as_ref());
+            self.sets.operations.read(space, key, found.recorded(), found.value.as_ref());
         }
         Some(found.value.clone())
     }
@@ -316,12 +357,7 @@ impl Slot {
         let Gathered { scan, mut rows, seen: partitions, edge } = gathered;
         let space = scan.space;
         let range = KeyRange { space, lo: scan.lo, hi: scan.hi };
-        let mut seen = range.clone();
-        match &edge {
-            Some(edge) if scan.reverse => seen.lo = edge.clone(),
-            Some(edge) => seen.hi = Some(edge.successor()),
-            None => {}
-        }
+        let mut seen = range.seen(scan.reverse, edge.as_ref());
         rows.retain(|key, _| seen.contains(space, key));
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
         let complete = edge.is_none();
@@ -334,19 +370,22 @@ impl Slot {
                 seen.hi = Some(last.successor());
             }
         }
-        for (partition, at, keys) in partitions {
-            let live = keys.iter().filter(|key| seen.contains(space, key)).count() as u64;
-            self.scans.push((partition, Seen { range: seen.clone(), at, live }));
+        for (partition, page, at, keys) in partitions {
+            let Some(range) = page.common(&seen) else { continue };
+            let live = keys.iter().filter(|key| range.contains(space, key)).count() as u64;
+            self.scans.push((partition, Seen { range, at, live }));
         }
         rows.retain(|key, _| seen.contains(space, key));
         if recording {
             let row = |(key, found): (&SmallBytes, &Found)| {
-                (key.clone(), found.version, found.value.as_ref().map(value_hash))
+                (key.clone(), found.recorded(), found.value.as_ref().map(value_hash))
             };
             let others = rows.iter().filter(|(key, _)| self.sets.own(space, key).is_none());
             let all: Vec<_> = others.map(row).collect();
             self.sets.operations.scan(space, &seen.lo, seen.hi.as_ref(), all.into_iter());
         }
+        // What only the history needs was not read.
+        rows.retain(|_, found| found.collected == Timestamp::ZERO);
         for (key, found) in rows {
             self.take_in(space, &key, found);
         }

@@ -328,7 +328,7 @@ impl Participant {
         for (space, key, at, value) in keys {
             let store = self.spaces.get_or_make(*space, cx.catalog);
             let handle = store.find_or_create(Handle::NONE, key);
-            install(store, handle, value.clone(), *at, self.keep_versions);
+            install(store, handle, value.clone(), *at);
         }
     }
 

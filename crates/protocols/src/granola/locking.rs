@@ -132,7 +132,7 @@ impl Participant {
         }
         cx.effects.modes.waited += 1;
         let txn = request.txn;
-        self.early.insert(txn, early);
+        self.early.put_back(txn, early, cx.now());
         self.deferred.push(Deferred { request, since: cx.now() });
         self.set_lock_timer(cx);
     }
@@ -204,7 +204,7 @@ impl Participant {
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
             let Deferred { request, since } = self.deferred.remove(0);
             cx.effects.modes.waiting = cx.effects.modes.waiting + (cx.now() - since);
-            let early = self.early.remove(&request.txn).unwrap_or_default();
+            let early = self.early.take(request.txn);
             self.prepare(request, early, cx);
             if self.deferred.is_empty() {
                 self.go_on(cx);
@@ -254,7 +254,7 @@ impl Participant {
         self.deferred = rest;
         for Deferred { request, since } in late {
             cx.effects.modes.waiting = cx.effects.modes.waiting + (now - since);
-            self.early.remove(&request.txn);
+            self.early.take(request.txn);
             self.refuse(&request, Ballot::Conflict, cx);
         }
         if !self.deferred.is_empty() {
@@ -274,7 +274,7 @@ impl Participant {
             return false;
         };
         let Deferred { request, .. } = self.deferred.remove(place);
-        self.early.remove(&txn);
+        self.early.take(txn);
         self.refuse(&request, ballot.clone(), cx);
         true
     }

@@ -121,9 +121,14 @@ impl Memory {
         }
     }
 
-    /// Whether `txn` can be new.
+    /// How old `txn` is.
     pub fn age(&self, txn: TxnId) -> Age {
         self.coordinators.get(&txn.node).map_or(Age::Current, |known| known.age(txn))
+    }
+
+    /// Whether `txn` can be new.
+    pub fn is_current(&self, txn: TxnId) -> bool {
+        self.age(txn) == Age::Current
     }
 
     /// How `txn` ended, if it is over and remembered.

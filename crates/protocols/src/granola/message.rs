@@ -386,6 +386,15 @@ pub struct Found {
     pub version: Timestamp,
     /// Its value.
     pub value: Option<SmallBytes>,
+    /// For histories: where no version was found, the collected deletion that was read.
+    pub collected: Timestamp,
+}
+
+impl Found {
+    /// What was read, for histories.
+    pub fn recorded(&self) -> Timestamp {
+        self.version.max(self.collected)
+    }
 }
 
 /// What a repository's log holds.

@@ -28,8 +28,8 @@
 //! and [`checkpoint`]. Partitions move: [`owners`] (who holds which), [`mover`] (who has it done),
 //! [`loading`] (the keys) and [`moving`] (the move itself). `sizes` and `wire` are about bytes.
 
-use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
+use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
 
 pub mod blocked;
 pub mod calls;
@@ -39,9 +39,12 @@ mod clock;
 pub mod commit;
 pub mod coordinator;
 pub mod copies;
+mod early;
 pub mod feed;
 mod here;
 pub mod interactive;
+mod judge;
+mod limits;
 pub mod loading;
 pub mod locking;
 pub mod master;
@@ -51,6 +54,7 @@ pub mod mover;
 pub mod moving;
 pub mod nearby;
 pub mod owners;
+mod pages;
 pub mod participant;
 pub mod passing;
 pub mod pending;
@@ -94,6 +98,19 @@ impl Protocol for Granola {
 
     fn is_about(message: &Message, catalog: &Catalog) -> bool {
         wire::is_about(message, catalog)
+    }
+
+    fn judge(
+        message: &Message,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        judge::judge(message, from, sender, view)
+    }
+
+    fn as_client(message: &Message, node: NodeId) -> Option<Message> {
+        judge::as_client(message, node)
     }
 
     fn has_masters(rules: &Rules) -> bool {

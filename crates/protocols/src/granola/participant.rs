@@ -9,15 +9,16 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId,
+    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, Rejection, RepositoryId, Sender,
+    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::clock::Clock;
+use super::early::EarlyVotes;
 use super::feed::{FEED_TIMER, Feeds};
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
-use super::message::{Agreement, Ballot, Message, Record, Request};
+use super::message::{Agreement, Message, Record, Request};
 use super::moving::{LOOSE_TIMER, Moves, STAGED_TIMER};
 use super::queue::{Lane, Queue};
 use super::streams::Streams;
@@ -64,8 +65,6 @@ pub(super) struct Active {
 pub struct Participant {
     pub(super) id: RepositoryId,
     pub(super) rules: Rules,
-    /// Whether a history is wanted, which needs all versions.
-    pub(super) keep_versions: bool,
     pub(super) spaces: Spaces,
     pub(super) clock: Clock,
     pub(super) active: BTreeMap<TxnId, Active>,
@@ -74,7 +73,7 @@ pub struct Participant {
     /// Which votes this repository has cast for whom, and has heard of whom.
     pub(super) streams: Streams,
     /// Votes on transactions whose requests have not come.
-    pub(super) early: BTreeMap<TxnId, Vec<(RepositoryId, Ballot)>>,
+    pub(super) early: EarlyVotes,
     pub(super) memory: Memory,
     /// Whether it is in locking mode.
     pub(super) locking: bool,
@@ -182,9 +181,11 @@ impl Participant {
                 self.send_acknowledgement(node, txns, cx);
             }
         }
+        self.drop_early(cx);
         self.ask_for_votes(cx);
         self.look_for_blocked(cx);
-        if self.active.values().any(|active| active.request.agreement != Agreement::Alone) {
+        let several = |active: &Active| active.request.agreement != Agreement::Alone;
+        if self.early.len() > 0 || self.active.values().any(several) {
             self.set_sweep_timer(cx);
         }
     }
@@ -195,13 +196,12 @@ impl muesli_core::Participant<Granola> for Participant {
         Participant {
             id,
             rules: *rules,
-            keep_versions: settings.keep_tombstones,
-            spaces: Spaces::new(settings.hash_seed),
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             clock: Clock::new(id),
             active: BTreeMap::new(),
             queue: Queue::new(rules.passes),
             streams: Streams::default(),
-            early: BTreeMap::new(),
+            early: EarlyVotes::default(),
             memory: Memory::default(),
             locking: rules.always_locks,
             claims: Claims::default(),
@@ -232,6 +232,20 @@ impl muesli_core::Participant<Granola> for Participant {
             self.set_sweep_timer(cx);
         }
         self.set_loose_timer(cx);
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {

@@ -38,7 +38,10 @@ pub(super) struct Pending {
     pub ruling: Ruling,
     /// Who is to be told; nobody once told.
     pub purpose: Option<Purpose>,
+    /// When it was sent last.
     sent: Nanos,
+    /// When that was, or when it was on its way still.
+    quiet: Nanos,
     /// When its first attempt began.
     since: Nanos,
     attempt: u32,
@@ -111,9 +114,16 @@ impl Pending {
             ruling: Ruling::Open(Votes::from_voters(voters)),
             purpose: Some(purpose),
             sent: cx.now(),
+            quiet: cx.now(),
             since: cx.now(),
             attempt: 0,
         }
+    }
+
+    /// Whether what was sent for it last is on its way still.
+    fn is_under_way(&self, cx: &Context<'_>) -> bool {
+        let outstanding = |to: &RepositoryId| cx.is_outstanding(*to, self.sent);
+        self.unanswered.iter().chain(&self.unacknowledged).any(outstanding)
     }
 
     /// Whether somebody has not answered.
@@ -378,12 +388,18 @@ impl Coordinator {
         let (now, settings) = (cx.now(), cx.settings);
         let (mut given_up, mut elsewhere) = (Vec::new(), Vec::new());
         for pending in self.pending.values_mut() {
+            if pending.is_under_way(cx) {
+                pending.quiet = now;
+                continue;
+            }
             if pending.since + settings.give_up_after <= now
                 && let Some(purpose) = pending.purpose.take()
             {
                 given_up.push((pending.request.clone(), purpose));
             }
-            if pending.sent + settings.retry_after > now {
+            if pending.quiet + settings.retry_after > now
+                || pending.quiet + settings.retry_after + pending.request.patience() > now
+            {
                 continue;
             }
             if pending.purpose.is_some() && pending.request.reads_alone() {
@@ -392,7 +408,7 @@ impl Coordinator {
                         .map(|other| (pending.request.txn.sequence, other)),
                 );
             }
-            pending.sent = now;
+            (pending.sent, pending.quiet) = (now, now);
             let mut missing = pending.unacknowledged.clone();
             if pending.purpose.is_some() || missing.is_empty() {
                 missing.extend(pending.unanswered.iter().copied());

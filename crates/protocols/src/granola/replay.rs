@@ -81,7 +81,7 @@ impl Participant {
         for (space, key, value) in writes {
             let store = self.spaces.get_or_make(space, cx.catalog);
             let handle = store.find_or_create(Handle::NONE, &key);
-            install(store, handle, value, at, self.keep_versions);
+            install(store, handle, value, at);
         }
     }
 }

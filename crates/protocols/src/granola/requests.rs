@@ -40,7 +40,7 @@ impl Participant {
     }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
-        let early = self.early.remove(&request.txn).unwrap_or_default();
+        let early = self.early.take(request.txn);
         let against = early.iter().find(|(_, ballot)| !matches!(ballot, Ballot::Commit(_)));
         if let Some((_, ballot)) = against {
             // It is dead already, of what the other one says: a conflict would be tried again.
@@ -48,6 +48,10 @@ impl Participant {
         }
         if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
             return self.on_take(&request, cx);
+        }
+        if let Some(reason) = request.judge_size(&cx.settings.limits) {
+            let ballot = Ballot::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
+            return self.refuse(&request, ballot, cx);
         }
         if let Some(at) = self.is_elsewhere(&request, cx) {
             return self.refuse(&request, Ballot::Moved(at), cx);
@@ -105,7 +109,7 @@ impl Participant {
     pub(super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
             && self.rules.ceiling
-            && let Some(ceiling) = self.clock.ceiling_for(at)
+            && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
         {
             cx.log(|| Record::Ceiling { at: ceiling });
         }
@@ -265,7 +269,7 @@ impl Participant {
     ) {
         let Some(active) = self.active.get_mut(&txn) else {
             if !self.vote_on_deferred(txn, &ballot, cx) {
-                self.keep_early(txn, repository, ballot);
+                self.keep_early(txn, repository, ballot, cx);
             }
             return;
         };
@@ -280,17 +284,6 @@ impl Participant {
             Counted::Complete => self.decide(txn, cx),
             Counted::Waiting => self.change_lane(txn),
             Counted::Ignored => {}
-        }
-    }
-
-    /// A vote on a transaction whose request has not come.
-    fn keep_early(&mut self, txn: TxnId, repository: RepositoryId, ballot: Ballot) {
-        if self.memory.get(txn).is_some() || self.memory.age(txn) != Age::Current {
-            return;
-        }
-        let early = self.early.entry(txn).or_default();
-        if early.iter().all(|(other, _)| *other != repository) {
-            early.push((repository, ballot));
         }
     }
 

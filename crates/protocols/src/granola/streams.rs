@@ -86,7 +86,12 @@ impl Voter {
         if order.stream < self.last.stream || same && known {
             return false;
         }
-        (self.last, self.in_order, self.older, self.asked) = (order, true, older, None);
+        (self.last, self.in_order, self.asked) = (order, true, None);
+        // What was dropped here stays uncovered, whatever the voter tells.
+        for (node, newest) in older {
+            let known = self.older.entry(node).or_default();
+            *known = newest.max(*known);
+        }
         true
     }
 
@@ -98,6 +103,14 @@ impl Voter {
 }
 
 impl Streams {
+    /// A vote that has come is not known any more: it lies below the voter's bound, so that nothing
+    /// is implied for its transaction, nor for older ones of its coordinator.
+    pub fn vote_is_lost(&mut self, voter: RepositoryId, txn: TxnId) {
+        let Some(voter) = self.voters.get_mut(&voter) else { return };
+        let known = voter.older.entry(txn.node).or_default();
+        *known = (txn.incarnation, txn.sequence).max(*known);
+    }
+
     /// What is known of all votes of `voter` that are to come on transactions in its lane.
     pub fn bound(&self, voter: RepositoryId) -> Timestamp {
         self.voters.get(&voter).map_or(Timestamp::ZERO, |voter| voter.bound)
@@ -271,5 +284,19 @@ mod tests {
         assert!(voter.covers(txn(2, 8)) && voter.covers(txn(3, 1)));
         assert!(!voter.covers(txn(2, 7)) && !voter.covers(txn(1, 9)));
         assert!(voter.covers(TxnId { node: NodeId(5), ..txn(1, 1) }));
+    }
+
+    #[test]
+    fn nothing_is_implied_for_a_transaction_whose_vote_was_dropped() {
+        let (mut streams, voter) = (Streams::default(), RepositoryId(3));
+        streams.vote_is_lost(voter, txn(2, 7));
+        let known = streams.voters.entry(voter).or_insert_with(Voter::new);
+        known.bound = Timestamp(5);
+        assert!(known.covers(txn(2, 7)), "no vote of it has come");
+        streams.vote_is_lost(voter, txn(2, 7));
+        let known = streams.voters.get_mut(&voter).unwrap();
+        assert!(!known.covers(txn(2, 7)) && !known.covers(txn(2, 6)) && known.covers(txn(2, 8)));
+        known.take_place(order(9), BTreeMap::from([(NodeId(4), (2, 3))]));
+        assert!(!known.covers(txn(2, 7)), "though the voter tells of older ones alone");
     }
 }

@@ -8,7 +8,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{
-    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
+    Abort, Catalog, Failure, Limits, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
 };
 use smallvec::SmallVec;
 
@@ -94,7 +94,7 @@ impl Participant {
                 let given = execution.call(procedure, part.partition, arguments);
                 given.map(Answer::Given).map_err(Refusal::from)
             }
-            Task::Read(keys) => Ok(Answer::Found(self.read(keys, sets))),
+            Task::Read(keys) => Ok(Answer::Found(self.read(keys, sets, &cx.settings.limits))),
             Task::Scan { range, reverse, limit } => {
                 sets.scans.push(range.clone());
                 let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
@@ -108,14 +108,36 @@ impl Participant {
         }
     }
 
-    fn read(&self, keys: &[(SpaceId, SmallBytes)], sets: &mut TransactionSets) -> Vec<Found> {
-        let found = |(space, key): &(SpaceId, SmallBytes)| {
-            let (handle, version) = self.newest(*space, key);
-            let (space, key) = (*space, key.clone());
-            note_read(sets, space, key, handle, version.at);
-            Found { version: version.at, value: version.value.cloned() }
+    /// Reads keys, or the first ones, where more would be too much for one answer.
+    fn read(
+        &self,
+        keys: &[(SpaceId, SmallBytes)],
+        sets: &mut TransactionSets,
+        limits: &Limits,
+    ) -> Vec<Found> {
+        let mut bytes = 0;
+        let mut all = Vec::with_capacity(keys.len().min(limits.page_rows));
+        for (space, key) in keys.iter().take(limits.page_rows) {
+            let found = self.found(*space, key);
+            let (handle, _) = self.newest(*space, key);
+            bytes += found.value.as_ref().map_or(0, SmallBytes::len);
+            note_read(sets, *space, key.clone(), handle, found.version);
+            all.push(found);
+            if bytes >= limits.page_bytes {
+                break;
+            }
+        }
+        all
+    }
+
+    /// The newest version of a key, with what a history says of it.
+    pub(super) fn found(&self, space: SpaceId, key: &SmallBytes) -> Found {
+        let (_, version) = self.newest(space, key);
+        let collected = match (version.at, self.spaces.get(space)) {
+            (Timestamp::ZERO, Some(store)) => store.collected(key, Timestamp::MAX),
+            _ => Timestamp::ZERO,
         };
-        keys.iter().map(found).collect()
+        Found { version: version.at, value: version.value.cloned(), collected }
     }
 
     pub(super) fn newest(&self, space: SpaceId, key: &SmallBytes) -> (Handle, Version<'_>) {
@@ -127,7 +149,7 @@ impl Participant {
     }
 
     /// The keys of a partition in a range, in ascending order; those next to the scan's end, if
-    /// more than `limit` are not deleted.
+    /// more than `limit` are not deleted, or more than a page may have.
     fn rows(
         &self,
         partition: u16,
@@ -141,19 +163,39 @@ impl Participant {
         let mine = |key: &SmallBytes| cx.catalog.partition(range.space, key) == partition;
         let ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
             if reverse { Box::new(all.rev()) } else { Box::new(all) };
-        let (mut rows, mut live, mut complete) = (Vec::new(), 0, true);
+        let limits = &cx.settings.limits;
+        let (mut rows, mut live, mut bytes, mut complete) = (Vec::new(), 0, 0, true);
         for (key, handle) in ordered.filter(|(key, _)| mine(key)) {
-            if live == limit {
+            let is_full = rows.len() >= limits.page_rows || bytes >= limits.page_bytes;
+            if live == limit || is_full {
                 complete = false;
                 break;
             }
             let version = store.newest(handle);
             live += usize::from(version.value.is_some());
-            let found = Found { version: version.at, value: version.value.cloned() };
-            rows.push((key.clone(), found));
+            bytes += key.len() + version.value.map_or(0, SmallBytes::len);
+            let (value, collected) = (version.value.cloned(), Timestamp::ZERO);
+            rows.push((key.clone(), Found { version: version.at, value, collected }));
         }
         if reverse {
             rows.reverse();
+        }
+        let collected = store.collected_in(&range.lo, range.hi.as_ref(), Timestamp::MAX);
+        let (first, last) = (rows.first().map(|row| &row.0), rows.last().map(|row| &row.0));
+        let seen = |key: &SmallBytes| match reverse {
+            _ if complete => true,
+            true => first.is_some_and(|first| key > first),
+            false => last.is_some_and(|last| key < last),
+        };
+        let absent = |key: &SmallBytes| rows.binary_search_by(|row| row.0.cmp(key)).is_err();
+        let noted = collected.filter(|(key, _)| mine(key) && seen(key) && absent(key));
+        let row = |(key, collected): (&SmallBytes, Timestamp)| {
+            (key.clone(), Found { version: Timestamp::ZERO, value: None, collected })
+        };
+        let noted: Vec<_> = noted.map(row).collect();
+        if !noted.is_empty() {
+            rows.extend(noted);
+            rows.sort_by(|one, other| one.0.cmp(&other.0));
         }
         (rows, complete)
     }
@@ -181,12 +223,41 @@ impl Participant {
         if !install.scans.iter().all(|seen| self.is_unchanged(partition, seen, cx)) {
             return Err(Refusal::Aborted(Abort::Phantom));
         }
+        if cx.recording {
+            self.record_absent(partition, install, sets, cx);
+        }
         for (space, key, value) in &install.writes {
             let (space, key, value) = (*space, key.clone(), value.clone());
             let written = sets.write(space, key, value, &cx.settings.limits);
             written.map_err(|failure: Failure| Refusal::Faulty(failure.to_string()))?;
         }
         Ok(Answer::Installed)
+    }
+
+    /// For histories: the collected deletions of keys that are absent still, or again. A key that
+    /// came and went since it was read is as it was: the transaction reads what it ends with.
+    fn record_absent(
+        &self,
+        partition: u16,
+        install: &Install,
+        sets: &mut TransactionSets,
+        cx: Sight<'_>,
+    ) {
+        for (space, key, _) in &install.reads {
+            let found = self.found(*space, key);
+            if found.collected != Timestamp::ZERO {
+                sets.operations.read(*space, key, found.collected, None);
+            }
+        }
+        for KeyRange { space, lo, hi } in install.scans.iter().map(|seen| &seen.range) {
+            let Some(store) = self.spaces.get(*space) else { continue };
+            for (key, at) in store.collected_in(lo, hi.as_ref(), Timestamp::MAX) {
+                let mine = cx.catalog.partition(*space, key) == partition;
+                if mine && store.find(key).is_none() {
+                    sets.operations.read(*space, key, at, None);
+                }
+            }
+        }
     }
 
     /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was

@@ -119,8 +119,7 @@ impl Participant {
         let Task::Call { procedure, arguments, .. } = &part.task else { return Vec::new() };
         let Some(known) = cx.settings.procedures.get(procedure) else { return Vec::new() };
         let value = |(space, key): (SpaceId, SmallBytes)| {
-            let (_, version) = self.newest(space, &key);
-            let found = Found { version: version.at, value: version.value.cloned() };
+            let found = self.found(space, &key);
             (space, key, found)
         };
         told_keys(known, part.partition, cx.catalog, arguments).into_iter().map(value).collect()
@@ -213,7 +212,7 @@ impl Participant {
         let start = sets.operations.mark();
         for (space, key, found) in heard.values().flatten() {
             if cx.recording {
-                sets.operations.read(*space, key, found.version, found.value.as_ref());
+                sets.operations.read(*space, key, found.recorded(), found.value.as_ref());
             }
             if request.agreement == Agreement::Alone {
                 note_read(sets, *space, key.clone(), Handle::NONE, found.version);

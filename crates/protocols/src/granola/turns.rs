@@ -189,7 +189,7 @@ impl Participant {
         for write in sets.writes.drain(..) {
             let store = self.spaces.get_or_make(write.space, cx.catalog);
             let handle = store.find_or_create(write.handle, &write.key);
-            install(store, handle, write.value.clone(), at, self.keep_versions);
+            install(store, handle, write.value.clone(), at);
             if cx.settings.logging || self.feeds.is_wanted() || !self.moves.takers.is_empty() {
                 logged.push((write.space, write.key, write.value));
             }
@@ -211,7 +211,9 @@ pub(super) fn record(
     }
     let mut noted = Vec::new();
     for (part, marks) in notes {
-        if let Task::Call { .. } = request.parts[usize::from(*part) % request.parts.len()].task {
+        let task = &request.parts[usize::from(*part) % request.parts.len()].task;
+        let found_absent = matches!(task, Task::Install(_)) && !marks.is_empty();
+        if matches!(task, Task::Call { .. }) || found_absent {
             let operations = sets.operations.between(marks.clone());
             recorder.ran(request.txn, *part, at, operations.clone());
             noted.push((*part, operations));
@@ -223,14 +225,12 @@ pub(super) fn record(
 /// At most so many deleted keys are removed with each that is deleted.
 const COLLECT_BUDGET: usize = 4;
 
-/// Makes `value` the newest version of a key. Nobody reads an older one, so none is kept unless a
-/// history wants it.
+/// Makes `value` the newest version of a key. Nobody reads an older one, so none is kept.
 pub(super) fn install(
     store: &mut Versions,
     handle: Handle,
     value: Option<SmallBytes>,
     at: Timestamp,
-    keep: bool,
 ) {
     // After a checkpoint this version or a later one may be there already; otherwise only where
     // transactions are done out of order, on purpose.
@@ -238,12 +238,10 @@ pub(super) fn install(
         return;
     }
     match value {
-        Some(value) if !keep => store.overwrite(handle, value, at),
-        value => {
-            store.install(handle, value, at);
-            if !keep {
-                store.collect(at, false, COLLECT_BUDGET);
-            }
+        Some(value) => store.overwrite(handle, value, at),
+        None => {
+            store.install(handle, None, at);
+            store.collect(at, COLLECT_BUDGET);
         }
     }
 }

@@ -59,7 +59,8 @@ fn moving() -> Request {
 }
 
 fn ends() -> Vec<End> {
-    let found = Found { version: Timestamp(3), value: Some("v".into()) };
+    let collected = Timestamp::ZERO;
+    let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
     let answers = [
         Answer::Given("12".into()),
         Answer::Found(vec![found.clone()]),
@@ -90,7 +91,8 @@ fn key_there() -> SmallBytes {
 }
 
 fn told() -> Vec<Told> {
-    let found = Found { version: Timestamp(3), value: Some("v".into()) };
+    let collected = Timestamp::ZERO;
+    let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
     vec![(1, vec![(SpaceId(0), "k".into(), found)]), (2, Vec::new())]
 }
 

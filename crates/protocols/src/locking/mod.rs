@@ -30,13 +30,34 @@
 //! * As printed, a client decides alone and a decision is sent once. Here votes are stable,
 //!   decisions are repeated until they are acknowledged, and participants finish what a dead
 //!   coordinator left, as everywhere in the family.
+//!
+//! `--protocol 2pc-waiting` lets prepares wait for the locks of what they write, up to
+//! `lock_wait`. A key that was read and is locked by a writer is refused all the same: it could
+//! succeed only if the writer aborts.
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type TwoPhaseLocking = TwoPhase<TryLocks>;
+
+/// Its switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// The family's.
+    pub family: two_phase::Rules,
+    /// A prepare waits for the locks of what it writes, bounded; off, as in the thesis, it is
+    /// refused.
+    pub waits: bool,
+}
+
+impl Rules {
+    /// Prepares wait for locks.
+    pub fn waiting() -> Rules {
+        Rules { waits: true, ..Rules::default() }
+    }
+}
 
 /// Its way: locks are tried, never waited for; everybody is validated; nobody queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +75,13 @@ impl Variant for TryLocks {
     type Time = ScalarTime;
 
     const VALIDATES_READERS: bool = true;
-    const WAITS_FOR_LOCKS: bool = false;
 
-    fn rules(rules: &Rules) -> Rules {
-        Rules { ordered_queue: false, ..*rules }
+    fn rules(rules: &Rules) -> two_phase::Rules {
+        two_phase::Rules { ordered_queue: false, ..rules.family }
+    }
+
+    fn waits_for_locks(rules: &Rules) -> bool {
+        rules.waits
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}

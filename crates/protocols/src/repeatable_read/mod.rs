@@ -3,8 +3,10 @@
 //!
 //! # The idea
 //! A read takes the newest version there is, wherever it is, and is in step with no other; the
-//! transaction keeps what it saw, so that it sees it again. At the commit the keys written are
-//! locked at all their replicas, in two phases; what was read is checked by nobody.
+//! transaction keeps what it saw, so that it sees it again. A key is locked at all its replicas as
+//! it is written (`two_phase/encounter.rs`), and its client waits for that, up to `lock_wait`:
+//! circles of waits end so. At the commit the locks pass to the prepare, in two phases; what was
+//! read is checked by nobody.
 //!
 //! # What it promises
 //! Nothing of aborted transactions and nothing half written is seen, no read changes within a
@@ -14,15 +16,41 @@
 //! level.
 //!
 //! # Deviations
-//! * Locks are taken when the commit prepares, not with each write: here writes are buffered, and
-//!   a client is not held up by them. That moves when conflicts are met, and not what is promised.
+//! * A running transaction's locks go when nothing was heard of it for `in_doubt_after`: its
+//!   coordinator may be dead. The prepare then takes them anew.
+//!
+//! `--protocol rr-at-commit` takes locks when the commit prepares, as this protocol did before:
+//! then a client is not held up by its writes, and locks are held for a shorter time.
 
-use muesli_core::{Isolation, Timestamp};
+use muesli_core::{Isolation, NodeId, Timestamp, Txn};
 
-use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::bumper::Reader;
+use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
+
+/// Its switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The family's.
+    pub family: two_phase::Rules,
+    /// Keys are locked as they are written; off, when the commit prepares.
+    pub locks_at_writes: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { family: two_phase::Rules::default(), locks_at_writes: true }
+    }
+}
+
+impl Rules {
+    /// Locks are taken at the commit.
+    pub fn at_commit() -> Rules {
+        Rules { locks_at_writes: false, ..Rules::default() }
+    }
+}
 
 /// Its way: the newest versions are read, and never looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +61,7 @@ impl Variant for NewestVersions {
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
     type Keeper = ();
-    type Reader = ();
+    type Reader = Reader;
     type Snapshot = Timestamp;
     type Yes = Timestamp;
     type Place = Timestamp;
@@ -41,9 +69,19 @@ impl Variant for NewestVersions {
 
     const SNAPSHOTS: bool = false;
     const VALIDATES_READS: bool = false;
+    const MAY_LOCK_AT_WRITES: bool = true;
 
-    fn rules(rules: &Rules) -> Rules {
-        *rules
+    fn rules(rules: &Rules) -> two_phase::Rules {
+        rules.family
+    }
+
+    fn locks_at_writes(rules: &Rules) -> bool {
+        rules.locks_at_writes
+    }
+
+    fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        (pair(node.0, incarnation), pair(txn.slot, txn.generation))
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}

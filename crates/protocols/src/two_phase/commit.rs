@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::links::patience_for;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
@@ -37,7 +38,10 @@ pub(super) struct Committing<V: Variant> {
     pub(super) phase: Phase<V>,
     /// What delayed actions gave that the client asked for.
     pub(super) awaited: Awaited,
+    /// When something of it was sent last.
     sent: Nanos,
+    /// When that was, or when something of it was on its way still.
+    quiet: Nanos,
     since: Nanos,
 }
 
@@ -97,6 +101,11 @@ impl<V: Variant> Coordinator<V> {
                 let result = result.map(|place| V::Time::version_of(&place));
                 return self.finish_at_once(txn, result, cx);
             }
+        }
+        if let Err(failure) = self.slot(txn).map_or(Ok(()), |it| it.check_size(&cx.settings.limits))
+        {
+            self.abort(txn, &failure, cx);
+            return Step::Done(Err(failure));
         }
         Step::Wait(self.start_commit(txn, snapshot, cx))
     }
@@ -201,10 +210,14 @@ impl<V: Variant> Coordinator<V> {
         for (repository, prepare) in &prepares {
             cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
         }
+        if self.is_client(cx) {
+            self.took_part.extend(participants.iter().copied());
+        }
         let phase = Phase::Preparing(Votes::from_voters(participants.iter().copied()));
         let op_told = Some(op);
-        let (sent, since) = (now, now);
-        let commit = Committing { txn, id, op: op_told, prepares, phase, awaited, sent, since };
+        let (sent, quiet, since) = (now, now, now);
+        let commit =
+            Committing { txn, id, op: op_told, prepares, phase, awaited, sent, quiet, since };
         self.committing.insert(id.sequence, commit);
         self.set_sweep_timer(cx);
         op
@@ -240,7 +253,7 @@ impl<V: Variant> Coordinator<V> {
         }
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
-        commit.sent = cx.now();
+        (commit.sent, commit.quiet) = (cx.now(), cx.now());
         let (txn, id) = (commit.txn, commit.id);
         let waits = matches!(decision, Decision::Commit(_)) && !commit.awaited.are_all_there();
         let op = if waits { None } else { commit.op.take() };
@@ -325,13 +338,19 @@ impl<V: Variant> Coordinator<V> {
         let (now, settings) = (cx.now(), cx.settings);
         let mut given_up = Vec::new();
         for commit in self.committing.values_mut() {
+            if commit.is_under_way(cx) {
+                commit.quiet = now;
+                continue;
+            }
             if commit.since + settings.give_up_after <= now && commit.op.is_some() {
                 given_up.push(commit.id.sequence);
             }
-            if commit.sent + settings.retry_after > now {
+            if commit.quiet + settings.retry_after > now
+                || commit.quiet + settings.retry_after + commit.patience() > now
+            {
                 continue;
             }
-            commit.sent = now;
+            (commit.sent, commit.quiet) = (now, now);
             match &commit.phase {
                 Phase::Preparing(votes) => {
                     let missing: Vec<_> = votes.missing().collect();
@@ -373,6 +392,30 @@ impl<V: Variant> Coordinator<V> {
             }
             cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms, txn: id }));
         }
+    }
+}
+
+impl<V: Variant> Committing<V> {
+    /// Whether something that was sent for it last is on its way still.
+    fn is_under_way(&self, cx: &Context<'_, V>) -> bool {
+        let outstanding = |to: RepositoryId| cx.is_outstanding(to, self.sent);
+        match &self.phase {
+            Phase::Preparing(votes) => votes.missing().any(outstanding),
+            Phase::Deciding { unacknowledged, .. } => {
+                unacknowledged.iter().any(|to| outstanding(*to))
+            }
+        }
+    }
+
+    /// What was sent may be lost: it is sent again as soon as the time comes.
+    pub(super) fn expect_no_answer(&mut self) {
+        self.quiet = Nanos(0);
+    }
+
+    /// How much longer than others it may take to be answered, for its size.
+    fn patience(&self) -> Nanos {
+        let largest = self.prepares.iter().map(|(_, prepare)| prepare.counted_bytes()).max();
+        patience_for(largest.unwrap_or_default())
     }
 }
 

@@ -1,13 +1,14 @@
 //! The coordinator: runs transactions for the clients of its node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
-    Recorder, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Recorder, Rejection, RepositoryId, Row, Scan, Sender, SmallBytes, SpaceId, Step, Timestamp,
+    Txn, TxnId, TxnOptions, View,
 };
 
 use super::commit::Committing;
@@ -26,6 +27,8 @@ pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 pub(super) const GOSSIP_TIMER: u32 = 0;
 /// Looks after requests and commits that were not answered.
 const SWEEP_TIMER: u32 = 1;
+/// Asks repositories of this node for the next pages.
+pub(super) const PAGES_TIMER: u32 = 2;
 
 /// The coordinator.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub struct Coordinator<V: Variant> {
     pub(super) id: NodeId,
     pub(super) incarnation: u32,
     pub(super) tolerates_stale_reads: bool,
+    /// Whether keys are locked as they are written.
+    locks_at_writes: bool,
     pub(super) rules: V::Rules,
     sequence: u64,
     slots: Vec<Slot<V>>,
@@ -44,6 +49,8 @@ pub struct Coordinator<V: Variant> {
     /// Requests that wait for answers, or for the snapshot to be known.
     pub(super) requests: Window<Request>,
     pub(super) next_request: u64,
+    /// Requests for further pages of repositories here, in order.
+    pub(super) pages: VecDeque<u64>,
     /// Commits under way, by sequence number; they stay until everybody has acknowledged.
     pub(super) committing: Window<Committing<V>>,
     /// Commits whose clients were told that nobody knows, by sequence number, and what came of
@@ -63,6 +70,8 @@ pub struct Coordinator<V: Variant> {
     /// When this life began.
     pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
+    /// Of a client: who took part in its commits since it said that these are settled.
+    pub(super) took_part: BTreeSet<RepositoryId>,
     pub(super) ended_since_told: u32,
     pub(super) begun_since_gossip: bool,
     pub(super) idle_factor: u64,
@@ -136,8 +145,23 @@ impl<V: Variant> Coordinator<V> {
             let end = (status != Status::Unknown).then_some(cx.effects.now);
             recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
+        if V::MAY_LOCK_AT_WRITES {
+            self.give_locks_back(txn, status, cx);
+        }
         self.slots[txn.slot as usize].vacate();
         self.free.push(txn.slot);
+    }
+
+    /// A transaction with locks ends: where it has not prepared it gives them back.
+    fn give_locks_back(&mut self, txn: Txn, status: Status, cx: &mut Context<'_, V>) {
+        let slot = &self.slots[txn.slot as usize];
+        if status == Status::Committed && slot.committing.is_some() {
+            return; // Its prepares have taken them over.
+        }
+        let reader = V::reader(self.id, self.incarnation, txn);
+        for &repository in &slot.locked_at {
+            cx.send_to_repository(repository, Message::Unlock { reader });
+        }
     }
 
     /// Ends a transaction that failed before its commit, and everything that waits for it.
@@ -180,7 +204,8 @@ impl<V: Variant> Coordinator<V> {
                 self.fresh = self.heard.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
-            Abort::Rollback | Abort::Strayed => {}
+            Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
+            Abort::Rollback | Abort::Strayed | Abort::Superseded | Abort::OutOfMemory => {}
         }
     }
 
@@ -207,6 +232,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             id: node,
             incarnation,
             tolerates_stale_reads: V::tolerates_stale_reads(rules),
+            locks_at_writes: V::locks_at_writes(rules),
             rules: rules.clone(),
             sequence: 0,
             slots: Vec::new(),
@@ -217,6 +243,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             requests: Window::default(),
             // An answer to an earlier life's request must not be taken for one of this life's.
             next_request: u64::from(incarnation) << 40,
+            pages: VecDeque::new(),
             committing: Window::default(),
             unanswered: BTreeMap::new(),
             sweep_timer_set: false,
@@ -227,6 +254,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             watermark: Watermark::default(),
             started: None,
             told_all: Nanos(0),
+            took_part: BTreeSet::new(),
             ended_since_told: 0,
             begun_since_gossip: false,
             idle_factor: 1,
@@ -304,6 +332,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         value: Option<SmallBytes>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Failure> {
+        let locks = self.locks_at_writes;
         let slot = self.open(txn)?;
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
@@ -312,10 +341,18 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             return Err(self.stray(txn, cx));
         }
         let limits = &cx.settings.limits;
+        if V::MAY_LOCK_AT_WRITES && locks {
+            slot.to_lock = Some((space, key.clone()));
+        }
         match cx.effects.recorder {
             Some(_) => slot.write_recorded(space, key, value, limits),
             None => slot.sets.write(space, key, value, limits),
         }
+    }
+
+    #[inline]
+    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Option<OpId> {
+        if V::MAY_LOCK_AT_WRITES { self.ask_lock(txn, cx) } else { None }
     }
 
     fn later(
@@ -356,6 +393,38 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
     }
 
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message<V>,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.heard.reach()
+    }
+
+    fn abort(
+        &mut self,
+        txn: Txn,
+        why: &Failure,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if self.open(txn).is_ok() {
+            self.abort(txn, why, cx);
+        }
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        let is_open = |slot: &Slot<V>| slot.running && slot.committing.is_none();
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
+        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+    }
+
     fn receive(
         &mut self,
         from: Address,
@@ -382,10 +451,14 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 self.on_bound(from.node, bound, &newest, &mut here, cx);
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
+            Message::Locked { request, refused } => self.on_locked(request, refused, cx),
             Message::Read(_)
             | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
             | Message::Prepare(_)
             | Message::Decide { .. }
+            | Message::Settled { .. }
             | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
         }
     }
@@ -394,8 +467,19 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         match timer {
             GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),
+            PAGES_TIMER => self.ask_for_page(cx),
             other => unreachable!("no timer {other}"),
         }
+    }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
+        // What was sent to it before may be lost: its patience is over.
+        for request in self.requests.values_mut() {
+            if cx.catalog.home(request.to) == node {
+                request.quiet = Nanos(0);
+            }
+        }
+        self.committing.values_mut().for_each(Committing::expect_no_answer);
     }
 
     fn record_running(&self, recorder: &mut Recorder) {
@@ -411,6 +495,13 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn unfinished(&self) -> usize {
         self.running().count() + self.committing.len()
+    }
+
+    /// The oldest transaction here; without one, whose bound is the least of those that were told.
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        let here = self.running().map(|slot| slot.begun).min();
+        let held_by = || self.watermark.holder().map(|node| (node, None));
+        here.map(|begun| (self.id, Some(begun))).or_else(held_by)
     }
 
     fn past(&self) -> Option<SmallBytes> {

@@ -38,9 +38,9 @@
 use std::collections::BTreeSet;
 
 use muesli_core::contract::{at_once, known_procedure};
+use muesli_core::limits::{ENTRY_BYTES, Limit, check_size};
 use muesli_core::parts::execution::footprint;
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::check_size;
 use muesli_core::{
     Abort, Action, Catalog, Delay, DelayedCall, Failure, Footprint, Index, Later, Place, Refuses,
     SmallBytes, SpaceId, Stop, Touched, Txn,
@@ -48,6 +48,7 @@ use muesli_core::{
 
 use super::Variant;
 use super::coordinator::{Context, Coordinator};
+use super::limits::action_bytes;
 use super::slot::Slot;
 
 /// What a transaction has delayed so far.
@@ -101,9 +102,11 @@ impl Delays {
             || self.calls.iter().any(|(other, _)| call.meets(other))
     }
 
-    fn bytes(&self) -> usize {
-        let actions = self.actions.iter().map(|(_, key, it)| key.len() + it.argument.len());
-        actions.sum::<usize>() + self.calls.iter().map(|(call, _)| call.bytes()).sum::<usize>()
+    /// What it counts towards the limit of its transaction.
+    pub fn bytes(&self) -> usize {
+        let actions = self.actions.iter().map(|(_, key, it)| action_bytes(key, it));
+        let calls = self.calls.iter().map(|(call, _)| ENTRY_BYTES + call.bytes());
+        actions.sum::<usize>() + calls.sum::<usize>()
     }
 
     /// The number of the next answer, if it is wanted.
@@ -146,16 +149,16 @@ impl<V: Variant> Coordinator<V> {
         let limits = &cx.settings.limits;
         match delay {
             Delay::Action(space, key, action) => {
-                check_size("a key", key.len(), limits.key_bytes)?;
-                check_size("an argument", action.argument.len(), limits.value_bytes)?;
+                check_size(Limit::Key, key.len(), limits.key_bytes)?;
+                check_size(Limit::Argument, action.argument.len(), limits.value_bytes)?;
                 if eager || slot.has_used(*space, key) {
                     return Ok(at_once);
                 }
                 if slot.delays.calls.iter().any(|(call, _)| call.sees(*space, key)) {
                     return Err(self.stray(txn, cx));
                 }
-                let size = slot.delays.bytes() + key.len() + action.argument.len();
-                check_size("a transaction", size, limits.transaction_bytes)?;
+                let size = slot.delays.bytes() + action_bytes(key, action);
+                check_size(Limit::Transaction, size, limits.transaction_bytes)?;
                 let number = slot.delays.number(answered);
                 let place = slot.delays.actions.len();
                 slot.delays.asked.extend(number.map(|number| (place, number)));
@@ -171,8 +174,8 @@ impl<V: Variant> Coordinator<V> {
                 if slot.delays.meets(&call) {
                     return Err(self.stray(txn, cx));
                 }
-                let size = slot.delays.bytes() + call.bytes();
-                check_size("a transaction", size, limits.transaction_bytes)?;
+                let size = slot.delays.bytes() + ENTRY_BYTES + call.bytes();
+                check_size(Limit::Transaction, size, limits.transaction_bytes)?;
                 let number = slot.delays.number(answered);
                 slot.delays.calls.push((call, number));
                 Ok(Later::Deferred(number.unwrap_or_default()))
@@ -195,7 +198,7 @@ fn delayed_call<V: Variant>(
     cx: &Context<'_, V>,
 ) -> Result<Option<DelayedCall>, Failure> {
     let Delay::Call(id, place, arguments) = delay else { return Ok(None) };
-    check_size("an argument", arguments.len(), cx.settings.limits.value_bytes)?;
+    check_size(Limit::Argument, arguments.len(), cx.settings.limits.value_bytes)?;
     let procedure = known_procedure(id, cx.settings)?;
     let partition = match place {
         Place::Key(space, key) => cx.catalog.partition(*space, key),

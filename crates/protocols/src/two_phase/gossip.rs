@@ -11,15 +11,14 @@
 //! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
 //! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
-use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings};
+use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
 use super::message::Message;
+use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
-/// After so many transactions the bound is told without waiting for the timer.
-const TELL_EVERY: u64 = 256;
 /// So many coordinators tell their bounds as often as the settings say; more do it more seldom.
 const NODES_OFTEN: u64 = 16;
 /// While nothing happens, bounds are told this much more seldom at most.
@@ -42,8 +41,13 @@ impl<V: Variant> Coordinator<V> {
         joined.unwrap_or_else(|| self.heard.clone())
     }
 
-    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
-        let running = self.running().map(|slot| slot.reads_at().clone());
+    /// The bound of what runs here. What has run for too long does not count: where versions that
+    /// it needs are gone, its next read says so.
+    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>, cx: &Context<'_, V>) -> V::Snapshot {
+        let since = cx.now() - cx.settings.snapshot_age_max;
+        let all = V::rules(&self.rules).readers_hold_low;
+        let counts = |slot: &&Slot<V>| all && slot.begun >= since;
+        let running = self.running().filter(counts).map(|slot| slot.reads_at().clone());
         let least = running.reduce(|mut least, other| {
             least.meet(&other);
             least
@@ -61,14 +65,15 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         self.ended_since_told += 1;
-        if u64::from(self.ended_since_told) >= TELL_EVERY * stretch(cx.catalog.coordinators.len()) {
+        let tell_after = cx.settings.pace.tell_bound_after;
+        if u64::from(self.ended_since_told) >= tell_after * stretch(cx.catalog.coordinators.len()) {
             self.tell_bound(here, cx);
         }
     }
 
     fn tell_bound(&mut self, here: &mut Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
         self.ended_since_told = 0;
-        let bound = self.raise_bound(here);
+        let bound = self.raise_bound(here, cx);
         if cx.catalog.is_only_coordinator(self.id) {
             Self::raise_low(&bound, &V::Snapshot::default(), here, cx);
             return;
@@ -141,6 +146,24 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
+    /// Whether this is a client's, which comes and goes.
+    pub(super) fn is_client(&self, cx: &Context<'_, V>) -> bool {
+        !cx.catalog.coordinators.contains(&self.id)
+    }
+
+    /// A client that has nothing under way says so to those that keep the ends of its
+    /// transactions, for it may never have a next one to say it with.
+    fn tell_settled(&mut self, cx: &mut Context<'_, V>) {
+        if self.took_part.is_empty() || !self.committing.is_empty() {
+            return;
+        }
+        let sequence = self.settled_below() + 1;
+        let txn = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+        for repository in std::mem::take(&mut self.took_part) {
+            cx.send_to_repository(repository, Message::Settled { txn });
+        }
+    }
+
     fn raise_low(
         low: &V::Snapshot,
         newest: &V::Snapshot,
@@ -167,6 +190,7 @@ impl<V: Variant> Coordinator<V> {
         self.begun_since_gossip = false;
         self.idle_factor = if active { 1 } else { (self.idle_factor * 2).min(IDLE_FACTOR_MAX) };
         self.tell_bound(here, cx);
+        self.tell_settled(cx);
         let nodes = cx.catalog.coordinators.len();
         cx.set_timer(GOSSIP_TIMER, told_every(self.idle_factor, nodes, cx.settings));
     }

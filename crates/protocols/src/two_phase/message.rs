@@ -5,8 +5,11 @@
 //! | `Read`, `Scan` | coordinator | one replica of the keys | `ReadReply`, `ScanReply` |
 //! | `Prepare` | coordinator | every replica of every key read or written | `Vote` |
 //! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
+//! | `Lock` | coordinator, with a write, under RR | every replica of the key | `Locked` |
+//! | `Unlock` | coordinator of a transaction that has such locks and does not prepare | those | |
 //! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |
+//! | `Settled` | coordinator of a client | those that took part in its transactions | |
 //! | `Bound` | coordinator | the coordinator beside repository 0 | |
 //! | `Watermark` | that one | all coordinators | |
 
@@ -88,6 +91,26 @@ pub enum Message<V: Variant> {
         /// The transaction.
         txn: TxnId,
     },
+    /// Coordinator to every replica of a key that a running transaction writes: lock it.
+    Lock(LockRequest<V>),
+    /// Replica to coordinator: it is locked, or why it is not.
+    Locked {
+        /// The number of the request.
+        request: u64,
+        /// Why it is not.
+        refused: Option<Abort>,
+    },
+    /// Coordinator to a replica: a transaction with locks has ended without a prepare.
+    Unlock {
+        /// Who has them.
+        reader: V::Reader,
+    },
+    /// Coordinator to participant, where it is a client that has nothing under way: all its
+    /// transactions below this one are settled everywhere.
+    Settled {
+        /// The next transaction.
+        txn: TxnId,
+    },
     /// To the gatherer of bounds: nothing here reads below this.
     Bound {
         /// No transaction of the sender reads below it, now or later.
@@ -119,6 +142,19 @@ pub struct ReadRequest<V: Variant> {
     pub keys: Mostly<(SpaceId, SmallBytes)>,
 }
 
+/// A request for the lock of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// Who writes.
+    pub reader: V::Reader,
+    /// The space of the key.
+    pub space: SpaceId,
+    /// The key.
+    pub key: SmallBytes,
+}
+
 /// A version of a key as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -128,9 +164,20 @@ pub struct Found {
     pub value: Option<SmallBytes>,
     /// Whether it is the newest one.
     pub newest: bool,
+    /// For histories: where no version was found, the collected deletion that was read. Protocols
+    /// never look at it.
+    pub collected: Timestamp,
 }
 
-/// The answer to a [`ReadRequest`].
+impl Found {
+    /// What was read, for histories.
+    pub fn recorded(&self) -> Timestamp {
+        self.version.max(self.collected)
+    }
+}
+
+/// The answer to a [`ReadRequest`]: of all keys that were asked for, or of the first ones, where
+/// more would be too much for one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply<V: Variant> {
     /// The number of the request.
@@ -139,11 +186,11 @@ pub struct ReadReply<V: Variant> {
     pub snapshot: Option<V::Snapshot>,
     /// The last transaction applied there.
     pub committed: V::Snapshot,
-    /// What was found, in the order asked.
+    /// What was found, in the order asked; at least of the first key.
     pub found: Mostly<Found>,
 }
 
-/// A request to scan the part of a range that some partitions of one replica hold.
+/// A request for a page of a scan: the part of a range that some partitions of one replica hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRequest<V: Variant> {
     /// The coordinator's number for the answer.
@@ -175,8 +222,9 @@ pub struct ScanReply<V: Variant> {
     pub committed: V::Snapshot,
     /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
     pub rows: Vec<(SmallBytes, Found)>,
-    /// Whether the range was seen to its end.
-    pub complete: bool,
+    /// The last key that was looked at, if the range was not seen to its end: what lies beyond is
+    /// not in `rows`.
+    pub seen_to: Option<SmallBytes>,
 }
 
 /// A transaction that asks to commit, as one participant needs to know it.
@@ -337,16 +385,22 @@ impl<V: Variant> Message<V> {
             Message::ReadReply(reply) => reply.found.iter().map(found).sum(),
             Message::Scan(scan) => range_bytes(&scan.range) + 2 * scan.partitions.len(),
             Message::ScanReply(reply) => {
-                reply.rows.iter().map(|(key, row)| KEY_BYTES + key.len() + found(row)).sum()
+                let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
+                let seen_to = reply.seen_to.as_ref().map_or(0, SmallBytes::len);
+                seen_to + reply.rows.iter().map(row).sum::<usize>()
             }
             Message::Prepare(prepare) => prepare.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
             Message::Ran { answers, strayed, .. } => {
                 8 + answers_bytes(answers) + strayed.as_ref().map_or(0, SmallBytes::len)
             }
+            Message::Lock(asked) => KEY_BYTES + asked.key.len(),
             Message::Vote { .. }
             | Message::Decide { .. }
             | Message::Ask { .. }
+            | Message::Locked { .. }
+            | Message::Unlock { .. }
+            | Message::Settled { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => 8,
         };
@@ -366,6 +420,10 @@ impl<V: Variant> Message<V> {
             Message::Acknowledge { .. } => "Acknowledge",
             Message::Ran { .. } => "Ran",
             Message::Ask { .. } => "Ask",
+            Message::Lock(_) => "Lock",
+            Message::Locked { .. } => "Locked",
+            Message::Unlock { .. } => "Unlock",
+            Message::Settled { .. } => "Settled",
             Message::Bound { .. } => "Bound",
             Message::Watermark { .. } => "Watermark",
         }

@@ -19,13 +19,14 @@
 //! (what is asked elsewhere), [`scans`] (ranges put together) and [`commit`]; [`participant`] keeps
 //! a repository, with [`reads`], [`prepare`] (locks and validation), `waits` (who may wait for
 //! whom), [`one_step`] (both phases in one), [`finish`] and [`checkpoint`]; [`gossip`] moves the
-//! watermark; [`message`] has all that is said.
+//! watermark; [`message`] has all that is said, and `judge` what is asked of it when it
+//! comes from another process.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use muesli_core::Catalog;
 use muesli_core::contract::{Isolation, Protocol};
+use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
 
 mod answers;
 mod calls;
@@ -33,12 +34,17 @@ pub mod checkpoint;
 pub mod commit;
 pub mod coordinator;
 pub mod delayed;
+mod encounter;
 mod failed;
 pub mod finish;
 pub mod gossip;
+mod judge;
+mod limits;
+mod memory;
 pub mod message;
 pub mod one_step;
 pub mod operations;
+mod pages;
 pub mod participant;
 pub mod prepare;
 pub mod reads;
@@ -51,6 +57,7 @@ mod table;
 pub mod time;
 mod turns;
 mod variant;
+mod waiting_reads;
 mod waits;
 mod wire;
 
@@ -91,6 +98,19 @@ impl<V: Variant> Protocol for TwoPhase<V> {
 
     fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
         wire::is_about(message, catalog)
+    }
+
+    fn judge(
+        message: &Message<V>,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        judge::judge(message, from, sender, view)
+    }
+
+    fn as_client(message: &Message<V>, node: NodeId) -> Option<Message<V>> {
+        judge::as_client(message, node)
     }
 
     fn message_name(message: &Message<V>) -> &'static str {

@@ -32,6 +32,9 @@ impl<V: Variant> Participant<V> {
         reader: V::Reader,
         cx: &mut Context<'_, V>,
     ) -> Option<Result<V::Place, Abort>> {
+        if cx.settings.memory.is_full() && sets.writes.iter().any(|write| write.value.is_some()) {
+            return Some(Err(Abort::OutOfMemory));
+        }
         let touched = sets.reads.len() + sets.writes.len();
         cx.effects.work.validated += touched as u64 + V::stamps(touched);
         let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
@@ -64,7 +67,13 @@ impl<V: Variant> Participant<V> {
             let versions = self.space(write.space, cx);
             let mut newest = Timestamp::ZERO;
             match versions.look(write.handle, &write.key) {
-                Some((_, _, lock)) if !lock.is_free() => return None,
+                Some((handle, _, lock))
+                    if !lock.is_free()
+                        && (!V::MAY_LOCK_AT_WRITES
+                            || !self.encounters.has(reader, (write.space, handle))) =>
+                {
+                    return None;
+                }
                 Some((handle, head, _)) => (write.handle, newest) = (handle, head),
                 None => write.handle = NO_HANDLE,
             }
@@ -118,6 +127,6 @@ impl<V: Variant> Participant<V> {
         }
         self.time.applied(place, sets.writes.iter().map(|write| (write.space, &write.key)));
         self.time.rest();
-        self.count_step();
+        self.count_step(cx);
     }
 }

@@ -1,7 +1,8 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`requests`](super::requests).
 
-use muesli_core::parts::transaction::{ReadEntry, TransactionSets, check_size};
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
 
 use smallvec::smallvec;
@@ -123,7 +124,7 @@ impl<V: Variant> Coordinator<V> {
         let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && slot.delays.is_empty();
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
-        if !plain || !one_repository {
+        if !plain || !one_repository || keys.len() > cx.settings.limits.page_rows {
             return false;
         }
         let Some(key) = keys.first() else { return true };
@@ -143,7 +144,7 @@ impl<V: Variant> Coordinator<V> {
             out[place] = read.version.value.cloned();
             undisturbed &= read.version.newest && !read.locked;
             if recording {
-                operations.read(space, &keys[place], read.version.at, read.version.value);
+                operations.read(space, &keys[place], read.recorded(), read.version.value);
             }
             if noting {
                 let (handle, version) = (read.handle, read.version.at);
@@ -165,7 +166,40 @@ impl<V: Variant> Coordinator<V> {
         true
     }
 
-    /// Reads the transaction's own write, or a replica on this node.
+    /// Reads the transaction's own write, or what it has read before and must read again.
+    #[inline(always)]
+    fn read_known(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Option<Local>, Failure> {
+        check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes)?;
+        let slot = self.open(txn)?;
+        if !slot.delays.is_empty() && slot.delays.changes(space, key) {
+            return Ok(Some(Local::Failed(Abort::Strayed)));
+        }
+        if let Some(own) = slot.sets.own(space, key) {
+            let own = own.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read_own(space, key, own.as_ref());
+            }
+            return Ok(Some(Local::Value(own)));
+        }
+        if !V::SNAPSHOTS
+            && let Some(found) = slot.seen.get(&(space, key.clone()))
+        {
+            let found = found.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read(space, key, found.version, found.value.as_ref());
+            }
+            return Ok(Some(Local::Value(found.value)));
+        }
+        Ok(None)
+    }
+
+    /// Reads what is known of a key, or a replica on this node.
     #[inline(always)]
     fn read_locally(
         &mut self,
@@ -175,29 +209,12 @@ impl<V: Variant> Coordinator<V> {
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> Result<Local, Failure> {
-        check_size("a key", key.len(), cx.settings.limits.key_bytes)?;
+        if let Some(known) = self.read_known(txn, space, key, cx)? {
+            return Ok(known);
+        }
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let reader = V::reader(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
-        if !slot.delays.is_empty() && slot.delays.changes(space, key) {
-            return Ok(Local::Failed(Abort::Strayed));
-        }
-        if let Some(own) = slot.sets.own(space, key) {
-            let own = own.clone();
-            if cx.effects.recorder.is_some() {
-                slot.sets.operations.read_own(space, key, own.as_ref());
-            }
-            return Ok(Local::Value(own));
-        }
-        if !V::SNAPSHOTS
-            && let Some(found) = slot.seen.get(&(space, key.clone()))
-        {
-            let found = found.clone();
-            if cx.effects.recorder.is_some() {
-                slot.sets.operations.read(space, key, found.version, found.value.as_ref());
-            }
-            return Ok(Local::Value(found.value));
-        }
         let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
             return Ok(Local::Ask);
         };
@@ -208,17 +225,19 @@ impl<V: Variant> Coordinator<V> {
         let mut at = cx.at(Role::Repository(replica));
         match participant.read_here(space, key, reading, &mut at) {
             Ok(read) => {
+                let (recorded, collected) = (read.recorded(), read.collected);
                 slot.learn(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
                 if !V::SNAPSHOTS {
-                    slot.seen.insert((space, key.clone()), Found::from(version));
+                    let found = Found { collected, ..Found::from(version) };
+                    slot.seen.insert((space, key.clone()), found);
                 }
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }
                 if cx.effects.recorder.is_some() {
-                    slot.sets.operations.read(space, key, version.at, value.as_ref());
+                    slot.sets.operations.read(space, key, recorded, value.as_ref());
                 }
                 let (handle, key, newest) = (read.handle, key.clone(), version.newest);
                 let entry =
@@ -245,7 +264,12 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Err(failure));
         }
         for (place, key) in keys.into_iter().enumerate() {
-            match self.read_locally(txn, space, &key, &mut here, cx) {
+            // Further ones are read in pages, also where they are here.
+            let read = match place < cx.settings.limits.page_rows {
+                true => self.read_locally(txn, space, &key, &mut here, cx),
+                false => self.read_known(txn, space, &key, cx).map(|it| it.unwrap_or(Local::Ask)),
+            };
+            match read {
                 Ok(Local::Value(value)) => values[place] = value,
                 Ok(Local::Ask) => asked.push((place, space, key)),
                 Ok(Local::Failed(reason)) => {

@@ -7,16 +7,18 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, RepositoryId, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId,
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Rejection, RepositoryId,
+    Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
+use super::encounter::EncounterLocks;
 use super::finish::Finishing;
+use super::memory::Reported;
 use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
 use super::prepare::WaitingPrepare;
-use super::reads::WaitingRead;
 use super::table::{Prepared, Table};
 use super::time::Time;
+use super::waiting_reads::WaitingReads;
 use super::{Rules, TwoPhase, Variant};
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -28,10 +30,6 @@ pub(super) const SWEEP_TIMER: u32 = 2;
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
-/// Garbage is collected after every so many commits in one step.
-const COLLECT_EVERY: u32 = 64;
-/// The watermark is logged once in so many commits at most.
-const LOW_EVERY: u32 = 1024;
 /// At most so many replaced versions are looked at in one go.
 pub(super) const COLLECT_BUDGET: usize = 1024;
 
@@ -42,17 +40,20 @@ pub struct Participant<V: Variant> {
     pub(super) rules: Rules,
     pub(super) protocol_rules: V::Rules,
     pub(super) keeper: V::Keeper,
-    keep_tombstones: bool,
+    pace: Pace,
     pub(super) spaces: Spaces,
     pub(super) time: V::Time,
     /// No version is needed that was replaced at or below this.
     pub(super) unneeded: Timestamp,
     pub(super) table: Table<V>,
     pub(super) ranges: RangeLocks,
-    /// By coordinator and request number.
-    pub(super) waiting_reads: BTreeMap<(Address, u64), WaitingRead<V>>,
+    pub(super) waiting_reads: WaitingReads<V>,
     /// Who has delayed actions on a key.
     pub(super) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
+    /// Locks of transactions that have not prepared.
+    pub(super) encounters: EncounterLocks<V>,
+    /// Whether a prepare may wait for locks.
+    pub(super) waits_for_locks: bool,
     /// In the order they came.
     pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
     pub(super) arrivals: u64,
@@ -66,6 +67,9 @@ pub struct Participant<V: Variant> {
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
+    pub(super) reported: Reported<V::Snapshot>,
+    /// When to look for clients that were silent for long.
+    forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -102,6 +106,11 @@ impl<V: Variant> Participant<V> {
         self.table.remembered()
     }
 
+    /// How many reads wait for locks, or for what their snapshots need.
+    pub fn waiting_reads(&self) -> usize {
+        self.waiting_reads.len()
+    }
+
     /// Somebody knows of a newer one than may be known here.
     pub(super) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
         self.time.hear(newest, cx);
@@ -110,34 +119,53 @@ impl<V: Variant> Participant<V> {
     /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
     /// replay need not keep all versions since the checkpoint; nobody waits for that.
     pub(super) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
-        if self.steps_since_low >= LOW_EVERY {
+        if self.steps_since_low >= self.pace.log_low_after {
             self.steps_since_low = 0;
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
         self.drop_below(low);
+        self.report_memory(cx);
+        self.forget_silent_clients(cx);
     }
 
-    fn drop_below(&mut self, low: &V::Snapshot) {
+    /// Once in a while: of clients that were silent for long, what nobody asks for.
+    fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
+        if !cx.catalog.visiting_coordinators || cx.now() < self.forgets_at {
+            return;
+        }
+        let lease = cx.settings.client_lease;
+        self.forgets_at = cx.now() + Nanos(lease.0 / 8);
+        let is_client = |node| !cx.catalog.coordinators.contains(&node);
+        self.table.forget_silent(cx.now() - lease, is_client);
+    }
+
+    /// How many coordinators are known here.
+    pub fn known_coordinators(&self) -> usize {
+        self.table.known()
+    }
+
+    pub(super) fn drop_below(&mut self, low: &V::Snapshot) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
         self.collect();
     }
 
     fn collect(&mut self) {
-        let (low, keep) = (self.unneeded, self.keep_tombstones);
+        let low = self.unneeded;
         for versions in self.spaces.all_mut() {
-            versions.collect(low, keep, COLLECT_BUDGET);
+            versions.collect(low, COLLECT_BUDGET);
         }
     }
 
-    /// Collects garbage once in a while, as commits in one step go by.
+    /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
     #[inline]
-    pub(super) fn count_step(&mut self) {
+    pub(super) fn count_step(&mut self, cx: &Context<'_, V>) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
-        if self.steps_since_collect >= COLLECT_EVERY {
+        if self.steps_since_collect >= self.pace.collect_after {
             self.steps_since_collect = 0;
             self.collect();
+            self.report_memory(cx);
         }
     }
 
@@ -174,7 +202,9 @@ impl<V: Variant> Participant<V> {
         if self.table.get(owner).decided.is_some() {
             return;
         }
-        cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
+        if self.rules.logs_decisions {
+            cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
+        }
         self.settle(owner, decision, cx);
     }
 
@@ -220,7 +250,7 @@ impl<V: Variant> Participant<V> {
             self.apply(owner, None, cx);
         }
         self.time.rest();
-        self.count_step();
+        self.count_step(cx);
     }
 
     /// Applies a transaction whose turn it is; what its procedures did may be known from the log.
@@ -324,9 +354,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Locks were released and the clock may have moved: whoever waits looks again.
-    fn after_release(&mut self, cx: &mut Context<'_, V>) {
+    pub(super) fn after_release(&mut self, cx: &mut Context<'_, V>) {
         if !self.waiting_prepares.is_empty() {
             self.retry_waiting_prepares(cx);
+        }
+        if !self.encounters.is_empty() {
+            self.retry_waiting_locks(cx);
         }
         if !self.waiting_reads.is_empty() {
             self.retry_waiting_reads(cx);
@@ -364,7 +397,12 @@ impl<V: Variant> Participant<V> {
             }
         }
         self.ask_about_doubtful(cx);
-        if self.table.in_doubt().next().is_some() {
+        self.drop_waiting_reads(cx);
+        if !self.encounters.is_empty() {
+            self.release_silent(cx);
+        }
+        let waits = !self.waiting_reads.is_empty() || !self.encounters.is_empty();
+        if self.table.in_doubt().next().is_some() || waits {
             self.set_sweep_timer(cx);
         }
     }
@@ -398,7 +436,7 @@ impl<V: Variant> Participant<V> {
                 versions.install(handle, value, at);
             }
         }
-        self.count_step();
+        self.count_step(cx);
     }
 }
 
@@ -409,14 +447,16 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             rules: V::rules(rules),
             protocol_rules: rules.clone(),
             keeper: V::keeper(rules, settings.hash_seed),
-            keep_tombstones: settings.keep_tombstones,
-            spaces: Spaces::new(settings.hash_seed),
+            pace: settings.pace,
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             time: V::Time::new(id, rules),
             unneeded: Timestamp::ZERO,
             table: Table::default(),
             ranges: RangeLocks::default(),
-            waiting_reads: BTreeMap::new(),
+            waiting_reads: WaitingReads::default(),
             delayers: BTreeMap::new(),
+            encounters: EncounterLocks::default(),
+            waits_for_locks: V::waits_for_locks(rules),
             waiting_prepares: BTreeMap::new(),
             arrivals: 0,
             lock_timer_set: false,
@@ -427,6 +467,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
+            reported: Reported::new(),
+            forgets_at: Nanos(0),
             changes: 0,
         }
     }
@@ -437,10 +479,28 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             self.apply(owner, None, cx);
             self.apply_ready(cx);
         }
+        if cx.catalog.visiting_coordinators {
+            self.table.hear_all(cx.now());
+        }
         V::restarted(&mut self.keeper, &self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
+    }
+
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
+        self.judge_state(from, message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
     }
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
@@ -451,6 +511,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
             Message::Decide { txn, decision } => self.on_decide(txn, decision, cx),
             Message::Ask { txn } => self.on_ask(from, txn, cx),
+            Message::Lock(asked) => self.on_lock(from, asked, cx),
+            Message::Unlock { reader } => self.on_unlock(reader, cx),
+            Message::Settled { txn } => self.table.settle_below(txn),
             Message::Vote { txn, repository, vote, .. } => {
                 self.on_vote(txn, repository, vote, cx);
             }
@@ -459,6 +522,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
             | Message::Ran { .. }
+            | Message::Locked { .. }
             | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
         }
     }

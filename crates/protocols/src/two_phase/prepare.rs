@@ -60,8 +60,15 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let txn = prepare.txn;
+        let is_client = !cx.catalog.coordinators.contains(&txn.node);
         if !self.table.is_current(txn, prepare.settled_below) {
+            if is_client && self.table.is_of_earlier_life(txn) {
+                self.tell_superseded(from, txn, cx);
+            }
             return; // Late: everybody knows how it ended.
+        }
+        if is_client {
+            self.table.hear(txn.node, cx.now());
         }
         if let Some(vote) = self.table.standing(txn) {
             self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
@@ -70,11 +77,23 @@ impl<V: Variant> Participant<V> {
         if self.waiting_prepares.values().any(|waiting| waiting.prepare.txn == txn) {
             return;
         }
+        if let Some(reason) = prepare.judge_size(&cx.settings.limits) {
+            self.vote_no(from, txn, reason, cx);
+            return;
+        }
         match self.check(&prepare, cx) {
             Check::Blocked => self.wait_for_locks(from, prepare, cx),
             Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
             Check::Free(standing) => self.vote_yes(from, prepare, standing, cx),
         }
+    }
+
+    /// Another process has come with the number of a client, and a later incarnation: this one's
+    /// transactions end here, and it is told so. What is not known of earlier incarnations is
+    /// refused for good, remembered or not.
+    fn tell_superseded(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
+        let vote = self.table.standing(txn).unwrap_or(Vote::No(Abort::Superseded));
+        self.vote(from, txn, vote, cx);
     }
 
     fn vote_yes(
@@ -98,6 +117,9 @@ impl<V: Variant> Participant<V> {
 
     /// Looks, and changes nothing.
     fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check<V::Snapshot> {
+        if cx.settings.memory.is_full() && adds(prepare) {
+            return Check::Refused(Abort::OutOfMemory);
+        }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
@@ -165,7 +187,8 @@ impl<V: Variant> Participant<V> {
             let found = versions.find(key);
             let locked = found.filter(|&handle| !versions.lock(handle).is_free());
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
-            if let Some(handle) = locked {
+            let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
+            if let Some(handle) = locked.filter(|it| !V::MAY_LOCK_AT_WRITES || !is_own(it)) {
                 self.meet(prepare, (*space, handle), way);
             }
             self.meet_ranges(prepare, (*space, key), way);
@@ -218,7 +241,7 @@ impl<V: Variant> Participant<V> {
 
     /// What comes of a lock for writing on something that was read.
     pub(super) fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
-        match V::WAITS_FOR_LOCKS && self.rules.waits_for_all {
+        match self.waits_for_locks && self.rules.waits_for_all {
             true => Hindrance::Blocked(key),
             false => Hindrance::Refused(Abort::Locked),
         }
@@ -298,6 +321,10 @@ impl<V: Variant> Participant<V> {
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);
+            if V::MAY_LOCK_AT_WRITES {
+                self.take_over((*space, handle), cx);
+            }
+            let versions = self.space(*space, cx);
             let taken = versions.lock_mut(handle).try_exclusive(owner);
             assert!(taken, "prepared over a lock");
             writes.push(LockedWrite { space: *space, handle, value: value.clone() });
@@ -368,8 +395,9 @@ impl<V: Variant> Participant<V> {
         self.set_lock_timer(cx);
     }
 
-    fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
+    pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
         let deadlines = self.waiting_prepares.values().map(|waiting| waiting.deadline);
+        let deadlines = deadlines.chain(self.encounters.first_deadline());
         if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
             self.lock_timer_set = true;
             cx.set_timer(LOCK_TIMER, next - cx.now());
@@ -408,6 +436,7 @@ impl<V: Variant> Participant<V> {
                 self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
             }
         }
+        self.refuse_late_locks(cx);
         self.set_lock_timer(cx);
     }
 
@@ -419,6 +448,11 @@ impl<V: Variant> Participant<V> {
         }
         self.waiting_prepares.len() < before
     }
+}
+
+/// Whether a transaction may leave more than there was: it does more than read and delete.
+fn adds<V: Variant>(prepare: &Prepare<V>) -> bool {
+    prepare.delays() || prepare.writes.iter().any(|(_, _, value)| value.is_some())
 }
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.

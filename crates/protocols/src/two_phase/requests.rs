@@ -17,7 +17,8 @@ use muesli_core::{
 use smallvec::smallvec;
 
 use super::coordinator::{Context, Coordinator};
-use super::message::{Message, Mostly, ReadReply, ReadRequest, ScanRequest};
+use super::message::{LockRequest, Message, Mostly, ReadReply, ReadRequest, ScanRequest};
+use super::pages::Queued;
 use super::scans::Gathered;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -28,6 +29,10 @@ pub(super) struct Operation {
     pub txn: Txn,
     /// Requests not yet answered.
     missing: usize,
+    /// Keys that are to be asked for when some of these are.
+    queued: Queued,
+    /// What it was answered with so far, in bytes.
+    pub bytes: usize,
     pub kind: Kind,
 }
 
@@ -36,10 +41,11 @@ pub(super) enum Kind {
     Get(Option<SmallBytes>),
     Many(Vec<Option<SmallBytes>>),
     Scan(Gathered),
+    Lock,
 }
 
 /// A key asked for, with its place among those of its operation.
-type AskedKey = (usize, SpaceId, SmallBytes);
+pub(super) type AskedKey = (usize, SpaceId, SmallBytes);
 
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
@@ -48,17 +54,34 @@ pub(super) struct Request {
     pub to: RepositoryId,
     pub asked: Asked,
     /// Held until the snapshot is known.
-    held: bool,
-    sent: Nanos,
-    since: Nanos,
+    pub held: bool,
+    /// When it was sent last.
+    pub sent: Nanos,
+    /// When it was sent last, or was on its way still: from then on its answer is waited for.
+    pub quiet: Nanos,
+    /// When it was asked first.
+    pub since: Nanos,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     /// Keys, each with its place among those of the operation.
     Keys(Mostly<AskedKey>),
-    /// Partitions of the operation's scan, and most rows wanted.
-    Partitions(Vec<u16>, usize),
+    /// The next page of the operation's scan.
+    Page(AskedPage),
+    /// The lock of a key.
+    Lock(SpaceId, SmallBytes),
+}
+
+/// What of a scan is asked of one repository.
+#[derive(Clone, Debug)]
+pub(super) struct AskedPage {
+    /// The partitions that it holds.
+    pub partitions: Vec<u16>,
+    /// The last key that it has looked at; `None`: it was asked for nothing yet.
+    pub seen_to: Option<SmallBytes>,
+    /// Most rows wanted.
+    pub limit: usize,
 }
 
 impl<V: Variant> Coordinator<V> {
@@ -82,23 +105,28 @@ impl<V: Variant> Coordinator<V> {
                 _ => groups.push((to, smallvec![key])),
             }
         }
-        let groups = groups.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
-        self.ask(txn, kind, groups, cx)
+        let (first, queued) = match groups.len() {
+            1 if groups[0].1.len() == 1 => (groups, Queued::new()),
+            _ => Self::first_pages(groups, cx),
+        };
+        let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
+        self.ask(txn, (kind, queued), groups, cx)
     }
 
     pub(super) fn ask(
         &mut self,
         txn: Txn,
-        kind: Kind,
+        (kind, queued): (Kind, Queued),
         groups: impl ExactSizeIterator<Item = (RepositoryId, Asked)>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let op = self.next_op();
-        self.operations.insert(op.0, Operation { txn, missing: groups.len(), kind });
+        let missing = groups.len() + queued.len();
+        self.operations.insert(op.0, Operation { txn, missing, queued, bytes: 0, kind });
         let now = cx.now();
         for (to, asked) in groups {
             self.next_request += 1;
-            let request = Request { op, to, asked, held: true, sent: now, since: now };
+            let request = Request { op, to, asked, held: true, sent: now, quiet: now, since: now };
             self.issue(txn, self.next_request, request, cx);
         }
         self.set_sweep_timer(cx);
@@ -106,11 +134,14 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Sends a request, or holds it while the snapshot is being fixed.
-    fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
+    pub(super) fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
         let to = request.to;
+        let is_lock = matches!(request.asked, Asked::Lock(..));
         self.requests.insert(id, Request { held: true, ..request });
         let slot = self.slot(txn).expect("a transaction that has not ended");
-        if slot.may_read_at(to) {
+        if is_lock {
+            self.send_request(id, cx);
+        } else if slot.may_read_at(to) {
             slot.fixing = slot.fixing.or((!slot.is_fixed_at(to)).then_some(id));
             self.send_request(id, cx);
         } else {
@@ -134,7 +165,7 @@ impl<V: Variant> Coordinator<V> {
     fn send_request(&mut self, id: u64, cx: &mut Context<'_, V>) {
         let Some(request) = self.requests.get_mut(id) else { return };
         request.held = false;
-        request.sent = cx.now();
+        (request.sent, request.quiet) = (cx.now(), cx.now());
         let (to, op) = (request.to, request.op.0);
         let operation = self.operations.get(op).expect("requests have operations");
         let txn = operation.txn;
@@ -148,21 +179,28 @@ impl<V: Variant> Coordinator<V> {
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
                 Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
             }
-            (Asked::Partitions(partitions, limit), Kind::Scan(gathered)) => {
+            (Asked::Page(page), Kind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
+                let whole = KeyRange { space, lo, hi };
+                let seen_to = page.seen_to.as_ref();
+                let range = seen_to.map_or(whole.clone(), |to| whole.beyond(reverse, to));
                 Message::Scan(Box::new(ScanRequest {
                     request: id,
                     snapshot,
                     first,
                     reader,
-                    range: KeyRange { space, lo, hi },
-                    partitions: partitions.clone(),
+                    range,
+                    partitions: page.partitions.clone(),
                     reverse,
-                    limit: *limit,
+                    limit: page.limit,
                 }))
             }
-            (Asked::Partitions(..), Kind::Get(_) | Kind::Many(_)) => {
-                unreachable!("partitions are asked by scans only")
+            (Asked::Lock(space, key), _) => {
+                let (space, key) = (*space, key.clone());
+                Message::Lock(LockRequest { request: id, reader, space, key })
+            }
+            (Asked::Page(_), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
+                unreachable!("pages are asked by scans only")
             }
         };
         cx.send_to_repository(to, message);
@@ -197,6 +235,9 @@ impl<V: Variant> Coordinator<V> {
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
+        if reply.snapshot.is_some() && reply.found.is_empty() {
+            return; // Of no key: no answer at all, and the request goes out again.
+        }
         let Some(request) = self.requests.remove(reply.request) else { return };
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
@@ -207,13 +248,18 @@ impl<V: Variant> Coordinator<V> {
         };
         self.fix_snapshot(txn, reply.request, snapshot, cx);
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
-        let Asked::Keys(keys) = request.asked else { return };
+        let Asked::Keys(mut keys) = request.asked else { return };
+        let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
+        if !self.count_bytes(request.op, answered, cx) {
+            return;
+        }
+        let rest: Mostly<AskedKey> = keys.drain(reply.found.len().min(keys.len())..).collect();
         for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
             let found = slot.repeated(space, &key, found);
             if recording {
-                slot.sets.operations.read(space, &key, found.version, found.value.as_ref());
+                slot.sets.operations.read(space, &key, found.recorded(), found.value.as_ref());
             }
             let (handle, version) = (Handle::NONE, found.version);
             let read = ReadEntry { space, repository: request.to, handle, key, version };
@@ -224,21 +270,65 @@ impl<V: Variant> Coordinator<V> {
             match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
                 Some(Kind::Get(value)) => *value = found.value,
                 Some(Kind::Many(values)) => values[place] = found.value,
-                Some(Kind::Scan(_)) | None => unreachable!("keys are asked by gets only"),
+                Some(Kind::Scan(_) | Kind::Lock) | None => {
+                    unreachable!("keys are asked by gets only")
+                }
             }
         }
-        self.count_answer(request.op, cx);
+        match rest.is_empty() {
+            true => self.count_answer(request.op, cx),
+            false => self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx),
+        }
+    }
+
+    /// Locks the key that was just written, at all replicas; `None`: it is locked already, or locks
+    /// are taken at the commit.
+    pub(super) fn ask_lock(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Option<OpId> {
+        let slot = self.slot(txn)?;
+        let (space, key) = slot.to_lock.take()?;
+        if !slot.locked.insert((space, key.clone())) {
+            return None;
+        }
+        let replicas = cx.catalog.replicas_of(cx.catalog.partition(space, &key));
+        let replicas: Vec<_> = replicas.collect();
+        slot.locked_at.extend(&replicas);
+        let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
+        Some(self.ask(txn, (Kind::Lock, Queued::new()), groups, cx))
+    }
+
+    /// A replica has locked a key, or refused.
+    pub(super) fn on_locked(
+        &mut self,
+        request: u64,
+        refused: Option<Abort>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let is_lock = |it: &Request| matches!(it.asked, Asked::Lock(..));
+        if !self.requests.get(request).is_some_and(is_lock) {
+            return;
+        }
+        let Some(request) = self.requests.remove(request) else { return };
+        let Some(operation) = self.operations.get(request.op.0) else { return };
+        match refused {
+            Some(reason) => self.abort(operation.txn, &Failure::Aborted(reason), cx),
+            None => self.count_answer(request.op, cx),
+        }
     }
 
     pub(super) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
         let Some(operation) = self.operations.get_mut(op.0) else { return };
         operation.missing -= 1;
+        let txn = operation.txn;
+        if let Some((to, keys)) = operation.queued.pop_front() {
+            return self.ask_more((txn, op), (to, Asked::Keys(keys)), cx);
+        }
         if operation.missing > 0 {
             return;
         }
         let operation = self.operations.remove(op.0).expect("found above");
         let result = match operation.kind {
             Kind::Get(value) => OpResult::Value(value),
+            Kind::Lock => OpResult::Value(None),
             Kind::Many(values) => OpResult::Values(values),
             Kind::Scan(gathered) => OpResult::Rows(self.finish_scan(operation.txn, gathered, cx)),
         };
@@ -246,13 +336,18 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Requests that were not answered go out again, to another replica; those that never are
-    /// end their transaction.
+    /// end their transaction. What is on its way still is neither.
     pub(super) fn retry_requests(&mut self, cx: &mut Context<'_, V>) {
         let (now, settings) = (cx.now(), cx.settings);
+        for request in self.requests.values_mut() {
+            if cx.is_outstanding(request.to, request.sent) {
+                request.quiet = now;
+            }
+        }
         let late: Vec<u64> = self
             .requests
             .iter()
-            .filter(|(_, request)| !request.held && request.sent + settings.retry_after <= now)
+            .filter(|(_, request)| !request.held && request.quiet + settings.retry_after <= now)
             .map(|(id, _)| id)
             .collect();
         for id in late {
@@ -292,6 +387,18 @@ impl<V: Variant> Coordinator<V> {
     }
 }
 
+impl Request {
+    /// Whether it asks for so many keys.
+    pub fn asks_for(&self, count: usize) -> bool {
+        matches!(&self.asked, Asked::Keys(keys) if keys.len() == count)
+    }
+
+    /// Whether it asks for a range.
+    pub fn is_scan(&self) -> bool {
+        matches!(self.asked, Asked::Page(_))
+    }
+}
+
 impl Asked {
     /// Its parts by the replicas that follow `asked`, the one asked before.
     fn by_next_replica(self, asked: RepositoryId, catalog: &Catalog) -> Vec<(RepositoryId, Asked)> {
@@ -305,10 +412,13 @@ impl Asked {
                 let to = |key: &AskedKey| next(catalog.partition(key.1, &key.2));
                 grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
             }
-            Asked::Partitions(partitions, limit) => {
-                grouped(partitions, |&partition| next(partition))
-                    .map(|(to, some)| (to, Asked::Partitions(some, limit)))
-                    .collect()
+            Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
+            Asked::Page(AskedPage { partitions, seen_to, limit }) => {
+                let page = |(to, partitions)| {
+                    let seen_to = seen_to.clone();
+                    (to, Asked::Page(AskedPage { partitions, seen_to, limit }))
+                };
+                grouped(partitions, |&partition| next(partition)).map(page).collect()
             }
         }
     }

@@ -2,8 +2,8 @@
 
 /// Switches that break the protocol, one rule each, to see the checker notice. All are true in
 /// the protocol as it should be, but for `waits_for_all`, which is right either way. Two rules back
-/// each other up: without `ordered_queue` or
-/// `catch_up_when_idle` nothing breaks as long as reads go by proposals.
+/// each other up: without `ordered_queue` or `catch_up_when_idle` nothing breaks as long as reads
+/// go by proposals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// A prepare is refused if a version read is no longer the newest.
@@ -41,6 +41,12 @@ pub struct Rules {
     /// An update does not miss a version that it has seen, where that was applied elsewhere and
     /// waits for its turn here. (For protocols that commit in the past.)
     pub seen_is_not_missed: bool,
+    /// The watermark stays below what running transactions read at.
+    pub readers_hold_low: bool,
+    /// A read below the watermark is refused: its node was silent for longer than its lease.
+    pub refuses_old_reads: bool,
+    /// A decision is in the log before it is acknowledged.
+    pub logs_decisions: bool,
     /// Where nodes remember, a session that comes from another coordinator brings what it has seen.
     pub sessions_bring_pasts: bool,
 }
@@ -62,6 +68,9 @@ impl Default for Rules {
             finish_waits_for_log: true,
             judged_by_snapshot: true,
             seen_is_not_missed: true,
+            readers_hold_low: true,
+            refuses_old_reads: true,
+            logs_decisions: true,
             sessions_bring_pasts: true,
         }
     }

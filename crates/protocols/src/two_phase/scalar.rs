@@ -1,21 +1,19 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
+use muesli_core::judgement::{ensure, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::{Prepare, Record};
 use super::participant::Context;
 use super::reads::{NotServed, Reading};
 use super::time::Time;
 use super::{Key, Rules, Standing, Variant};
-
-/// A ceiling is raised by so many steps at once, so that it is seldom logged.
-const CEILING_STEPS: u64 = 1 << 20;
 
 /// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
 pub trait Scalar:
@@ -62,6 +60,11 @@ pub trait Scalar:
     fn version(place: Self::Place) -> Timestamp {
         place.into()
     }
+
+    /// Whether votes that this one is among can decide this place, which is not below its turn.
+    fn may_decide(_yes: Self::Yes, _place: Self::Place) -> bool {
+        true
+    }
 }
 
 /// The clock and queue of a repository.
@@ -90,7 +93,7 @@ impl ScalarTime {
         if !V::SNAPSHOTS {
             return Ok(at);
         }
-        if at < self.low {
+        if at < self.low && self.rules.refuses_old_reads {
             return Err(NotServed::TooOld);
         }
         if self.rules.reads_raise {
@@ -109,7 +112,7 @@ impl ScalarTime {
     }
 
     fn raise_ceiling<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
-        self.ceiling = at.after(CEILING_STEPS, self.id);
+        self.ceiling = at.after(cx.settings.pace.ceiling_steps, self.id);
         let at = self.ceiling;
         cx.log(|| Record::Ceiling { at });
     }
@@ -198,6 +201,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
         snapshot: &Timestamp,
     ) -> Option<(Handle, LockWord, Version<'v>)> {
         versions.read(key, seen_at::<V>(*snapshot))
+    }
+
+    #[inline]
+    fn seen_until(&self, snapshot: &Timestamp) -> Timestamp {
+        seen_at::<V>(*snapshot)
     }
 
     #[inline]
@@ -329,6 +337,26 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn known_by(place: &V::Place) -> Timestamp {
         (*place).into()
+    }
+
+    fn judge_yes(_txn: TxnId, yes: &V::Yes, _repositories: usize) -> Result<(), Rejection> {
+        in_range((*yes).into())
+    }
+
+    fn judge_place(place: &V::Place, _repositories: usize) -> Result<Timestamp, Rejection> {
+        let at = (*place).into();
+        ensure(V::version(*place) <= at, Rejection::Range)?;
+        in_range(at).map(|()| at)
+    }
+
+    fn can_decide(&self, _txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool {
+        let (proposed, at): (Timestamp, Timestamp) = ((*yes).into(), (*place).into());
+        let is_free = at == proposed || at > proposed && !self.queue.is_taken(at);
+        is_free && V::may_decide(*yes, *place)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.clock.promised()
     }
 
     fn low(&self) -> Timestamp {

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, check_size};
+use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
-use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
+use muesli_core::{
+    Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Timestamp, Txn,
+};
 
 use super::coordinator::{Context, Coordinator};
 use super::message::{Found, ScanReply};
-use super::requests::{Asked, Kind};
+use super::pages::Queued;
+use super::requests::{Asked, AskedPage, Kind};
 use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
@@ -19,7 +23,10 @@ use muesli_core::parts::watermark::Bound;
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
     pub scan: Scan,
-    rows: BTreeMap<SmallBytes, Found>,
+    /// In no order; each key once.
+    rows: Vec<(SmallBytes, Found)>,
+    /// For histories: keys with collected deletions, and the newest of these that was seen.
+    collected: BTreeMap<SmallBytes, Timestamp>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     edge: Option<SmallBytes>,
 }
@@ -50,15 +57,21 @@ impl<V: Variant> Coordinator<V> {
         for partition in cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref()) {
             groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
         }
-        let groups = groups.into_iter().map(|(to, some)| (to, Asked::Partitions(some, limit)));
-        let gathered = Gathered { scan, rows: BTreeMap::new(), edge: None };
-        Step::Wait(self.ask(txn, Kind::Scan(gathered), groups, cx))
+        let page = |partitions| Asked::Page(AskedPage { partitions, seen_to: None, limit });
+        let groups = groups.into_iter().map(|(to, partitions)| (to, page(partitions)));
+        let (rows, collected) = (Vec::new(), BTreeMap::new());
+        let kind = Kind::Scan(Gathered { scan, rows, collected, edge: None });
+        Step::Wait(self.ask(txn, (kind, Queued::new()), groups, cx))
     }
 
     fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_, V>) -> Result<(), Failure> {
         self.open(txn)?;
         let limit = cx.settings.limits.key_bytes;
-        check_size("a key", scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)), limit)?;
+        check_size(
+            Limit::Key,
+            scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)),
+            limit,
+        )?;
         match cx.catalog.space(scan.space) {
             Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
                 "space `{}` has a hash index and cannot be scanned; an ordered index can",
@@ -71,7 +84,7 @@ impl<V: Variant> Coordinator<V> {
 
     pub(super) fn on_scan_reply(
         &mut self,
-        reply: ScanReply<V>,
+        mut reply: ScanReply<V>,
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
@@ -90,14 +103,28 @@ impl<V: Variant> Coordinator<V> {
             self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
             return;
         }
-        let operation = self.operations.get_mut(request.op.0).expect("found above");
-        let Kind::Scan(gathered) = &mut operation.kind else { return };
-        if !reply.complete {
-            let last = reply.rows.last().map(|(key, _)| key.clone());
-            gathered.limit_to(last);
+        let answered = reply.rows.iter().map(|(key, found)| (key.len(), found.value.as_ref()));
+        if !self.count_bytes(request.op, answered, cx) {
+            return;
         }
+        let operation = self.operations.get_mut(request.op.0).expect("found above");
+        let (Kind::Scan(gathered), Asked::Page(page)) = (&mut operation.kind, request.asked) else {
+            return;
+        };
+        gathered.take_collected(&mut reply.rows);
+        let live = reply.rows.iter().filter(|(_, found)| found.value.is_some()).count();
         gathered.rows.extend(reply.rows);
-        self.count_answer(request.op, cx);
+        let limit = page.limit.saturating_sub(live);
+        match reply.seen_to {
+            Some(seen_to) if limit > 0 => {
+                let page = AskedPage { seen_to: Some(seen_to), limit, ..page };
+                self.ask_more((txn, request.op), (request.to, Asked::Page(page)), cx);
+            }
+            stopped => {
+                gathered.limit_to(stopped);
+                self.count_answer(request.op, cx);
+            }
+        }
     }
 
     /// All repositories answered: what was seen for sure, with the transaction's own writes.
@@ -108,19 +135,13 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Vec<Row> {
         let Some(slot) = self.slot(txn) else { return Vec::new() };
-        let Gathered { scan, mut rows, edge } = gathered;
+        let Gathered { scan, mut rows, collected, edge } = gathered;
         let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
-        let mut seen = range.clone();
-        if let Some(edge) = &edge {
-            if scan.reverse {
-                seen.lo = edge.clone();
-            } else {
-                seen.hi = Some(edge.successor());
-            }
-        }
-        rows.retain(|key, _| seen.contains(scan.space, key));
+        let mut seen = range.seen(scan.reverse, edge.as_ref());
+        rows.retain(|(key, _)| seen.contains(scan.space, key));
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b)); // Pages are sorted already, one way or the other.
         if !V::SNAPSHOTS {
-            slot.repeat_rows(&seen, &mut rows);
+            rows = slot.repeat_rows(&seen, rows);
         }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
         let live: Vec<Row> = live.collect();
@@ -135,11 +156,13 @@ impl<V: Variant> Coordinator<V> {
         }
         let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
-            let inside = rows.into_iter().filter(|(key, _)| seen.contains(scan.space, key));
-            let row = |(key, found): (_, Found)| {
-                (key, found.version, found.value.as_ref().map(value_hash))
-            };
-            let rows: Vec<_> = inside.map(row).collect();
+            let mut noted: BTreeMap<_, _> =
+                collected.into_iter().map(|(k, at)| (k, (at, None))).collect();
+            let hash = |found: &Found| found.value.as_ref().map(value_hash);
+            noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));
+            let own = |key: &SmallBytes| slot.sets.own(scan.space, key).is_some();
+            noted.retain(|key, _| seen.contains(scan.space, key) && !own(key));
+            let rows: Vec<_> = noted.into_iter().map(|(key, (at, hash))| (key, at, hash)).collect();
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
@@ -155,20 +178,26 @@ impl<V: Variant> Coordinator<V> {
 
 impl<V: Variant> Slot<V> {
     /// Where reads are made at no snapshot: the rows of a range with what was read of it before.
-    fn repeat_rows(&mut self, range: &KeyRange, rows: &mut BTreeMap<SmallBytes, Found>) {
+    fn repeat_rows(
+        &mut self,
+        range: &KeyRange,
+        rows: Vec<(SmallBytes, Found)>,
+    ) -> Vec<(SmallBytes, Found)> {
+        let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
         let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
         let before: Vec<_> = before.map(|((_, key), found)| (key.clone(), found.clone())).collect();
         for (key, found) in rows.iter() {
             self.seen.entry((range.space, key.clone())).or_insert_with(|| found.clone());
         }
         rows.extend(before);
+        rows.into_iter().collect()
     }
 }
 
 /// The rows of a range as reads of their keys.
-fn reads_of(rows: &BTreeMap<SmallBytes, Found>, range: &KeyRange) -> Vec<ReadEntry> {
+fn reads_of(rows: &[(SmallBytes, Found)], range: &KeyRange) -> Vec<ReadEntry> {
     let inside = rows.iter().filter(|(key, _)| range.contains(range.space, key));
-    let read = |(key, found): (&SmallBytes, &Found)| ReadEntry {
+    let read = |(key, found): &(SmallBytes, Found)| ReadEntry {
         space: range.space,
         repository: RepositoryId(0), // A transaction that scans does not commit in one step.
         handle: Handle::NONE,
@@ -179,6 +208,17 @@ fn reads_of(rows: &BTreeMap<SmallBytes, Found>, range: &KeyRange) -> Vec<ReadEnt
 }
 
 impl Gathered {
+    /// Takes the rows that only histories need out of an answer.
+    fn take_collected(&mut self, rows: &mut Vec<(SmallBytes, Found)>) {
+        rows.retain(|(key, found)| {
+            let is_row = found.version != Timestamp::ZERO;
+            if !is_row {
+                self.collected.insert(key.clone(), found.collected);
+            }
+            is_row
+        });
+    }
+
     /// Some repository saw nothing beyond `last`.
     fn limit_to(&mut self, last: Option<SmallBytes>) {
         let Some(last) = last else { return };

@@ -1,11 +1,13 @@
 //! The place of a transaction at its coordinator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_core::parts::transaction::{TransactionSets, check_size};
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Failure, Limits, LogPosition, Nanos, SmallBytes, SpaceId, Timestamp, TxnId, TxnOptions,
+    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    TxnOptions,
 };
 
 use super::Variant;
@@ -36,6 +38,11 @@ pub(super) struct Slot<V: Variant> {
     pub sets: TransactionSets,
     /// What is to be done at the commit.
     pub delays: Delays,
+    /// What it has written and not asked the lock of, where locks are taken with writes.
+    pub to_lock: Option<(SpaceId, SmallBytes)>,
+    /// The keys whose locks it has asked for, and of whom.
+    pub locked: BTreeSet<(SpaceId, SmallBytes)>,
+    pub locked_at: BTreeSet<RepositoryId>,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
 }
@@ -56,6 +63,9 @@ impl<V: Variant> Slot<V> {
             begun: Nanos(0),
             sets: TransactionSets::default(),
             delays: Delays::default(),
+            to_lock: None,
+            locked: BTreeSet::new(),
+            locked_at: BTreeSet::new(),
             seen: BTreeMap::new(),
         }
     }
@@ -85,6 +95,11 @@ impl<V: Variant> Slot<V> {
         if !V::SNAPSHOTS {
             self.seen.clear();
         }
+        if V::MAY_LOCK_AT_WRITES {
+            self.to_lock = None;
+            self.locked.clear();
+            self.locked_at.clear();
+        }
     }
 
     /// What it reads at, or at least will.
@@ -113,7 +128,7 @@ impl<V: Variant> Slot<V> {
         value: Option<SmallBytes>,
         limits: &Limits,
     ) -> Result<(), Failure> {
-        check_size("a key", key.len(), limits.key_bytes)?;
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
         let mark = self.sets.operations.mark();
         self.sets.operations.write(space, &key, value.as_ref());
         let written = self.sets.write(space, key, value, limits);

@@ -76,8 +76,21 @@ pub(super) struct Table<V: Variant> {
     standings: BTreeMap<TxnId, Entry<V>>,
     /// What delayed actions gave, of those among them that were asked.
     answers: BTreeMap<TxnId, Answers>,
-    /// Per coordinator, its newest life and the number below which everything is settled.
-    settled: BTreeMap<NodeId, (u32, u64)>,
+    /// What is known of each coordinator.
+    settled: BTreeMap<NodeId, Known>,
+}
+
+/// A coordinator, as a repository knows it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// Its newest life.
+    life: u32,
+    /// Everything of that below this number is settled.
+    below: u64,
+    /// How many of its transactions are in the table, of all its lives.
+    entries: usize,
+    /// When it was last heard of.
+    heard: Nanos,
 }
 
 impl<V: Variant> Default for Table<V> {
@@ -96,22 +109,86 @@ impl<V: Variant> Table<V> {
     /// Takes note of a coordinator's life and of what it has settled; false if `txn` is of an
     /// earlier life or settled already, so that whatever was said of it comes too late.
     pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
-        let known = self.settled.entry(txn.node).or_insert((txn.incarnation, 0));
-        let is_new_life = txn.incarnation > known.0;
+        let known = self.settled.entry(txn.node).or_default();
+        let is_new_life = txn.incarnation > known.life;
         if is_new_life {
-            *known = (txn.incarnation, 0);
+            (known.life, known.below) = (txn.incarnation, 0);
         }
-        if txn.incarnation < known.0 || txn.sequence < known.1 {
+        if txn.incarnation < known.life || txn.sequence < known.below {
             return false;
         }
-        if settled_below > known.1 {
-            known.1 = settled_below;
+        if settled_below > known.below {
+            known.below = settled_below;
             self.forget_settled(txn.node, txn.incarnation, settled_below);
         }
         if is_new_life {
             self.forget_refusals_before(txn.node, txn.incarnation);
         }
         true
+    }
+
+    /// A coordinator says that nobody asks about its transactions below this one any more.
+    pub fn settle_below(&mut self, txn: TxnId) {
+        self.is_current(txn, txn.sequence);
+    }
+
+    /// A coordinator was heard of.
+    pub fn hear(&mut self, node: NodeId, now: Nanos) {
+        if let Some(known) = self.settled.get_mut(&node) {
+            known.heard = now;
+        }
+    }
+
+    /// All coordinators count as heard of just now: nobody knows when they last were.
+    pub fn hear_all(&mut self, now: Nanos) {
+        self.settled.values_mut().for_each(|known| known.heard = now);
+    }
+
+    /// Whether so many transactions of a coordinator are in the table that it gets no further in
+    /// before some are settled.
+    pub fn is_full(&self, node: NodeId, most: usize) -> bool {
+        self.settled.get(&node).is_some_and(|known| known.entries >= most)
+    }
+
+    /// Whether this says of a coordinator's transactions that more are settled than is known.
+    pub fn is_settling(&self, txn: TxnId, below: u64) -> bool {
+        let known = self.settled.get(&txn.node);
+        known.is_none_or(|it| txn.incarnation > it.life || below > it.below)
+    }
+
+    /// How many coordinators are known.
+    pub fn known(&self) -> usize {
+        self.settled.len()
+    }
+
+    /// Forgets coordinators that may go and were not heard of since, with what was refused or
+    /// aborted of theirs. One that has something prepared or committed here stays: somebody who
+    /// takes part in it may still ask.
+    pub fn forget_silent(&mut self, since: Nanos, may_go: impl Fn(NodeId) -> bool) {
+        let silent =
+            self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
+        let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
+        for node in silent {
+            let end = self.settled[&node].life.saturating_add(1);
+            self.forget_refusals_before(node, end);
+            if self.settled.get(&node).is_some_and(|known| known.entries == 0) {
+                self.settled.remove(&node);
+            }
+        }
+    }
+
+    fn put(&mut self, txn: TxnId, entry: Entry<V>) {
+        if self.standings.insert(txn, entry).is_none() {
+            let known = self.settled.entry(txn.node).or_default();
+            known.entries += 1;
+        }
+    }
+
+    fn take(&mut self, txn: TxnId) {
+        if self.standings.remove(&txn).is_some() {
+            let known = self.settled.get_mut(&txn.node).expect("put counted it");
+            known.entries -= 1;
+        }
     }
 
     /// Nothing of a coordinator's earlier lives is prepared any more, so whoever asks about a
@@ -128,14 +205,14 @@ impl<V: Variant> Table<V> {
         let earlier = self.standings.range(first..end).filter(|(_, entry)| refused(entry));
         let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
         for txn in forgotten {
-            self.standings.remove(&txn);
+            self.take(txn);
         }
         self.answers.retain(|txn, _| !(first..end).contains(txn));
     }
 
     /// Whether the coordinator has begun another life since.
     pub fn is_of_earlier_life(&self, txn: TxnId) -> bool {
-        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.0)
+        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.life)
     }
 
     fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
@@ -144,7 +221,7 @@ impl<V: Variant> Table<V> {
         let mut next = first;
         while let Some((&txn, entry)) = self.standings.range(next..end).next() {
             if let Entry::Over(_) = entry {
-                self.standings.remove(&txn);
+                self.take(txn);
             }
             next = TxnId { sequence: txn.sequence + 1, ..txn };
         }
@@ -178,7 +255,7 @@ impl<V: Variant> Table<V> {
     /// Whether the coordinator said that `txn` is settled everywhere.
     pub fn is_settled(&self, txn: TxnId) -> bool {
         let known = self.settled.get(&txn.node);
-        known.is_some_and(|known| txn.incarnation == known.0 && txn.sequence < known.1)
+        known.is_some_and(|known| txn.incarnation == known.life && txn.sequence < known.below)
     }
 
     /// How this repository stands to `txn`, if it has voted.
@@ -196,7 +273,7 @@ impl<V: Variant> Table<V> {
 
     pub fn insert(&mut self, prepared: Prepared<V>) -> Owner {
         let owner = self.next_owner();
-        self.standings.insert(prepared.prepare.txn, Entry::Prepared(owner));
+        self.put(prepared.prepare.txn, Entry::Prepared(owner));
         match self.free.pop() {
             Some(slot) => self.slots[slot as usize] = Some(prepared),
             None => self.slots.push(Some(prepared)),
@@ -235,9 +312,9 @@ impl<V: Variant> Table<V> {
         self.free.push(owner.0);
         let txn = prepared.prepare.txn;
         if self.is_settled(txn) {
-            self.standings.remove(&txn);
+            self.take(txn);
         } else {
-            self.standings.insert(txn, Entry::Over(Vote::Decided(decision)));
+            self.put(txn, Entry::Over(Vote::Decided(decision)));
         }
         prepared
     }
@@ -245,7 +322,7 @@ impl<V: Variant> Table<V> {
     /// Remembers a vote of no or a decision, unless nobody can ask for it any more.
     pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) {
         if !self.is_settled(txn) {
-            self.standings.insert(txn, Entry::Over(vote));
+            self.put(txn, Entry::Over(vote));
         }
     }
 
@@ -274,14 +351,19 @@ impl<V: Variant> Table<V> {
             Entry::Over(vote) => Some((txn, vote.clone())),
         });
         let over = over.collect();
-        let each = |(&node, &(life, below)): (&NodeId, &(u32, u64))| (node, life, below);
+        let each = |(&node, known): (&NodeId, &Known)| (node, known.life, known.below);
         (over, self.settled.iter().map(each).collect())
     }
 
     /// Takes over what another table [remembered](Self::memory).
     pub fn recall(&mut self, (over, settled): Memory<V>) {
-        self.standings.extend(over.into_iter().map(|(txn, vote)| (txn, Entry::Over(vote))));
-        self.settled.extend(settled.into_iter().map(|(node, life, below)| (node, (life, below))));
+        for (node, life, below) in settled {
+            let known = self.settled.entry(node).or_default();
+            (known.life, known.below) = (life, below);
+        }
+        for (txn, vote) in over {
+            self.put(txn, Entry::Over(vote));
+        }
     }
 
     /// How many votes and decisions are remembered.

@@ -7,12 +7,13 @@
 
 use std::fmt::Debug;
 
+use muesli_core::judgement::in_range;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::wire::{Reader, WireError};
-use muesli_core::{Decision, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::Prepare;
 use super::participant::Context;
@@ -30,6 +31,13 @@ pub trait Snapshot: Bound + Told {
     fn is_fixed_at(&self, repository: RepositoryId) -> bool;
     /// Its place among the timestamps of commits, as clients are told.
     fn at(&self) -> Timestamp;
+    /// The largest timestamp in it, as far as one can be told; [`Timestamp::MAX`] if none can.
+    fn reach(&self) -> Timestamp;
+    /// Whether it can be one of a database with so many repositories; its [reach](Self::reach).
+    ///
+    /// # Errors
+    /// It cannot.
+    fn judge(&self, repositories: usize) -> Result<Timestamp, Rejection>;
 }
 
 impl Snapshot for Timestamp {
@@ -49,6 +57,14 @@ impl Snapshot for Timestamp {
     #[inline]
     fn at(&self) -> Timestamp {
         *self
+    }
+
+    fn reach(&self) -> Timestamp {
+        *self
+    }
+
+    fn judge(&self, _repositories: usize) -> Result<Timestamp, Rejection> {
+        in_range(*self).map(|()| *self)
     }
 }
 
@@ -90,6 +106,8 @@ pub trait Time<V: Variant>: Clone + Debug {
         key: &SmallBytes,
         snapshot: &V::Snapshot,
     ) -> Option<(Handle, LockWord, Version<'v>)>;
+    /// Up to where a read at `snapshot` sees versions here.
+    fn seen_until(&self, snapshot: &V::Snapshot) -> Timestamp;
     /// A key of a range as a read at `snapshot` sees it.
     fn version<'v>(
         &self,
@@ -102,7 +120,8 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// Whether what proves a read at `snapshot` stale may be gone.
     fn is_too_old(&self, snapshot: &V::Snapshot) -> bool;
     /// Whether a read of `key` at `snapshot`, which saw the version `read`, has missed nothing up
-    /// to `newest`, the newest version here; zero where there is none.
+    /// to
+    /// `newest`, the newest version here; zero where there is none.
     fn is_current(
         &self,
         key: Key<'_>,
@@ -152,6 +171,22 @@ pub trait Time<V: Variant>: Clone + Debug {
     fn version_of(place: &V::Place) -> Timestamp;
     /// Everything up to this was committed as somebody knows of a transaction at `place`.
     fn known_by(place: &V::Place) -> V::Snapshot;
+
+    /// Whether a vote can be one on this transaction in a database with so many repositories.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn judge_yes(txn: TxnId, yes: &V::Yes, repositories: usize) -> Result<(), Rejection>;
+    /// Whether a place can be one in a database with so many repositories; the largest timestamp
+    /// in it.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn judge_place(place: &V::Place, repositories: usize) -> Result<Timestamp, Rejection>;
+    /// Whether a transaction that voted this here and is not decided may come to lie at `place`.
+    fn can_decide(&self, txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool;
+    /// The largest timestamp that was issued here, or that members have told of.
+    fn issued(&self) -> Timestamp;
 
     /// No snapshot below this is served.
     fn low(&self) -> V::Snapshot;

@@ -180,7 +180,8 @@ impl<V: Variant> Participant<V> {
             }
             if let Some(recorder) = &mut cx.effects.recorder {
                 let (found, key) = (versions.newest(handle), versions.key(handle));
-                let (txn, found) = (prepared.prepare.txn, (found.at, found.value));
+                let version = versions.recorded(key, found.at);
+                let (txn, found) = (prepared.prepare.txn, (version, found.value));
                 recorder.executed(txn, (space, key), found, new.as_ref());
             }
             self.space(space, cx).install(handle, new, at);

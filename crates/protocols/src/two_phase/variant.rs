@@ -49,8 +49,8 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     const VALIDATES_READS: bool = true;
     /// Whether a transaction that wrote nothing is validated like an update.
     const VALIDATES_READERS: bool = false;
-    /// Whether a prepare may wait for locks.
-    const WAITS_FOR_LOCKS: bool = true;
+    /// Whether it may lock keys as they are written, before the commit.
+    const MAY_LOCK_AT_WRITES: bool = false;
     /// Whether every repository takes part in every update.
     const EVERYBODY_TAKES_PART: bool = false;
     /// Whether the rows that a scan saw are validated as reads.
@@ -77,6 +77,18 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// it does not write that key.
     #[inline]
     fn tolerates_stale_reads(_rules: &Self::Rules) -> bool {
+        false
+    }
+
+    /// Whether a prepare may wait for locks.
+    #[inline]
+    fn waits_for_locks(_rules: &Self::Rules) -> bool {
+        true
+    }
+
+    /// Whether keys are locked as they are written.
+    #[inline]
+    fn locks_at_writes(_rules: &Self::Rules) -> bool {
         false
     }
 
@@ -108,6 +120,11 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     #[inline]
     fn reader(_node: NodeId, _incarnation: u32, _txn: Txn) -> Self::Reader {
         Self::Reader::default()
+    }
+
+    /// Whether this is a reader of that node.
+    fn is_reader_of(_reader: Self::Reader, _node: NodeId) -> bool {
+        true
     }
 
     /// A key is about to be read at `snapshot`, in one step with looking at its lock.

@@ -67,7 +67,7 @@ impl<V: Variant> Participant<V> {
     /// That of a prepare which has met nobody.
     pub(super) fn free_way(&self) -> Way {
         let in_any_order = self.rules.waits_for_all || !self.orders_waits();
-        Way { blocked: false, may_wait: V::WAITS_FOR_LOCKS && in_any_order }
+        Way { blocked: false, may_wait: self.waits_for_locks && in_any_order }
     }
 
     /// A key that a prepare needs is locked.

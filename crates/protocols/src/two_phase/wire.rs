@@ -13,8 +13,8 @@ use muesli_core::{
 
 use super::Variant;
 use super::message::{
-    Extra, Few, Found, Message, Mostly, Prepare, ReadReply, ReadRequest, Record, Repositories,
-    ScanReply, ScanRequest, Vote,
+    Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest, Record,
+    Repositories, ScanReply, ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -25,7 +25,36 @@ wire_struct!(ReadRequest<V: Variant> {
     keys: Mostly<(SpaceId, SmallBytes)>,
 });
 
-wire_struct!(Found { version: Timestamp, value: Option<SmallBytes>, newest: bool });
+wire_struct!(LockRequest<V: Variant> {
+    request: u64,
+    reader: V::Reader,
+    space: SpaceId,
+    key: SmallBytes,
+});
+
+/// By hand for what only histories need, which costs nothing elsewhere.
+impl Wire for Found {
+    const LEAST_BYTES: usize = 10;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.version.encode(out);
+        self.value.encode(out);
+        let collected = self.collected != Timestamp::ZERO;
+        out.push(u8::from(self.newest) | u8::from(collected) << 1);
+        if collected {
+            self.collected.encode(out);
+        }
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Found, WireError> {
+        let (version, value) = (Timestamp::decode(input)?, Wire::decode(input)?);
+        let flags = input.variant("flags of what was found", 4)?;
+        let collected = if flags & 2 == 0 { Timestamp::ZERO } else { Timestamp::decode(input)? };
+        Ok(Found { version, value, newest: flags & 1 == 1, collected })
+    }
+}
 
 wire_struct!(ReadReply<V: Variant> {
     request: u64,
@@ -39,7 +68,7 @@ wire_struct!(ScanReply<V: Variant> {
     snapshot: Option<V::Snapshot>,
     committed: V::Snapshot,
     rows: Vec<(SmallBytes, Found)>,
-    complete: bool,
+    seen_to: Option<SmallBytes>,
 });
 
 wire_struct!(Prepare<V: Variant> {
@@ -131,6 +160,10 @@ mod kind {
     pub const BOUND: u8 = 9;
     pub const WATERMARK: u8 = 10;
     pub const RAN: u8 = 11;
+    pub const LOCK: u8 = 12;
+    pub const LOCKED: u8 = 13;
+    pub const UNLOCK: u8 = 14;
+    pub const SETTLED: u8 = 15;
 }
 
 /// Appends a kind and what belongs to it.
@@ -140,7 +173,7 @@ fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
 }
 
 impl<V: Variant> Wire for Message<V> {
-    const LEAST_BYTES: usize = 7;
+    const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -169,6 +202,13 @@ impl<V: Variant> Wire for Message<V> {
                 strayed.encode(out);
             }
             Message::Ask { txn } => put(kind::ASK, txn, out),
+            Message::Lock(asked) => put(kind::LOCK, asked, out),
+            Message::Locked { request, refused } => {
+                put(kind::LOCKED, request, out);
+                refused.encode(out);
+            }
+            Message::Unlock { reader } => put(kind::UNLOCK, reader, out),
+            Message::Settled { txn } => put(kind::SETTLED, txn, out),
             Message::Bound { bound, newest } => {
                 put(kind::BOUND, bound, out);
                 newest.encode(out);
@@ -207,6 +247,12 @@ impl<V: Variant> Wire for Message<V> {
                 strayed: Wire::decode(input)?,
             },
             kind::ASK => Message::Ask { txn: Wire::decode(input)? },
+            kind::LOCK => Message::Lock(Wire::decode(input)?),
+            kind::LOCKED => {
+                Message::Locked { request: Wire::decode(input)?, refused: Wire::decode(input)? }
+            }
+            kind::UNLOCK => Message::Unlock { reader: Wire::decode(input)? },
+            kind::SETTLED => Message::Settled { txn: Wire::decode(input)? },
             kind::BOUND => {
                 Message::Bound { bound: Wire::decode(input)?, newest: Wire::decode(input)? }
             }
@@ -288,6 +334,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
     };
     match message {
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
+        Message::Lock(asked) => space(&asked.space),
         Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(part),
         Message::Prepare(prepare) => {
             prepare.participants.iter().all(|repository| place(&repository.0))
@@ -306,6 +353,9 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
         | Message::Decide { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }
+        | Message::Locked { .. }
+        | Message::Unlock { .. }
+        | Message::Settled { .. }
         | Message::Bound { .. }
         | Message::Watermark { .. } => true,
     }

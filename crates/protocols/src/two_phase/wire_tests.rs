@@ -16,7 +16,7 @@ use super::is_about;
 use crate::score::message::{Prepare, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
-    Answers, Extra, Few, Found, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -56,11 +56,8 @@ fn vote() -> impl Strategy<Value = Vote> {
 }
 
 fn found() -> impl Strategy<Value = Found> {
-    (at(), option::of(bytes()), any::<bool>()).prop_map(|(version, value, newest)| Found {
-        version,
-        value,
-        newest,
-    })
+    (at(), option::of(bytes()), any::<bool>(), at())
+        .prop_map(|(version, value, newest, collected)| Found { version, value, newest, collected })
 }
 
 fn range() -> impl Strategy<Value = KeyRange> {
@@ -149,9 +146,9 @@ fn answering() -> impl Strategy<Value = Message> {
         },
     );
     let rows = vec((bytes(), found()), 0..4);
-    let scan = (any::<u64>(), option::of(at()), at(), rows, any::<bool>()).prop_map(
-        |(request, snapshot, committed, rows, complete)| {
-            let reply = ScanReply { request, snapshot, committed, rows, complete };
+    let scan = (any::<u64>(), option::of(at()), at(), rows, option::of(bytes())).prop_map(
+        |(request, snapshot, committed, rows, seen_to)| {
+            let reply = ScanReply { request, snapshot, committed, rows, seen_to };
             Message::ScanReply(Box::new(reply))
         },
     );
@@ -176,6 +173,12 @@ fn telling() -> impl Strategy<Value = Message> {
             answers,
             strayed
         }),
+        (any::<u64>(), space(), bytes()).prop_map(|(request, space, key)| {
+            Message::Lock(LockRequest { request, reader: (), space, key })
+        }),
+        (any::<u64>(), option::of(reason()))
+            .prop_map(|(request, refused)| Message::Locked { request, refused }),
+        Just(Message::Unlock { reader: () }),
         (at(), at()).prop_map(|(bound, newest)| Message::Bound { bound, newest }),
         (at(), at()).prop_map(|(low, newest)| Message::Watermark { low, newest }),
     ]

@@ -241,8 +241,10 @@ impl<V: Scalar> Stage<V> {
             self.node.begin_checkpoint(&self.effects).expect("the protocol has checkpoints")
         });
         let mut piece = Vec::new();
-        if self.node.checkpoint_piece(checkpoint, bytes, &self.effects, &mut piece) {
+        if self.node.checkpoint_piece(checkpoint, bytes, &mut piece) {
             self.pieces.push(piece);
+        } else {
+            self.node.checkpoint_readiness(checkpoint, &self.effects);
         }
     }
 

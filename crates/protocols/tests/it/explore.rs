@@ -182,6 +182,31 @@ fn a_repeated_message() {
 }
 
 #[test]
+fn an_outage_of_node_0() {
+    survives("outage_of_node_0", Fault::Outage(0));
+}
+
+#[test]
+fn a_timer_that_fires_early() {
+    survives("early_timer", Fault::Early);
+}
+
+/// Two updates with a common repository, and two faults at any two points.
+#[test]
+fn two_faults() {
+    let pair = || Scope::of(&[SKEW_A_AT_0, WRITE_AB_AT_1]);
+    let faults = [
+        (Fault::Crash(0), Fault::Crash(1)),
+        (Fault::Outage(1), Fault::Early),
+        (Fault::Lose, Fault::Outage(0)),
+        (Fault::Repeat, Fault::Lose),
+    ];
+    let scopes =
+        faults.map(|(fault, second)| Scope { fault: Some(fault), second: Some(second), ..pair() });
+    hold("two_faults", &scopes);
+}
+
+#[test]
 fn without_validation_the_checker_notices() {
     let rules = Rules { validate: false, ..Rules::default() };
     breaks(&with_rules(rules, &Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])));

@@ -29,6 +29,9 @@ fn scripts() -> Vec<(String, String)> {
     paths.map(read).collect()
 }
 
+/// Scripts of what repeatable read lets happen.
+const WEAK: [&str; 2] = ["rr_a_read_is_repeated.txt", "rr_write_skew_and_lost_updates_pass.txt"];
+
 #[test]
 fn every_trap_has_its_script() {
     let scripts = scripts();
@@ -47,7 +50,7 @@ fn without_its_rule_a_script_shows_the_anomaly_and_with_it_does_not() {
             assert_eq!(text.contains("not eus: "), breaks, "{name}");
             continue;
         }
-        let promises_it = !name.starts_with("rr_");
+        let promises_it = !WEAK.contains(&name.as_str());
         assert_eq!(text.contains("not serializable: "), breaks || !promises_it, "{name}");
         let families = ["bumper", "granola", "sinfonia"];
         let family = families.into_iter().find(|it| name.starts_with(it)).unwrap_or("score");

@@ -1,7 +1,7 @@
 //! Checkpoints of hosts: begun at drawn moments, a piece a turn, published once the log is stable
 //! as far as their pieces know it.
 
-use muesli_core::{Checkpoint, Protocol};
+use muesli_core::{Checkpoint, Protocol, Readiness};
 
 use super::host::Host;
 use super::{Event, World};
@@ -15,6 +15,8 @@ pub(super) struct UnderWay {
     checkpoint: Checkpoint,
     pieces: Vec<Vec<u8>>,
     piece_bytes: usize,
+    /// All pieces were taken.
+    complete: bool,
 }
 
 /// Pieces are drawn to have at most so many bytes, few enough that many turns come between them.
@@ -57,7 +59,8 @@ impl<P: Protocol> Host<P> {
         let checkpoint = node.begin_checkpoint(&self.effects)?;
         let covers = checkpoint.covers().0;
         let piece_bytes = random.between(1, PIECE_BYTES_MOST) as usize;
-        self.checkpoint = Some(UnderWay { checkpoint, pieces: Vec::new(), piece_bytes });
+        self.checkpoint =
+            Some(UnderWay { checkpoint, pieces: Vec::new(), piece_bytes, complete: false });
         Some(covers)
     }
 
@@ -66,23 +69,35 @@ impl<P: Protocol> Host<P> {
         let (Some(node), Some(under_way)) = (&self.node, &mut self.checkpoint) else {
             return false;
         };
-        let UnderWay { checkpoint, pieces, piece_bytes } = under_way;
+        let UnderWay { checkpoint, pieces, piece_bytes, complete } = under_way;
         let mut piece = Vec::new();
-        if node.checkpoint_piece(checkpoint, *piece_bytes, &self.effects, &mut piece) {
+        if !*complete && node.checkpoint_piece(checkpoint, *piece_bytes, &mut piece) {
             self.load.bytes += piece.len() as u64;
             pieces.push(piece);
             return true;
         }
+        *complete = true;
         self.publish_checkpoint();
         false
     }
 
-    /// Publishes the checkpoint if it has all pieces and the log is stable far enough.
+    /// Publishes the checkpoint if it has all pieces, its participants are ready and the log is
+    /// stable far enough; gives it up if it is void.
     pub(super) fn publish_checkpoint(&mut self) {
         let stable = self.stable;
+        let (Some(node), Some(under_way)) = (&self.node, &mut self.checkpoint) else { return };
+        if !under_way.complete {
+            return;
+        }
+        match node.checkpoint_readiness(&mut under_way.checkpoint, &self.effects) {
+            Readiness::Ready => {}
+            Readiness::Waits => return,
+            Readiness::Void => return self.checkpoint = None,
+        }
         let ready = |it: &UnderWay| it.checkpoint.needs().is_some_and(|needs| needs <= stable);
         let Some(done) = self.checkpoint.take_if(|it| ready(it)) else { return };
         let covers = self.log_base + done.checkpoint.covers().0 as usize;
+        let covers = (covers + usize::from(self.cuts_too_much)).min(self.disk.stable());
         self.disk.publish(StoredCheckpoint { covers, pieces: done.pieces });
     }
 }

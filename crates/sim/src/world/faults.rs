@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Catalog, Node, NodeId, Protocol};
+use muesli_core::{Catalog, Node, NodeId, Protocol, Settings};
 
 use super::host::Input;
 use super::{Event, World};
@@ -138,7 +138,10 @@ impl<P: Protocol> World<P> {
     pub(super) fn start_node(&mut self, place: usize) {
         let mut host = self.stations[place].host.borrow_mut();
         host.incarnation += 1;
-        let (catalog, settings) = (Arc::clone(&host.catalog), Arc::clone(&self.settings));
+        let catalog = Arc::clone(&host.catalog);
+        // Each node is a process of its own, and so is each life of it.
+        let memory = self.settings.memory.anew();
+        let settings = Arc::new(Settings { memory, ..(*self.settings).clone() });
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
         host.start(node, self.skips_a_record);

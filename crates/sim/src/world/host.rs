@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Recorder, RepositoryId, Role, Work,
+    Recorder, RepositoryId, Role, Sender, Work,
 };
 
 use muesli_core::operations::SLICE;
@@ -17,6 +17,7 @@ use muesli_core::operations::SLICE;
 use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
 use super::operations::Operations;
+use super::strangers::{self, Heard};
 use crate::clock::LocalClock;
 use crate::costs::Costs;
 use crate::disk::Disk;
@@ -29,6 +30,8 @@ use crate::time::{Span, VirtualTime};
 pub(super) enum Input<M> {
     /// A message from another node.
     Message(Envelope<M>),
+    /// A message of a stranger, as whose word it counts.
+    Strange(Sender, Envelope<M>),
     /// A timer of a role is due.
     Timer(Role, u32),
     /// A client's sleep is over.
@@ -57,6 +60,8 @@ pub(super) struct Host<P: Protocol> {
     pub(super) outgoing: Outgoing<P>,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
     pub(super) checkpoint: Option<UnderWay>,
+    /// As in [`Setup`](super::Setup).
+    pub(super) cuts_too_much: bool,
     /// The log position of this life up to which the node knows its log to be stable.
     pub(super) stable: LogPosition,
     /// Timers without delay: work for turns of its own, after what was said has left.
@@ -74,6 +79,8 @@ pub(super) struct Host<P: Protocol> {
     /// Whom messages of this turn came from, and whom they go to.
     sources: Peers,
     destinations: Peers,
+    /// What became of strangers' messages, by kind.
+    pub(super) strange: BTreeMap<&'static str, Heard>,
     /// Operations since the task under way was last polled.
     pub(super) polled_operations: u32,
 }
@@ -147,6 +154,7 @@ impl<P: Protocol> Host<P> {
             outgoing: Outgoing::default(),
             gated: BTreeMap::new(),
             checkpoint: None,
+            cuts_too_much: false,
             stable: LogPosition(0),
             left_over: VecDeque::new(),
             went_on: false,
@@ -158,6 +166,7 @@ impl<P: Protocol> Host<P> {
             load: Load::default(),
             sources: Peers::default(),
             destinations: Peers::default(),
+            strange: BTreeMap::new(),
             polled_operations: 0,
         }
     }
@@ -284,7 +293,17 @@ impl<P: Protocol> Host<P> {
                 self.load.received += 1;
                 self.load.sources += u64::from(self.sources.insert(envelope.from.node));
                 self.load.bytes += P::wire_bytes(&envelope.message) as u64;
-                node.deliver(envelope, &mut self.effects);
+                // What is left out is counted by the node, and as lost as what a link loses.
+                let _ = node.receive(Sender::Member, envelope, &mut self.effects);
+            }
+            Input::Strange(sender, envelope) => {
+                self.load.received += 1;
+                self.load.bytes += P::wire_bytes(&envelope.message) as u64;
+                let heard = self.strange.entry(P::message_name(&envelope.message)).or_default();
+                match node.receive(sender, envelope, &mut self.effects) {
+                    Ok(()) => heard.taken += 1,
+                    Err(_) => heard.rejected += 1,
+                }
             }
             Input::Timer(role, timer) => {
                 self.load.operations += 1;
@@ -392,6 +411,9 @@ impl<P: Protocol> Host<P> {
                 node.deliver(envelope, &mut self.effects);
             }
             return;
+        }
+        if envelope.to.node.0 >= strangers::FIRST {
+            return; // Whatever strangers are told, they say what they like.
         }
         self.load.sent += 1;
         self.load.destinations += u64::from(self.destinations.insert(envelope.to.node));

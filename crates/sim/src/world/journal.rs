@@ -7,9 +7,9 @@
 //! that goes on after one of its clients has vanished owes nothing to a commit that came later:
 //! whoever runs its next transaction cannot have heard of it.
 //!
-//! Reads of transactions that a crash ended are left out. They may have seen writes of their own
-//! node that were not stable and are lost with it; nobody who is left has seen them, so they prove
-//! nothing of those writes.
+//! What transactions have read that a crash ended is kept and marked: they may have seen writes of
+//! their own node that were not stable and are lost with it. Whoever makes the history leaves out
+//! what they read of such writes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -71,8 +71,10 @@ pub struct Recorded {
     pub record: TxnRecord,
     /// How it ended as far as its client was told.
     pub status: Status,
-    /// What it did, in order; without its reads if a crash ended it.
+    /// What it did, in order.
     pub operations: Vec<Operation>,
+    /// Whether a crash ended it, or its client was never told because of one.
+    pub crashed: bool,
     /// When it began, or up to 2 ns before.
     pub begin: VirtualTime,
     /// When its client was told of its end, or up to 2 ns after; `None` if it never was.
@@ -172,14 +174,13 @@ impl Journal {
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
         let crashed = self.crashed.iter().any(|places| places.contains(&place));
-        let lost = crashed || matches!(answer, Some(Answer::Waits));
-        let operations =
-            operations.filter(|it| !lost || matches!(it, Operation::Write { .. })).collect();
+        let crashed = crashed || matches!(answer, Some(Answer::Waits));
+        let operations = operations.collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
         // the way back goes by another piece of it, and may come out late by a part of the turn.
         let begin = clock.virtual_at(record.begin);
         let begin = end.map_or(begin, |end| begin.min(end));
-        Recorded { record, status, operations, begin, end }
+        Recorded { record, status, operations, crashed, begin, end }
     }
 }
 

@@ -1,15 +1,19 @@
 //! The end of a run: whether everything that was begun has ended, and what the run leaves behind.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
 use muesli_core::recorder::{Operation, PartRan};
-use muesli_core::{Catalog, Modes, Node, NodeId, Protocol, RepositoryId, Timestamp, TxnId};
+use muesli_core::{
+    Catalog, Modes, Node, NodeId, Protocol, Rejection, RepositoryId, Timestamp, TxnId,
+};
 use serde_json::{Map, Value as Json};
 
 use super::World;
 use super::journal::{Journal, Recorded};
+use super::strangers::Heard;
 use crate::clock::LocalClock;
 use crate::history::{self, Chain, Remains, Told};
 use crate::time::{Span, VirtualTime};
@@ -34,6 +38,11 @@ pub struct Run {
     pub catalog: Arc<Catalog>,
     /// What each host recorded.
     pub hosts: Vec<HostHistory>,
+    /// What became of strangers' messages, by kind.
+    pub strangers: BTreeMap<&'static str, Heard>,
+    /// What nodes, in their last lives, left out of what they were told, by kind and reason, and
+    /// how often; of strangers, too.
+    pub rejections: Vec<(&'static str, Rejection, u64)>,
 }
 
 impl Run {
@@ -75,6 +84,7 @@ impl Remains for HostHistory {
             begin: recorded.begin.as_nanos(),
             end: recorded.end.map(|end| end.as_nanos()),
             operations: recorded.operations,
+            crashed: recorded.crashed,
         })
     }
 
@@ -138,6 +148,9 @@ impl<P: Protocol> World<P> {
     /// Something has not ended by then.
     pub fn settle(&mut self, patience: Span) -> Result<(), Stuck> {
         let limit = self.now + patience;
+        if let Some(crowd) = &mut self.crowd {
+            crowd.silent = true;
+        }
         while !self.is_settled() {
             if self.now >= limit {
                 return Err(self.stuck(patience));
@@ -169,11 +182,23 @@ impl<P: Protocol> World<P> {
         self.stations[node.0 as usize].host.borrow().node.as_ref().map(look)
     }
 
+    fn rejections(&self) -> Vec<(&'static str, Rejection, u64)> {
+        let mut all: BTreeMap<_, u64> = BTreeMap::new();
+        for station in &self.stations {
+            let host = station.host.borrow();
+            let counted = host.node.iter().flat_map(|node| node.rejections().iter());
+            counted.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
+        }
+        all.into_iter().map(|((name, why), count)| (name, why, count)).collect()
+    }
+
     /// Ends the run. Transactions that are still running are recorded as such.
     pub fn finish(mut self) -> Run {
         for tasks in &mut self.tasks {
             drop(tasks.remove_all());
         }
+        let strangers = self.heard_of_strangers();
+        let rejections = self.rejections();
         let mut modes = Modes::default();
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
@@ -186,6 +211,8 @@ impl<P: Protocol> World<P> {
         Run {
             hosts: hosts.collect(),
             modes,
+            strangers,
+            rejections,
             digest: self.trace.digest(),
             events: self.trace.events(),
             ended: self.now,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use muesli_core::{Catalog, NodeId, Protocol, Settings};
 
+use super::strangers::Strangers;
 use crate::costs::Costs;
 use crate::disk::DiskSpeed;
 use crate::fault::Fault;
@@ -42,6 +43,11 @@ pub struct Setup<P: Protocol> {
     pub replicated: bool,
     /// Whether a node that starts leaves one record of its log out: a mistake, to see it noticed.
     pub skips_a_record_at_replay: bool,
+    /// Whether there are strangers, who say what no honest process says.
+    pub strangers: Option<Strangers>,
+    /// Whether a checkpoint cuts one record more off the log than it has: a mistake, to see it
+    /// noticed.
+    pub cuts_too_much: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
@@ -89,6 +95,8 @@ impl<P: Protocol> Setup<P> {
             checkpoint_every: None,
             replicated: false,
             skips_a_record_at_replay: false,
+            strangers: None,
+            cuts_too_much: false,
             history: false,
             trace_text: false,
         }

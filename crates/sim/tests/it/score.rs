@@ -49,7 +49,7 @@ fn setup(seed: u64, plan: Plan, replicas: usize) -> Setup<Score> {
     let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
     let mut setup = Setup::new(Seed::new(seed), Arc::new(catalog(replicas)), topology, plan);
     setup.history = true;
-    setup.settings.keep_tombstones = true;
+    setup.settings.record_collected = true;
     setup
 }
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::distribution::{self, Distribution};
+use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Clock, Seat, Workload, ended, transact};
@@ -54,6 +55,7 @@ pub const PARAMETERS: &[Parameter] = &[
         Kind::Number(0.0, 1.0),
         "Skew of the zipfian and latest distributions.",
     ),
+    marks::PARAMETER,
 ];
 
 /// The list-append workload.
@@ -66,6 +68,7 @@ pub struct Append {
     distribution: Distribution,
     /// Appends drawn so far, by list in use.
     drawn: Box<[AtomicU64]>,
+    marks: Marks,
     notebooks: Notebooks,
 }
 
@@ -95,6 +98,7 @@ impl Append {
             length: values.count("length"),
             distribution: Distribution::new(name, lists, theta, 0),
             drawn: (0..lists).map(|_| AtomicU64::new(0)).collect(),
+            marks: Marks::new(values),
             notebooks: Notebooks::new(clients),
         }
     }
@@ -150,7 +154,8 @@ impl Workload for Append {
     type Memory = Memory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, SpaceOptions::default())]
+        let lists = (SPACE, SpaceOptions::default());
+        std::iter::once(lists).chain(self.marks.space()).collect()
     }
 
     async fn load(&self, _: &Db) -> Result<(), Error> {
@@ -164,11 +169,14 @@ impl Workload for Append {
 
     async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
         let planned = self.draw(seat, memory);
+        let marks = self.marks.draw(&mut seat.chance);
         let (client, space) = (seat.client, memory.space);
         let (planned, clock): (&[Planned], &Clock) = (&planned, &seat.clock);
+        let (seat, marks) = (&*seat, &marks[..]);
         let (answer, attempts) = transact(&seat.db, |tx| async move {
             self.notebooks.of(client).begin(clock());
-            self.perform(&tx, space, client, planned).await
+            self.perform(&tx, space, client, planned).await?;
+            marks::perform(&tx, &seat.db, marks).await
         })
         .await;
         let ended = ended(answer);

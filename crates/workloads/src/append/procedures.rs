@@ -16,6 +16,7 @@ use muesli::{
 use super::checks::{self, Reads};
 use super::{Append, Memory, PARAMETERS, Planned, SPACE, decode, encode, key_of};
 use crate::append::{ListHistory, ListOperation};
+use crate::marks;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload, ended};
@@ -227,7 +228,11 @@ impl Workload for AppendProcedures {
         let may_refuse = seat.chance.percent(self.coordinated);
         let client = seat.client;
         self.append.notebooks.of(client).begin((seat.clock)());
-        let fragments = match self.fragments(client, memory.space, &planned, may_refuse) {
+        let marks = self.append.marks.draw(&mut seat.chance);
+        let marked = marks::fragments(&seat.db, &marks);
+        let lists = self.fragments(client, memory.space, &planned, may_refuse);
+        let all = lists.and_then(|lists| Ok(lists.into_iter().chain(marked?).collect()));
+        let fragments: Vec<_> = match all {
             Ok(fragments) => fragments,
             Err(error) => return (Ended::Failed(error), 1),
         };

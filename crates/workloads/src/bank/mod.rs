@@ -14,6 +14,7 @@ mod mix;
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions};
 
 use crate::loading::write_missing;
+use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload, ended, transact};
@@ -91,6 +92,7 @@ pub const PARAMETERS: &[Parameter] = &[
         Kind::Flag,
         "Whether each client uses accounts of its own, so that none conflict.",
     ),
+    marks::PARAMETER,
 ];
 
 /// The bank.
@@ -102,6 +104,7 @@ pub struct Bank {
     delayed: bool,
     keys: Box<[SmallBytes]>,
     mix: Mix,
+    marks: Marks,
     ledgers: Ledgers,
 }
 
@@ -128,6 +131,7 @@ impl Bank {
             delayed: values.flag("delayed"),
             keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
             mix,
+            marks: Marks::new(values),
             ledgers: Ledgers::new(clients, |_| Ledger::default()),
         })
     }
@@ -151,7 +155,13 @@ impl Bank {
         values.iter().map(|value| Account::decode(value.as_ref())).collect()
     }
 
-    async fn transfer(&self, memory: &Memory, seat: &Seat, transfers: &[Transfer]) -> (Ended, u32) {
+    async fn transfer(
+        &self,
+        memory: &Memory,
+        seat: &Seat,
+        transfers: &[Transfer],
+        marks: &[marks::Use],
+    ) -> (Ended, u32) {
         self.ledgers.of(seat.client).set_out(transfers.to_vec());
         let (space, overdraft) = (memory.space, self.overdraft);
         let (answer, attempts) = transact(&seat.db, |tx| async move {
@@ -173,7 +183,7 @@ impl Bank {
                     None => tx.later(space, to, Account::receive(transfer.amount)).await?,
                 }
             }
-            Ok(())
+            marks::perform(&tx, &seat.db, marks).await
         })
         .await;
         let ended = ended(answer);
@@ -182,9 +192,16 @@ impl Bank {
     }
 
     /// Reads two accounts; what they hold is judged where it can be.
-    async fn read_two(&self, memory: &Memory, seat: &Seat, two: [u32; 2]) -> (Ended, u32) {
+    async fn read_two(
+        &self,
+        memory: &Memory,
+        seat: &Seat,
+        two: [u32; 2],
+        marks: &[marks::Use],
+    ) -> (Ended, u32) {
         let space = memory.space;
         let (answer, attempts) = transact(&memory.reader, |tx| async move {
+            marks::perform(&tx, &seat.db, marks).await?;
             self.read_accounts(&tx, space, two.into_iter()).await
         })
         .await;
@@ -247,7 +264,8 @@ impl Workload for Bank {
     type Memory = Memory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })]
+        let accounts = (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
+        std::iter::once(accounts).chain(self.marks.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -265,8 +283,14 @@ impl Workload for Bank {
 
     async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
         match self.mix.draw(&mut memory.choice, &mut seat.chance) {
-            mix::Action::ReadTwo(two) => self.read_two(memory, seat, two).await,
-            mix::Action::Transfer(transfers) => self.transfer(memory, seat, &transfers).await,
+            mix::Action::ReadTwo(two) => {
+                let marks = self.marks.draw_reads(&mut seat.chance);
+                self.read_two(memory, seat, two, &marks).await
+            }
+            mix::Action::Transfer(transfers) => {
+                let marks = self.marks.draw(&mut seat.chance);
+                self.transfer(memory, seat, &transfers, &marks).await
+            }
             mix::Action::ReadAll => self.read_all(memory, seat).await,
             mix::Action::WriteAll => self.write_all(memory, seat).await,
         }

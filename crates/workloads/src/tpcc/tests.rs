@@ -213,6 +213,7 @@ fn what_clients_know_is_looked_for() {
         warm_up: Duration::ZERO,
         length: Length::Transactions(400),
         seed: 3,
+        strict: false,
     };
     let outcome = crate::embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
     assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);

@@ -6,20 +6,10 @@ use muesli_workloads::trial::Trial;
 
 fn trial(faults: &str) -> Trial {
     Trial {
-        workload: registry::find("bank").unwrap(),
-        parameters: vec!["keys=30".to_owned()],
-        protocol: "score".to_owned(),
-        nodes: 4,
-        masters: 0,
-        replicas: None,
-        spread: 1,
-        clients: 8,
         transactions_least: 100,
         group: 3,
-        caches: false,
-        together: 1,
         faults: faults.parse::<FaultKinds>().unwrap(),
-        plan: None,
+        ..Trial::of(registry::find("bank").unwrap())
     }
 }
 

@@ -10,4 +10,6 @@ mod one_group;
 mod one_round;
 mod recovery;
 mod sabotage;
+mod searches;
+mod strangers;
 mod workloads;

@@ -75,7 +75,7 @@ fn first_problem(
     seeds: Range<u64>,
     change: impl Fn(&mut Groups),
 ) -> Option<String> {
-    let mut rules = Groups { compact_every: 60, ..Groups::default() };
+    let mut rules = Groups { limits: muesli_group::Limits::tight(), ..Groups::default() };
     change(&mut rules);
     seeds.into_iter().find_map(|seed| problem(seed, world, &rules))
 }

@@ -77,7 +77,7 @@ fn groups_notice(
     seeds: Range<u64>,
     change: impl Fn(&mut Groups),
 ) -> Option<u64> {
-    let mut rules = Groups { compact_every: 40, ..Groups::default() };
+    let mut rules = Groups { limits: muesli_group::Limits::tight(), ..Groups::default() };
     change(&mut rules);
     seeds.into_iter().find(|&seed| {
         let checkpoint_every = Some(Span::from_millis(20));
@@ -177,4 +177,36 @@ fn two_lost(seed: u64) -> Plan {
 fn a_majority_that_forgot_and_goes_on_is_noticed() {
     let change = |rules: &mut Groups| rules.accepts_loss = true;
     assert!(groups_notice("bank", two_lost, 0..40, change).is_some());
+}
+
+/// Every node stands still in turn, so that each leader is deposed, and one loses its disk.
+fn pauses_and_a_loss(seed: u64) -> Plan {
+    let pause = |turn: u64| format!("{}ms+45ms pause n{}", 20 + 60 * turn, (turn + seed) % 4);
+    let pauses: Vec<_> = (0..6).map(pause).collect();
+    let loss = format!("{}ms+5ms lose n{}", 90 + seed % 130, (seed + 2) % 4);
+    format!("horizon 400ms; {}; {loss}", pauses.join("; ")).parse().unwrap()
+}
+
+#[test]
+fn deposed_leaders_and_lost_disks_fetch_their_state_and_nobody_notices() {
+    assert_eq!(groups_notice("bank", pauses_and_a_loss, 0..20, |_| {}), None);
+    assert_eq!(groups_notice("append", pauses_and_a_loss, 0..10, |_| {}), None);
+}
+
+#[test]
+fn a_state_that_counts_before_all_of_it_is_there_is_noticed() {
+    let change = |rules: &mut Groups| rules.installs_whole = false;
+    assert!(groups_notice("bank", pauses_and_a_loss, 0..40, change).is_some());
+}
+
+#[test]
+fn a_checkpoint_of_what_nobody_decided_is_noticed() {
+    let change = |rules: &mut Groups| rules.publishes_decided = false;
+    assert!(groups_notice("bank", drawn("crash,partition,disk"), 0..200, change).is_some());
+}
+
+#[test]
+fn a_member_without_memory_that_votes_before_it_has_all_entries_is_noticed() {
+    let change = |rules: &mut Groups| rules.joins_whole = false;
+    assert!(groups_notice("bank", drawn("loss,crash"), 0..200, change).is_some());
 }

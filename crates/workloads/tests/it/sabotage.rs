@@ -1,22 +1,30 @@
 //! The tests of the tests: with a rule of the protocol switched off, the workloads' own checks and
 //! the judges of the histories notice.
+//!
+//! Nothing is kept for the histories' sake. Every second seed has faults; mistakes that only show
+//! where things go wrong have worlds of their own, with short leases.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{Level, check};
-use muesli_core::Protocol;
+use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{Rules, Score};
-use muesli_sim::time::Span;
+use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{Simulated, run_protocol};
+use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
 use muesli_workloads::tally::Tallies;
+use muesli_workloads::tempo::Tempo;
 use serde_json::Map;
 
 const CLIENTS: u32 = 8;
@@ -46,7 +54,9 @@ fn noticed_under<P: Protocol>(
         let given: Vec<String> = parameters.split(' ').map(str::to_owned).collect();
         let workload = registry::find(workload).unwrap().build(&given, CLIENTS).unwrap();
         let length = Length::Time(Duration::from_millis(60));
+        let kinds = if seed % 4 < 2 { "none" } else { "crash,client,partition,link,pause" };
         let plan = Simulated {
+            plan: faults(kinds, seed, Span::from_millis(60)),
             replicas: 2 - (seed % 2) as usize,
             pause_most: Span::from_micros(300),
             logging: true,
@@ -66,6 +76,82 @@ fn noticed_under<P: Protocol>(
         }
     }
     noticed
+}
+
+/// Faults of these kinds, as a seed draws them.
+fn faults(kinds: &str, seed: u64, length: Span) -> Plan {
+    let kinds: FaultKinds = kinds.parse().unwrap();
+    let faults_max = if kinds == FaultKinds::NONE { 0 } else { 8 };
+    let horizon = VirtualTime::ZERO + length;
+    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max };
+    shape.draw(Seed::new(seed))
+}
+
+/// The first seed with which a mistake is noticed in a world of faults, where garbage is collected
+/// at once, leases are short and logs are cut often.
+fn noticed_among_faults(
+    (workload, parameters): (&str, &str),
+    kinds: &str,
+    upkeep: Upkeep,
+    rules: &Rules,
+) -> Option<u64> {
+    let millis = Span::from_millis;
+    (0..60).find(|&seed| {
+        let given: Vec<String> = parameters.split(' ').map(str::to_owned).collect();
+        let workload = registry::find(workload).unwrap().build(&given, CLIENTS).unwrap();
+        let length = Length::Time(Duration::from_millis(200));
+        let pace =
+            Pace { collect_after: 1, log_low_after: 4, tell_bound_after: 4, ..Pace::default() };
+        let plan = Simulated {
+            plan: faults(kinds, seed, millis(200)),
+            replicas: 2,
+            pause_most: Span::from_micros(300),
+            logging: true,
+            history: true,
+            upkeep,
+            tempo: Some(Tempo {
+                gossip_every: Span::from_micros(500),
+                snapshot_lease: millis(10),
+                give_up_after: millis(60),
+                in_doubt_after: millis(10),
+                pace,
+            }),
+            ..Simulated::calm("score", 3, seed, length)
+        };
+        let tallies = Arc::new(Tallies::new(CLIENTS));
+        // An assertion of the protocol may notice before the judge does.
+        let run = catch_unwind(AssertUnwindSafe(|| {
+            run_protocol::<Score>(&workload, &plan, *rules, &tallies).unwrap()
+        }));
+        let Ok(run) = run else { return true };
+        let options = muesli_check::Options { session_order: true, ..Default::default() };
+        let holds = |history| check(&history, Level::Serializable, &options).holds();
+        run.checks.iter().any(|check| !check.ok) || !run.run.history(Map::new()).is_ok_and(holds)
+    })
+}
+
+/// Lists and marks, read one after the other for long enough that the watermark moves meanwhile.
+const LONG: (&str, &str) = ("append", "keys=5 operations=12 appends=30 marks=60");
+const SHORT: (&str, &str) = ("append", "keys=5 marks=60");
+
+const CRASHES: &str = "crash,client,partition,link,pause";
+
+/// Logs are cut often.
+fn cutting() -> Upkeep {
+    Upkeep { checkpoint_every: Some(Span::from_millis(3)), ..Upkeep::default() }
+}
+
+#[test]
+fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
+    for case in [LONG, SHORT] {
+        assert_eq!(noticed_among_faults(case, CRASHES, cutting(), &Rules::default()), None);
+    }
+}
+
+#[test]
+fn a_watermark_raised_early_is_noticed() {
+    let rules = Rules { readers_hold_low: false, refuses_old_reads: false, ..Rules::default() };
+    assert!(noticed_among_faults(LONG, "none", Upkeep::default(), &rules).is_some());
 }
 
 #[test]
@@ -200,7 +286,7 @@ fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
 
 #[test]
 fn repeatable_read_is_no_more_than_that() {
-    let rules = Rules::default();
+    let rules = muesli_protocols::repeatable_read::Rules::default();
     let at =
         |level| noticed_under::<RepeatableRead>("append", "keys=5", &rules, level, 0..6).versions;
     assert!(!at(Level::Rr));

@@ -11,7 +11,7 @@ use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::machines::Machine;
-use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::{Ended, Tallies};
 use muesli_workloads::workload::{AnyWorkload, Check, Seat, Workload};
 use muesli_workloads::{history, registry};
@@ -86,7 +86,8 @@ fn every_workload_is_right_in_a_process() {
         let options =
             Options { repositories: 4, replicas: 2, loops: 2, history: true, ..Options::default() };
         let length = Length::Transactions(600);
-        let plan = Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5 };
+        let plan =
+            Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5, strict: false };
         let tallies = Arc::new(Tallies::new(CLIENTS));
         let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
         assert_checks(&outcome.checks, &told);
@@ -109,21 +110,15 @@ pub fn drawn(seed: u64, kinds: &str) -> Simulated {
     let kinds = kinds.parse::<FaultKinds>().unwrap().without(FaultKind::Loss);
     let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 5 };
     Simulated {
-        protocol: "score".to_owned(),
-        nodes: 3,
-        masters: 0,
         repositories: 4,
         replicas: 2,
         spread: 1 + seed as usize % 3,
-        seed,
         plan: shape.draw(Seed::new(seed)),
-        length: Length::Time(Duration::from_millis(1)),
         transactions_least: 200,
         pause_most: Span::from_millis(4),
         logging: true,
-        upkeep: Upkeep::default(),
         history: true,
-        trace: false,
+        ..Simulated::calm("score", 3, seed, Length::Time(Duration::from_millis(1)))
     }
 }
 

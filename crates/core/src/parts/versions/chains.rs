@@ -41,8 +41,10 @@ impl Versions {
         let handle = self.find_or_create(super::Handle::NONE, key);
         if self.newest(handle).at != Timestamp::ZERO {
             let entry = self.entry_mut(handle);
-            (entry.value, entry.at) = (None, Timestamp::ZERO);
+            let freed = entry.value.take().map_or(0, |value| value.len());
+            entry.at = Timestamp::ZERO;
             let older = std::mem::replace(&mut entry.older, NIL);
+            self.bytes -= freed;
             self.free_chain(older);
         }
         for (at, value) in chain {
@@ -102,7 +104,7 @@ mod tests {
         let newest: Vec<_> = (0..store.slots()).filter_map(|slot| store.newest_in(slot)).collect();
         assert_eq!(newest.len(), 1);
         assert_eq!(newest[0].1.at, Timestamp(5));
-        store.collect(Timestamp::MAX, false, 100);
+        store.collect(Timestamp::MAX, 100);
         assert_eq!(store.older_versions(), 0);
     }
 
@@ -129,7 +131,7 @@ mod tests {
                     other.add_chain(key, chain);
                 }
                 slot += 1;
-                store.collect(Timestamp(low), false, 2);
+                store.collect(Timestamp(low), 2);
                 log.push(put(&mut store, key, value));
             }
             for slot in slot..store.slots() {
@@ -153,8 +155,8 @@ mod tests {
                     prop_assert!(newest == Some(*last) || value.is_none(), "{key:?}");
                 }
             }
-            store.collect(Timestamp::MAX, false, 1000);
-            other.collect(Timestamp::MAX, false, 1000);
+            store.collect(Timestamp::MAX, 1000);
+            other.collect(Timestamp::MAX, 1000);
             prop_assert_eq!(store.len(), other.len());
             prop_assert_eq!(other.older_versions(), 0);
         }

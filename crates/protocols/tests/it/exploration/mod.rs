@@ -3,10 +3,11 @@
 //! of any message). Equal worlds are visited once. Time does not pass, but for this: where
 //! nothing else can happen and somebody waits for a lock, the bounded wait ends.
 //!
-//! A scope may have one fault, once, at any point. A node crashes: it comes back at once with what
-//! was stable in its log, which is either everything or as little as it may be after what the node
-//! has said. A message is lost, or arrives twice. With faults, where nothing else can happen, time
-//! passes and all timers fire.
+//! A scope may have a fault or two, each once, at any point. A node crashes: it comes back at once
+//! with what was stable in its log, which is either everything or as little as it may be after what
+//! the node has said; what it had sent arrives all the same, or is lost with it, as what leaves too
+//! late is. A message is lost, or arrives twice. A timer fires early. With faults, where nothing
+//! else can happen, time passes and all timers fire.
 
 mod client;
 mod delayed;
@@ -47,6 +48,8 @@ pub struct Scope<P: Subject = Score> {
     pub reordered: bool,
     /// What may go wrong, once.
     pub fault: Option<Fault>,
+    /// What else may, once, before or after that.
+    pub second: Option<Fault>,
     pub level: Level,
     /// How many procedures a repository runs together at most, the last one first.
     pub together: usize,
@@ -63,6 +66,7 @@ impl<P: Subject> Scope<P> {
             programs: programs.to_vec(),
             reordered: false,
             fault: None,
+            second: None,
             level: Level::Serializable,
             together: 1,
             masters: 0,
@@ -88,7 +92,7 @@ impl<P: Subject> Scope<P> {
         if self.reordered {
             title += "; reordered";
         }
-        if let Some(fault) = self.fault {
+        for fault in self.fault.into_iter().chain(self.second) {
             title += &format!("; {fault:?}");
         }
         title
@@ -100,6 +104,10 @@ impl<P: Subject> Scope<P> {
 pub enum Fault {
     /// This node crashes.
     Crash(u32),
+    /// The same, and nothing arrives any more of what it had sent.
+    Outage(u32),
+    /// A timer that was set fires, however early.
+    Early,
     /// The next message of some link is lost.
     Lose,
     /// The next message of some link arrives a second time, after all that is under way there.
@@ -126,7 +134,8 @@ enum Choice {
     GoesOn(u32, Role, u32),
     WaitEnds(u32, Role, u32),
     /// The node loses its memory, and perhaps the end of its log.
-    Crash(u32, Lost),
+    Crash(Fault, u32, Lost),
+    Early(u32, Role, u32),
     Lose(u32, u32),
     Repeat(u32, u32),
     TimePasses,
@@ -148,9 +157,9 @@ struct World<P: Subject> {
     timers: BTreeSet<(u32, Role, u32)>,
     /// Timers without delay.
     left_over: BTreeSet<(u32, Role, u32)>,
-    /// The fault of the scope, and whether it is still to come.
+    /// The fault of the scope, and what is still to come of it and of the second one.
     fault: Option<Fault>,
-    fault_ahead: bool,
+    ahead: Vec<Fault>,
     /// How often time has passed: a bound for liveness.
     passed: u32,
     /// Transactions of which their coordinators have spoken.
@@ -207,10 +216,11 @@ impl<P: Subject> World<P> {
         let catalog = catalog.with_masters(&masters);
         let catalog =
             Arc::new(catalog.with_space(procedures::SPACE, options).expect("ascending splits"));
-        let logging = matches!(scope.fault, Some(Fault::Crash(_)));
+        let crashes = |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::Outage(_));
+        let logging = scope.fault.iter().chain(&scope.second).any(crashes);
         let procedures = procedures::all();
         let settings = Arc::new(Settings {
-            keep_tombstones: true,
+            record_collected: true,
             logging,
             procedures,
             together: Together::new(scope.together, Arc::new(Backwards)),
@@ -224,7 +234,7 @@ impl<P: Subject> World<P> {
             timers: BTreeSet::new(),
             left_over: BTreeSet::new(),
             fault: scope.fault,
-            fault_ahead: false,
+            ahead: Vec::new(),
             passed: 0,
             begun: BTreeSet::new(),
             evidence: Evidence::default(),
@@ -243,7 +253,7 @@ impl<P: Subject> World<P> {
         };
         world.clients = scope.programs.iter().enumerate().map(named).collect();
         world.path.clear();
-        world.fault_ahead = scope.fault.is_some();
+        world.ahead = scope.fault.into_iter().chain(scope.second).collect();
         world
     }
 
@@ -262,23 +272,31 @@ impl<P: Subject> World<P> {
         if choices.is_empty() && !finished {
             self.choices_of_time(&mut choices);
         }
-        if self.fault_ahead && !done {
-            self.choices_of_fault(&mut choices);
+        if !done {
+            self.ahead.iter().for_each(|fault| self.choices_of_fault(*fault, &mut choices));
         }
         choices
     }
 
-    fn choices_of_fault(&self, choices: &mut Vec<Choice>) {
+    fn choices_of_fault(&self, fault: Fault, choices: &mut Vec<Choice>) {
         let links = self.links.keys();
-        match self.fault {
-            Some(Fault::Crash(node)) => {
-                choices.push(Choice::Crash(node, Lost::Nothing));
-                choices.push(Choice::Crash(node, Lost::WhatItMay));
+        match fault {
+            Fault::Crash(node) | Fault::Outage(node) => {
+                choices.push(Choice::Crash(fault, node, Lost::Nothing));
+                choices.push(Choice::Crash(fault, node, Lost::WhatItMay));
             }
-            Some(Fault::Lose) => choices.extend(links.map(|link| Choice::Lose(link.0, link.1))),
-            Some(Fault::Repeat) => choices.extend(links.map(|link| Choice::Repeat(link.0, link.1))),
-            None => {}
+            Fault::Early => {
+                choices.extend(self.timers.iter().map(|it| Choice::Early(it.0, it.1, it.2)));
+            }
+            Fault::Lose => choices.extend(links.map(|link| Choice::Lose(link.0, link.1))),
+            Fault::Repeat => choices.extend(links.map(|link| Choice::Repeat(link.0, link.1))),
         }
+    }
+
+    /// A fault has come.
+    fn has_come(&mut self, fault: Fault) {
+        let place = self.ahead.iter().position(|it| *it == fault);
+        self.ahead.remove(place.expect("a fault that was to come"));
     }
 
     /// What can happen where only time can help.
@@ -314,12 +332,23 @@ impl<P: Subject> World<P> {
                 self.now = self.now + Settings::default().lock_wait;
                 self.fire(node, role, timer);
             }
-            Choice::Crash(node, lost) => self.crash(node, lost),
+            Choice::Crash(fault, node, lost) => {
+                self.has_come(fault);
+                if matches!(fault, Fault::Outage(_)) {
+                    self.links.retain(|(from, _), _| *from != node);
+                }
+                self.crash(node, lost);
+            }
+            Choice::Early(node, role, timer) => {
+                self.has_come(Fault::Early);
+                self.fire(node, role, timer);
+            }
             Choice::Lose(from, to) | Choice::Repeat(from, to) => {
-                self.fault_ahead = false;
+                let loses = choice == Choice::Lose(from, to);
+                self.has_come(if loses { Fault::Lose } else { Fault::Repeat });
                 let link = self.links.get_mut(&(from, to)).expect("a link with messages");
                 let first = link.front().expect("a message").clone();
-                if choice == Choice::Lose(from, to) {
+                if loses {
                     link.pop_front();
                 } else {
                     link.push_back(first);
@@ -358,7 +387,6 @@ impl<P: Subject> World<P> {
 
     /// The node loses its memory and begins a new life; its clients are gone.
     fn crash(&mut self, node: u32, lost: Lost) {
-        self.fault_ahead = false;
         self.timers.retain(|(at, ..)| *at != node);
         self.left_over.retain(|(at, ..)| *at != node);
         for client in self.clients.iter_mut().filter(|client| client.node == node) {
@@ -420,7 +448,7 @@ impl<P: Subject> World<P> {
     /// A hash of all that can make a difference to what follows, or to the verdict.
     fn fingerprint(&self) -> u64 {
         let mut text = Fingerprint(DefaultHasher::new());
-        let all = (&self.hosts, &self.links, &self.clients, &self.timers, self.fault_ahead);
+        let all = (&self.hosts, &self.links, &self.clients, &self.timers, &self.ahead);
         write!(text, "{:?}", self.left_over).expect("hashing cannot fail");
         write!(text, "{all:?}{:?}{:?}", self.evidence, self.now).expect("hashing cannot fail");
         text.0.finish()

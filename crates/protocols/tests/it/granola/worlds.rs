@@ -123,7 +123,7 @@ impl Shape {
         let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
         (setup.history, setup.rules) = (true, self.rules);
         setup.checkpoint_every = seed.is_multiple_of(3).then(|| Span::from_millis(5));
-        setup.settings.keep_tombstones = true;
+        setup.settings.record_collected = true;
         setup.settings.caches = self.caches;
         if self.caches {
             setup.settings.gossip_every = Nanos::from_millis(1);

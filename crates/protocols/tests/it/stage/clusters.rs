@@ -8,8 +8,8 @@ use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::gmu::{self, Vectors};
 use muesli_protocols::granola::{self, Granola, WayBack};
-use muesli_protocols::locking::TryLocks;
-use muesli_protocols::repeatable_read::NewestVersions;
+use muesli_protocols::locking::{self, TryLocks};
+use muesli_protocols::repeatable_read::{self, NewestVersions};
 use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::{self, TwoPhase};
 
@@ -24,8 +24,8 @@ pub(super) fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>
     let mut args = command.consume_args();
     match args.take_key("protocol").unwrap_or("score") {
         "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Rules::default(), switch),
-        "2pc" => stage::<TwoPhase<TryLocks>>(args, two_phase::Rules::default(), switch),
-        "rr" => stage::<TwoPhase<NewestVersions>>(args, two_phase::Rules::default(), switch),
+        "2pc" => stage::<TwoPhase<TryLocks>>(args, locking::Rules::default(), locking_switch),
+        "rr" => stage::<TwoPhase<NewestVersions>>(args, Default::default(), rr_switch),
         "ngm" => stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch),
         "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
         "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
@@ -54,7 +54,7 @@ fn stage<P: Subject>(
 ) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut settings = Settings {
         gossip_every: Nanos::from_millis(3_600_000),
-        keep_tombstones: true,
+        record_collected: true,
         procedures: procedures::all(),
         limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
@@ -73,7 +73,6 @@ fn stage<P: Subject>(
             "lock_wait" => settings.lock_wait = duration(value)?,
             "in_doubt" => settings.in_doubt_after = duration(value)?,
             "give_up" => settings.give_up_after = duration(value)?,
-            "tombstones" => settings.keep_tombstones = value == "kept",
             other => return Err(format!("no setting `{other}`").into()),
         }
     }
@@ -99,6 +98,22 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "sessions_bring_pasts" => &mut rules.sessions_bring_pasts,
         other => return Err(format!("no rule `{other}`")),
     } = on;
+    Ok(())
+}
+
+fn locking_switch(rules: &mut locking::Rules, name: &str, on: bool) -> Result<(), String> {
+    match name {
+        "waits" => rules.waits = on,
+        other => return switch(&mut rules.family, other, on),
+    }
+    Ok(())
+}
+
+fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result<(), String> {
+    match name {
+        "locks_at_writes" => rules.locks_at_writes = on,
+        other => return switch(&mut rules.family, other, on),
+    }
     Ok(())
 }
 

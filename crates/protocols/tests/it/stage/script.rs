@@ -255,12 +255,18 @@ impl<P: Subject> Stage<P> {
         while let Some(key) = args.next_pos() {
             writes.push((key.into(), None));
         }
+        let now = self.now;
         for (key, value) in writes {
             let host = self.host(at)?;
-            let done = host.node.put(txn, SPACE, key.clone(), value, &mut host.effects);
-            if let Err(failure) = done {
-                let what = format!("{name} put {}", lines::text(&key));
-                self.answer(&what, &OpResult::Failed(failure));
+            host.effects.now = now + host.skew;
+            let what = format!("{name} put {}", lines::text(&key));
+            match host.node.write(txn, SPACE, key, value, &mut host.effects) {
+                Step::Done(Ok(())) => {}
+                Step::Done(Err(failure)) => self.answer(&what, &OpResult::Failed(failure)),
+                Step::Wait(op) => {
+                    host.waiting.insert(op, what);
+                    self.perform(at);
+                }
             }
         }
         Ok(())

@@ -91,7 +91,11 @@ impl Subject for Granola {
         let mode = if participant.is_locking() { "locking" } else { "timestamp" };
         let (done, waiting) = (participant.done(), participant.waiting());
         let remembered = participant.remembered();
-        format!("{mode} mode, done {done}, {waiting} waiting, {remembered} remembered")
+        let early = match participant.early_votes() {
+            0 => String::new(),
+            early => format!(", votes on {early} without requests"),
+        };
+        format!("{mode} mode, done {done}, {waiting} waiting, {remembered} remembered{early}")
     }
 
     fn begins(message: &Message) -> Option<TxnId> {

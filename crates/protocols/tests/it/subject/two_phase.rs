@@ -32,7 +32,17 @@ impl<V: Variant> Subject for TwoPhase<V> {
     fn show_participant(participant: &Participant<V>) -> String {
         let (committed, newest) = (participant.committed(), participant.newest());
         let (doubt, kept) = (participant.in_doubt(), participant.remembered());
-        format!("committed {committed}, newest {newest}, {doubt} in doubt, {kept} remembered")
+        let mut shown =
+            format!("committed {committed}, newest {newest}, {doubt} in doubt, {kept} remembered");
+        let ((held, waits), reads) = (participant.encounter_locks(), participant.waiting_reads());
+        for (number, what) in
+            [(held, "with locks"), (waits, "wait for locks"), (reads, "reads wait")]
+        {
+            if number > 0 {
+                shown += &format!(", {number} {what}");
+            }
+        }
+        shown
     }
 
     fn begins(message: &Message<V>) -> Option<TxnId> {
@@ -157,6 +167,13 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             format!("Ran {}{}{why}", name(*txn, names), gave(answers))
         }
         Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
+        Message::Lock(asked) => format!("Lock {}", text(&asked.key)),
+        Message::Locked { refused, .. } => match refused {
+            Some(reason) => format!("Locked: no, {reason:?}"),
+            None => "Locked".to_owned(),
+        },
+        Message::Unlock { .. } => "Unlock".to_owned(),
+        Message::Settled { txn } => format!("Settled below {txn}"),
         Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
         Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
     }

@@ -12,8 +12,9 @@ use std::hash::BuildHasherDefault;
 
 use muesli_core::{
     Address, Catalog, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId,
-    OpId, OpResult, Participant, Protocol, Reader, Recorder, RepositoryId, Row, Scan, Settings,
-    SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, Wire, WireError, wire_struct,
+    OpId, OpResult, Participant, Protocol, Reader, Recorder, Rejection, RepositoryId, Row, Scan,
+    Sender, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View, Wire,
+    WireError, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +105,10 @@ impl Protocol for Registers {
 
     fn is_about(_: &Message, _: &Catalog) -> bool {
         true
+    }
+
+    fn judge(_: &Message, _: Address, _: Sender, _: View<'_>) -> Result<(), Rejection> {
+        Ok(())
     }
 
     fn wire_bytes(message: &Message) -> usize {
@@ -267,6 +272,20 @@ impl Coordinator<Registers> for Client {
 
     fn rollback(&mut self, txn: Txn, _: Here<'_, Registers>, _: &mut Context<'_, Registers>) {
         self.running.remove(&txn.slot);
+    }
+
+    fn abort(
+        &mut self,
+        txn: Txn,
+        _: &Failure,
+        here: Here<'_, Registers>,
+        cx: &mut Context<'_, Registers>,
+    ) {
+        self.rollback(txn, here, cx);
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        self.running.keys().map(|&slot| Txn { slot, generation: 0 }).collect()
     }
 
     fn receive(

@@ -1,0 +1,150 @@
+//! Golden bytes of the handshake, of what drivers say to each other, and of a folder's files.
+//!
+//! If this fails, bytes have changed under the same version: raise `WIRE` or `FOLDER` in
+//! [`formats`](crate::formats), say so in `docs/compatibility.md`, and write the new version's file
+//! with `UPDATE_GOLDENFILES=1 cargo test -p muesli-cluster --lib golden`.
+
+use std::path::Path;
+
+use muesli_core::{Lag, NodeId, Post, RepositoryId, SmallBytes, Tag, Wire};
+
+use crate::control::Control;
+use crate::folder::{Identity, Owner};
+use crate::formats;
+use crate::frame::{self, Kind};
+use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
+use crate::map::{MapParts, SpaceParts};
+use crate::proof::{Challenge, Proof};
+use crate::register::Register;
+
+fn map() -> MapParts {
+    MapParts {
+        servers: vec![(NodeId(0), "a:1".to_owned()), (NodeId(1), "b:2".to_owned())],
+        group: 3,
+        loops: 2,
+        left: vec![NodeId(1)],
+        epoch: 4,
+        placement: 5,
+        homes: vec![(NodeId(0), 6)],
+        leaving: vec![RepositoryId(7)],
+        begun: vec![8],
+        replicas: 9,
+        spread: 10,
+        masters: vec![NodeId(11)],
+        spaces: vec![space()],
+    }
+}
+
+fn space() -> SpaceParts {
+    let splits = Some(vec![SmallBytes::new(b"m")]);
+    SpaceParts { name: "s".to_owned(), ordered: true, splits }
+}
+
+fn hello(station: Station) -> Hello {
+    Hello {
+        cluster: ClusterId(1),
+        protocol: "score".to_owned(),
+        station,
+        node: NodeId(2),
+        life: Life(3),
+        lives: vec![(NodeId(4), Life(5))],
+        proves: true,
+        challenge: Challenge([6; 16]),
+    }
+}
+
+fn framed(kind: Kind, body: &impl Wire) -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = frame::begin(kind, &mut out);
+    body.encode(&mut out);
+    frame::end(start, &mut out);
+    out
+}
+
+/// What is said before messages pass.
+fn handshakes() -> Vec<(String, Vec<u8>)> {
+    let stations = [Station::Server, Station::Client, Station::Visitor, Station::Admin];
+    let mut all: Vec<_> = stations
+        .map(|station| (format!("hello {station:?}"), framed(Kind::Hello, &hello(station))))
+        .into();
+    let proof = Some(Tag([7; 16]));
+    let welcome = Welcome {
+        cluster: ClusterId(1),
+        node: NodeId(2),
+        life: Life(3),
+        lives: vec![(NodeId(4), Life(5))],
+        map: map(),
+        proof,
+    };
+    all.push(("welcome".to_owned(), framed(Kind::Welcome, &welcome)));
+    all.push(("challenge".to_owned(), framed(Kind::Challenge, &Challenge([8; 16]))));
+    all.push(("proof".to_owned(), framed(Kind::Proof, &Proof { tag: Tag([9; 16]) })));
+    for reason in [
+        Reason::Misunderstood,
+        Reason::Cluster,
+        Reason::Protocol,
+        Reason::Taken,
+        Reason::Lost,
+        Reason::Full,
+        Reason::NotReady,
+        Reason::Stopping,
+        Reason::Left,
+        Reason::Unproven,
+    ] {
+        let refusal = Refusal { reason, text: "why".to_owned(), proof: None };
+        all.push((format!("refusal {reason:?}"), framed(Kind::Refusal, &refusal)));
+    }
+    all
+}
+
+/// What drivers say to each other, and what they keep.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let mut all = handshakes();
+    let refused = Some("no".to_owned());
+    for control in [
+        Control::CreateSpace { request: 1, space: space() },
+        Control::SpaceCreated { request: 2, refused },
+        Control::Map(map()),
+        Control::AskStatus,
+        Control::Status(vec![("n".to_owned(), 3)]),
+        Control::AskMembers,
+        Control::Members {
+            placement: 4,
+            members: vec![(RepositoryId(5), Post::Leads)],
+            lags: vec![(RepositoryId(5), Lag { entries: 6, bytes: 7, percent: Some(8) })],
+        },
+        Control::Place(map()),
+        Control::SpacesMade(6),
+    ] {
+        let name = format!("{control:?}");
+        let name = name.split([' ', '(']).next().unwrap_or_default();
+        all.push((format!("control {name}"), framed(Kind::Control, &control)));
+    }
+    let owner = Owner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
+    let program = "0.0.0".to_owned();
+    let identity = Identity { data: 3, program, owner, life: 4, starts: 5 };
+    all.push(("file identity".to_owned(), crate::folder::file(formats::FOLDER, &identity)));
+    all.push(("file map".to_owned(), crate::folder::file(formats::FOLDER, &map())));
+    let mut row = Vec::new();
+    Register { epoch: 1, spaces: vec![space()] }.encode(&mut row);
+    all.push(("row of spaces".to_owned(), row));
+    all
+}
+
+#[test]
+fn bytes_of_this_version_are_what_they_were() {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let lines = samples().into_iter().map(|(name, bytes)| format!("{name}: {}\n", hex(&bytes)));
+    let now: String = lines.collect();
+    let name = format!("wire-{}-folder-{}.txt", formats::WIRE, formats::FOLDER);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(name);
+    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &now).unwrap();
+    }
+    let was = std::fs::read_to_string(&path).unwrap_or_default();
+    for (was, now) in was.lines().zip(now.lines()) {
+        assert_eq!(was, now, "bytes have changed: see the top of this file");
+    }
+    assert_eq!(was.lines().count(), now.lines().count(), "{}", path.display());
+}

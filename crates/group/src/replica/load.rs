@@ -1,0 +1,231 @@
+//! A member without its participant's state fetches that from another one, piece by piece, and logs
+//! each piece.
+//!
+//! It may vote meanwhile, for what it promised and accepted is in its log; but it does not stand
+//! for election ([`Consensus::restrain`](crate::consensus::Consensus::restrain)). So whoever is
+//! elected has the state. A member loses it only by being deposed, by somebody who has been
+//! elected; so there is always one that has it, or whose disk does.
+//!
+//! The pieces are of a moment after which other entries were applied, and may hold effects of
+//! these. The state is of use once this member has replayed so many itself. Its own log holds them:
+//! it begins before the state that it takes, and is not trimmed while there is none.
+
+use muesli_core::{Lag, Participant, Protocol};
+
+use super::Replica;
+use super::catch_up::{MISSES_MAX, PATIENCE_TICKS};
+use crate::inside::Context;
+use crate::join::Formed;
+use crate::ledger::{Change, Held};
+use crate::protocol::Message;
+use crate::transfer::{FetchState, StatePiece};
+
+/// A state under way to this member.
+#[derive(Clone, Debug)]
+pub(super) struct Loading {
+    source: u16,
+    /// The number of the transfer, once it has begun.
+    transfer: Option<u64>,
+    /// When something came last, and how often nothing came since.
+    heard: u64,
+    misses: u32,
+    /// How much of it is there, of 100.
+    pub(super) percent: u8,
+}
+
+impl<P: Protocol> Replica<P> {
+    /// Whether the participant has the state that the log says it has, or is to be loaded.
+    pub(super) fn lacks_state(&self) -> bool {
+        self.is_void || self.ledger.look(|it| it.held != Held::Whole)
+    }
+
+    /// Whether the participant is what the entries replayed so far make it.
+    pub(super) fn has_state(&self) -> bool {
+        !self.lacks_state() && self.applied >= self.ledger.look(|it| it.needs)
+    }
+
+    /// Begins where there is no state, and asks again where nothing comes.
+    pub(super) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
+        let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
+        let waits = self.fetching.is_some() || self.retired.is_some();
+        if !remembers || !self.lacks_state() || waits {
+            self.loading = None;
+            return;
+        }
+        let Some(loading) = &mut self.loading else { return self.start_loading(None, cx) };
+        if self.ticks < loading.heard + PATIENCE_TICKS {
+            return;
+        }
+        loading.heard = self.ticks;
+        loading.misses += 1;
+        if loading.misses >= MISSES_MAX {
+            let from = loading.source;
+            return self.start_loading(Some(from), cx);
+        }
+        self.ask_for_state(true, cx);
+    }
+
+    /// Asks the next member after one that did not do: rather one that follows, for it holds
+    /// nothing that is not decided.
+    fn start_loading(&mut self, after: Option<u16>, cx: &mut Context<'_, P>) {
+        let leader = self.inside.leader(self.group);
+        let mut sources: Vec<u16> = self.others(cx);
+        sources.sort_by_key(|it| (Some(*it) == leader, *it));
+        let known: Vec<u16> =
+            sources.iter().copied().filter(|it| self.reached.contains_key(it)).collect();
+        let sources = if known.is_empty() { sources } else { known };
+        let at = after.and_then(|it| sources.iter().position(|source| *source == it));
+        let next = at.map_or(0, |at| (at + 1) % sources.len().max(1));
+        let Some(&source) = sources.get(next) else { return };
+        let (transfer, heard, misses, percent) = (None, self.ticks, 0, 0);
+        self.loading = Some(Loading { source, transfer, heard, misses, percent });
+        self.ask_for_state(true, cx);
+    }
+
+    fn ask_for_state(&mut self, again: bool, cx: &mut Context<'_, P>) {
+        let Some(loading) = &self.loading else { return };
+        let have = loading.transfer.map(|transfer| (transfer, self.pieces()));
+        if let Some(to) = self.address_of(loading.source, cx) {
+            cx.send(to, Message::FetchState(FetchState { have, again }));
+        }
+    }
+
+    fn pieces(&self) -> u64 {
+        self.ledger.look(|it| match it.held {
+            Held::Part { pieces, .. } => pieces,
+            Held::Whole | Held::Nothing => 0,
+        })
+    }
+
+    /// A piece has come.
+    ///
+    /// # Panics
+    /// If the piece is of no checkpoint: a member of the group has lied.
+    pub(super) fn on_state(&mut self, member: u16, piece: StatePiece, cx: &mut Context<'_, P>) {
+        let (base, decided) = self.ledger.look(|it| (it.log.base(), it.decided));
+        let (ticks, lacks) = (self.ticks, self.lacks_state());
+        let Some(loading) = self.loading.as_mut().filter(|it| lacks && it.source == member) else {
+            return;
+        };
+        if piece.covers < base {
+            return; // It is behind this member: later, or of another one.
+        }
+        if piece.covers > decided {
+            // It is ahead: soon.
+            loading.heard = (ticks + 2).saturating_sub(PATIENCE_TICKS);
+            return;
+        }
+        (loading.heard, loading.misses, loading.percent) = (ticks, 0, piece.percent);
+        if loading.transfer.is_none() && piece.number == 0 {
+            loading.transfer = Some(piece.transfer);
+            self.ledger.make(vec![Change::Install(piece.covers)]);
+            self.start_over();
+        }
+        if self.loading.as_ref().is_none_or(|it| it.transfer != Some(piece.transfer)) {
+            return;
+        }
+        let have = self.pieces();
+        if piece.number != have {
+            return if piece.number > have {
+                self.ask_for_state(true, cx)
+            };
+        }
+        match piece.piece {
+            Some(state) => {
+                self.ledger.make(vec![Change::Piece(have, state.clone())]);
+                self.install(&state.0, cx);
+                if self.rules.installs_whole {
+                    return self.ask_for_state(false, cx);
+                }
+                self.installed(piece.covers, piece.covers);
+            }
+            None => self.installed(piece.covers, piece.needs),
+        }
+        self.replay_decided(cx);
+    }
+
+    fn install(&mut self, piece: &[u8], cx: &mut Context<'_, P>) {
+        let (role, inner) = (self.role(), &mut self.inner);
+        let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
+        restored.expect("pieces of a checkpoint");
+    }
+
+    fn installed(&mut self, covers: u64, needs: u64) {
+        self.ledger.make(vec![Change::Installed(needs)]);
+        (self.applied, self.is_void, self.loading) = (covers, false, None);
+    }
+
+    /// By how much this member is behind the one that has come furthest, as far as it knows.
+    pub(super) fn behind(&self) -> Lag {
+        let lacks_state = self.lacks_state();
+        let (decided, bytes) = self.ledger.look(|it| {
+            let upto = if lacks_state { it.decided } else { it.decided.min(self.applied) };
+            (upto, it.log.bytes_upto(upto).unwrap_or(it.log.bytes()))
+        });
+        let furthest = self.reached.values().copied().max().unwrap_or_default();
+        let percent = match (&self.fetching, &self.loading) {
+            (Some(fetching), _) => Some(fetching.percent(decided)),
+            (None, Some(loading)) => Some(loading.percent),
+            (None, None) => None,
+        };
+        let entries = furthest.0.saturating_sub(decided);
+        Lag { entries, bytes: furthest.1.saturating_sub(bytes), percent }
+    }
+
+    /// The other member has no state to give, or not that of this transfer any more.
+    pub(super) fn on_no_state(&mut self, member: u16, cx: &mut Context<'_, P>) {
+        if self.loading.as_ref().is_some_and(|it| it.source == member) {
+            self.start_loading(Some(member), cx);
+        }
+    }
+
+    /// Makes changes of an earlier life: the participant goes along.
+    pub(super) fn replay_changes(&mut self, changes: Vec<Change>, cx: &mut Context<'_, P>) {
+        for change in changes {
+            let held = self.ledger.look(|it| it.held);
+            match &change {
+                Change::Rebased { .. } => self.installing = None,
+                Change::Install(_) => {
+                    self.installing = Some(self.new_participant());
+                    self.was_whole |= held == Held::Whole;
+                }
+                Change::Piece(_, piece) => {
+                    let (role, inner) = (self.role(), self.installing.as_mut());
+                    let inner = inner.expect("pieces follow the beginning of a transfer");
+                    let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(&piece.0, cx));
+                    restored.expect("pieces of a checkpoint");
+                }
+                Change::Installed(_) => {
+                    self.inner = self.installing.take().expect("a transfer that has begun");
+                    let Held::Part { covers, .. } = held else { unreachable!("it has begun") };
+                    (self.applied, self.is_void, self.was_whole) = (covers, false, false);
+                }
+                Change::Entries(..)
+                | Change::Promise(_)
+                | Change::Accepted(_)
+                | Change::Decided(_)
+                | Change::Configured(..)
+                | Change::Adopted(_)
+                | Change::Restored { .. } => {}
+            }
+            let is_rebased = matches!(change, Change::Rebased { .. });
+            self.ledger.replay(vec![change]);
+            if is_rebased {
+                self.was_whole = false;
+                self.start_over();
+            }
+        }
+        while self.replay_some(cx) {}
+        self.trim_replayed(cx);
+    }
+
+    /// The log was replayed. If a transfer had begun and was not whole, what the participant was
+    /// before it stands: its entries are all there.
+    pub(super) fn end_replay(&mut self, cx: &mut Context<'_, P>) {
+        self.installing = None;
+        if std::mem::take(&mut self.was_whole) {
+            self.ledger.keep_participant();
+        }
+        while self.replay_some(cx) {}
+    }
+}

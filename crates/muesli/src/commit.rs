@@ -1,0 +1,229 @@
+//! Commits, and what becomes of those that nobody waits for any more.
+//!
+//! A transaction whose future is dropped before its commit was asked for is aborted. Afterwards its
+//! outcome is the participants' to decide: the session learns it when it is decided, and
+//! [`Db::settle`] waits for that.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use muesli_core::client::{self, Engine};
+use muesli_core::{Committed, Gave, OpResult, Step};
+
+use crate::db::Db;
+use crate::error::Error;
+use crate::operation::{Waiting, wait};
+use crate::transaction::{Tx, as_answered};
+
+/// The commits of a session that were asked for and that nobody waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Orphans(Mutex<Waiters>);
+
+#[derive(Debug, Default)]
+struct Waiters {
+    undecided: usize,
+    wakers: Vec<Waker>,
+}
+
+impl Orphans {
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.0.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    fn add(&self) {
+        self.waiters().undecided += 1;
+    }
+
+    /// One of them is decided, or never will be.
+    fn remove(&self) {
+        let mut waiters = self.waiters();
+        assert!(waiters.undecided > 0, "each is added before it is removed");
+        waiters.undecided -= 1;
+        if waiters.undecided == 0 {
+            let wakers = std::mem::take(&mut waiters.wakers);
+            drop(waiters);
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut waiters = self.waiters();
+        if waiters.undecided == 0 {
+            return Poll::Ready(());
+        }
+        if !waiters.wakers.iter().any(|known| known.will_wake(cx.waker())) {
+            waiters.wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Counts one orphan for as long as it lives.
+struct Orphan(Db);
+
+impl Orphan {
+    fn of(db: &Db) -> Orphan {
+        db.orphans().add();
+        Orphan(db.clone())
+    }
+}
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        self.0.orphans().remove();
+    }
+}
+
+const OPEN: u8 = 0;
+const ASKED: u8 = 1;
+const DROPPED: u8 = 2;
+const OVER: u8 = 3;
+
+/// Who was first: the loop that asks for a commit, or the caller who drops the future.
+#[derive(Debug, Default)]
+pub(crate) struct Fate(AtomicU8);
+
+impl Fate {
+    /// The commit is about to be asked for.
+    ///
+    /// # Errors
+    /// Nobody waits for it any more: it is not to be asked for.
+    fn ask(&self) -> Result<(), Error> {
+        let asked = self.0.compare_exchange(OPEN, ASKED, Ordering::AcqRel, Ordering::Acquire);
+        asked.map(drop).map_err(|_| Error::Closed)
+    }
+
+    /// The commit is decided; another one may be asked for after a conflict.
+    fn decided(&self, db: &Db) {
+        let before = self.0.compare_exchange(ASKED, OPEN, Ordering::AcqRel, Ordering::Acquire);
+        if before == Err(DROPPED) && self.0.swap(OVER, Ordering::AcqRel) == DROPPED {
+            db.orphans().remove();
+        }
+    }
+}
+
+/// The caller's end of a transaction that runs on another thread.
+pub(crate) struct Caller {
+    fate: Arc<Fate>,
+    db: Db,
+}
+
+impl Caller {
+    pub fn new(db: &Db) -> (Caller, Arc<Fate>) {
+        let fate = Arc::<Fate>::default();
+        (Caller { fate: fate.clone(), db: db.clone() }, fate)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        // Counted first: the loop may decide at any moment from the exchange on.
+        let counted = Orphan::of(&self.db);
+        if self.fate.0.swap(DROPPED, Ordering::AcqRel) == ASKED {
+            std::mem::forget(counted);
+        }
+    }
+}
+
+/// The answer to a commit that was asked for; the transaction's delayed actions gave the second.
+pub(crate) type Answered = (Committed, Vec<Gave>);
+
+/// A commit that is under way. Dropped, it goes on, and its session learns how it ended.
+struct Committing<'a> {
+    db: &'a Db,
+    fate: Option<&'a Arc<Fate>>,
+    waiting: Option<Waiting>,
+}
+
+impl Future for Committing<'_> {
+    type Output = Result<OpResult, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let waiting = self.waiting.as_mut().expect("polled after it was ready");
+        let polled = Pin::new(waiting).poll(cx);
+        if polled.is_ready() {
+            self.waiting = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Committing<'_> {
+    fn drop(&mut self) {
+        let Some(waiting) = self.waiting.take() else { return };
+        let database = self.db.inner.database;
+        let learner = Learner { orphan: Orphan::of(self.db), fate: self.fate.cloned() };
+        let learn = async move {
+            if let Ok((committed, _)) = waiting.await.and_then(as_answered) {
+                learner.orphan.0.learn(committed);
+            }
+        };
+        client::with(database, |engine| engine.spawn(Box::pin(learn)));
+    }
+}
+
+/// Whoever learns how a commit ended in the place of its caller; gone, nobody will.
+struct Learner {
+    orphan: Orphan,
+    fate: Option<Arc<Fate>>,
+}
+
+impl Drop for Learner {
+    fn drop(&mut self) {
+        if let Some(fate) = &self.fate {
+            fate.decided(&self.orphan.0);
+        }
+    }
+}
+
+impl Tx {
+    /// Commits on this loop; the session learns of it.
+    ///
+    /// # Errors
+    /// Why it did not commit; [`Error::Closed`] where the caller has gone.
+    #[inline]
+    pub(crate) async fn commit_here(
+        &self,
+        db: &Db,
+        fate: Option<&Arc<Fate>>,
+    ) -> Result<Answered, Error> {
+        if let Some(fate) = fate {
+            fate.ask()?;
+        }
+        let answered = match self.here(|engine: &dyn Engine| engine.commit(self.txn))? {
+            Step::Done(answer) => {
+                answer.map(|committed| (committed, Vec::new())).map_err(Error::from)
+            }
+            Step::Wait(op) => {
+                let waiting = Some(wait(self.database, op));
+                Committing { db, fate, waiting }.await.and_then(as_answered)
+            }
+        };
+        if let Some(fate) = fate {
+            fate.decided(db);
+        }
+        let answered = answered?;
+        db.learn(answered.0);
+        Ok(answered)
+    }
+}
+
+impl Db {
+    /// Waits until every commit of this session is decided whose future was dropped, or whose task
+    /// was, after it had been asked for. The session's transactions from then on see those that
+    /// committed. There is nothing to wait for where the future was dropped before: then the
+    /// transaction was aborted.
+    pub async fn settle(&self) {
+        std::future::poll_fn(|cx| self.orphans().poll(cx)).await;
+    }
+
+    /// A transaction of the session has committed on this loop.
+    #[inline]
+    fn learn(&self, committed: Committed) {
+        self.see(committed.at);
+        self.leave();
+    }
+}

@@ -1,0 +1,210 @@
+//! Closing the loops of a database: nothing begins any more, what is open ends or is aborted,
+//! decisions reach whoever must apply them, and only then the loops end.
+//!
+//! Each loop goes through these stages by itself; what it waits for of the others is in here.
+//!
+//! | stage | the loop goes on when |
+//! | --- | --- |
+//! | ending | none of its transactions is open or committing, or their time is over: aborted |
+//! | deciding | its own commits are decided, and everybody has heard of that |
+//! | applying | all loops are here, none has messages to take, and no participant is in doubt |
+//!
+//! Messages between loops are not lost, so a decision that was sent before the second stage ended
+//! is in its ring by then, and is taken in the third one. All stages together are bounded: what is
+//! not decided then stays undecided, as after a crash.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use muesli_core::Nanos;
+
+/// Commits that are under way when the time of open transactions is over may take so much longer.
+pub(super) const DECIDED_WITHIN: Duration = Duration::from_secs(10);
+/// A loop that found nothing to do in so many turns one after the other has settled.
+const QUIET_TURNS: usize = 2;
+
+/// How far the loops are with closing; shared by them.
+#[derive(Debug)]
+pub(super) struct Closing {
+    asked: AtomicBool,
+    /// A loop has died of a fault of its own: nobody waits for it.
+    broken: AtomicBool,
+    /// So many loops have decided their own commits.
+    decided: AtomicUsize,
+    /// For each loop, so many turns one after the other found nothing to do.
+    quiet: Vec<AtomicUsize>,
+}
+
+impl Closing {
+    pub fn of(loops: usize) -> Closing {
+        Closing {
+            asked: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            decided: AtomicUsize::new(0),
+            quiet: (0..loops).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// The loops are to close.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// The loops are to end without waiting for each other.
+    pub fn break_off(&self) {
+        self.broken.store(true, Ordering::Release);
+        self.ask();
+    }
+
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    fn all_decided(&self) -> bool {
+        self.decided.load(Ordering::Acquire) == self.quiet.len()
+    }
+
+    fn all_quiet(&self) -> bool {
+        self.quiet.iter().all(|turns| turns.load(Ordering::Acquire) >= QUIET_TURNS)
+    }
+}
+
+/// Where one loop is with closing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Serving,
+    /// Open transactions may end until then.
+    Ending {
+        until: Nanos,
+    },
+    /// Commits may be decided until then.
+    Deciding {
+        until: Nanos,
+    },
+    /// Its own commits are decided.
+    Applying {
+        until: Nanos,
+    },
+    Closed,
+}
+
+/// What a loop has to do yet, as it found at the end of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undone {
+    /// Transactions open or committing, of this loop.
+    pub unfinished: usize,
+    /// Transactions whose decision a participant here waits for.
+    pub in_doubt: usize,
+    /// Tasks are to be polled, or messages to be taken or handed over.
+    pub busy: bool,
+}
+
+impl Stage {
+    /// The stage after a turn at `now` of the loop number `at` that left `undone`.
+    pub fn after(
+        self,
+        closing: &Closing,
+        at: usize,
+        now: Nanos,
+        close_within: Nanos,
+        undone: Undone,
+    ) -> Stage {
+        if closing.is_broken() {
+            return Stage::Closed;
+        }
+        match self {
+            Stage::Serving => Stage::Ending { until: now + close_within },
+            Stage::Ending { until } => {
+                if (undone.unfinished > 0 || undone.busy) && now < until {
+                    return self;
+                }
+                Stage::Deciding { until: now + Nanos(DECIDED_WITHIN.as_nanos() as u64) }
+            }
+            Stage::Deciding { until } => {
+                if undone.unfinished > 0 && now < until {
+                    return self;
+                }
+                closing.decided.fetch_add(1, Ordering::AcqRel);
+                Stage::Applying { until }
+            }
+            Stage::Applying { until } => {
+                let quiet = &closing.quiet[at];
+                if !closing.all_decided() || undone.busy || undone.in_doubt > 0 {
+                    quiet.store(0, Ordering::Release);
+                } else {
+                    quiet.fetch_add(1, Ordering::AcqRel);
+                }
+                if closing.all_quiet() || now >= until { Stage::Closed } else { self }
+            }
+            Stage::Closed => Stage::Closed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Undone = Undone { unfinished: 0, in_doubt: 0, busy: false };
+    const WITHIN: Nanos = Nanos(100);
+
+    fn turn(stage: &mut Stage, closing: &Closing, at: usize, now: u64, undone: Undone) {
+        *stage = stage.after(closing, at, Nanos(now), WITHIN, undone);
+    }
+
+    #[test]
+    fn a_loop_waits_for_its_own_commits_and_then_for_those_of_others() {
+        let closing = Closing::of(2);
+        let [mut one, mut other] = [Stage::Serving; 2];
+        for _ in 0..6 {
+            turn(&mut one, &closing, 0, 1, NOTHING);
+            turn(&mut other, &closing, 1, 1, Undone { unfinished: 1, ..NOTHING });
+        }
+        assert!(matches!(one, Stage::Applying { .. }), "{one:?}: the other commits still");
+        assert!(matches!(other, Stage::Ending { .. }), "{other:?}");
+        // The other one's transaction is decided, and this one's participant learns of it last.
+        for _ in 0..3 {
+            turn(&mut other, &closing, 1, 2, NOTHING);
+            turn(&mut one, &closing, 0, 2, Undone { in_doubt: 1, ..NOTHING });
+        }
+        for _ in 0..3 {
+            turn(&mut other, &closing, 1, 2, NOTHING);
+        }
+        assert!(matches!(other, Stage::Applying { .. }), "{other:?}: a participant is in doubt");
+        for _ in 0..3 {
+            turn(&mut one, &closing, 0, 3, NOTHING);
+            turn(&mut other, &closing, 1, 3, NOTHING);
+        }
+        assert_eq!((one, other), (Stage::Closed, Stage::Closed));
+    }
+
+    #[test]
+    fn every_stage_is_bounded() {
+        let (closing, mut stage) = (Closing::of(1), Stage::Serving);
+        let stuck = Undone { unfinished: 1, in_doubt: 1, busy: true };
+        turn(&mut stage, &closing, 0, 0, stuck);
+        turn(&mut stage, &closing, 0, 99, stuck);
+        assert_eq!(stage, Stage::Ending { until: Nanos(100) });
+        turn(&mut stage, &closing, 0, 100, stuck);
+        let until = 100 + DECIDED_WITHIN.as_nanos() as u64;
+        turn(&mut stage, &closing, 0, until - 1, stuck);
+        assert_eq!(stage, Stage::Deciding { until: Nanos(until) });
+        for _ in 0..2 {
+            turn(&mut stage, &closing, 0, until, stuck);
+        }
+        assert_eq!(stage, Stage::Closed);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_loop_that_died() {
+        let (closing, mut stage) = (Closing::of(2), Stage::Serving);
+        closing.break_off();
+        turn(&mut stage, &closing, 0, 0, Undone { unfinished: 1, in_doubt: 1, busy: true });
+        assert_eq!(stage, Stage::Closed);
+    }
+}

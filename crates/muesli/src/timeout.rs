@@ -1,0 +1,110 @@
+//! How long a transaction may be open.
+//!
+//! The time is looked at when a body waits, and not before: most bodies are done in one go.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use muesli_core::Nanos;
+use muesli_core::client;
+use muesli_core::deadlines::{DeadlineId, Due};
+
+use crate::error::Error;
+
+/// The time that a transaction has, with all its attempts.
+pub(crate) struct Timeout {
+    database: u64,
+    after: Duration,
+    /// Known since it first waited; before, zero.
+    until: AtomicU64,
+}
+
+impl Timeout {
+    pub fn new(database: u64, after: Duration) -> Timeout {
+        Timeout { database, after, until: AtomicU64::new(0) }
+    }
+
+    /// When it is over; counted from the first call.
+    fn until(&self, now: Nanos) -> Nanos {
+        let known = Nanos(self.until.load(Ordering::Relaxed));
+        let until = if known == Nanos(0) { now + nanos(self.after) } else { known };
+        self.until.store(until.0.max(1), Ordering::Relaxed);
+        until
+    }
+
+    /// The error, if the time is over.
+    ///
+    /// # Errors
+    /// [`Error::TransactionTimeout`]; [`Error::Closed`] where no loop of the database is here.
+    pub fn check(&self) -> Result<(), Error> {
+        let now = client::with(self.database, |engine| engine.now()).ok_or(Error::Closed)?;
+        if now < self.until(now) { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn error(&self) -> Error {
+        Error::TransactionTimeout { after_ms: self.after.as_millis() as u64 }
+    }
+}
+
+/// As nanoseconds; a time that is too long for them stands for ever.
+pub(crate) fn nanos(duration: Duration) -> Nanos {
+    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1))
+}
+
+/// A body that is given up when its time is over.
+pub(crate) struct Bounded<'a, F> {
+    body: Pin<&'a mut F>,
+    timeout: &'a Timeout,
+    deadline: Option<DeadlineId>,
+}
+
+impl<'a, F> Bounded<'a, F> {
+    pub fn new(body: Pin<&'a mut F>, timeout: &'a Timeout) -> Bounded<'a, F> {
+        Bounded { body, timeout, deadline: None }
+    }
+}
+
+impl<T, F: Future<Output = Result<T, Error>>> Future for Bounded<'_, F> {
+    type Output = Result<T, Error>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        match self.body.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(answer),
+            Poll::Pending => self.wait(cx),
+        }
+    }
+}
+
+impl<F> Bounded<'_, F> {
+    #[cold]
+    fn wait<T>(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let timeout = self.timeout;
+        if let Some(deadline) = self.deadline {
+            // A driver without deadlines has set none, and its bodies wait for ever.
+            let over = timeout.check();
+            if over.is_err() {
+                self.deadline = None;
+                client::with(timeout.database, |engine| engine.take_back(deadline));
+            }
+            return over.err().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+        }
+        self.deadline = client::with(timeout.database, |engine| {
+            let until = timeout.until(engine.now());
+            engine.deadline(until, Due::Wake(cx.waker().clone()))
+        })
+        .flatten();
+        Poll::Pending
+    }
+}
+
+impl<F> Drop for Bounded<'_, F> {
+    fn drop(&mut self) {
+        if let Some(deadline) = self.deadline {
+            client::with(self.timeout.database, |engine| engine.take_back(deadline));
+        }
+    }
+}

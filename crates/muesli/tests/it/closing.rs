@@ -1,0 +1,185 @@
+//! Closing a database while it is used: what a client was told is applied everywhere, and nobody is
+//! left waiting.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use muesli::blocking::block_on;
+use muesli::{Db, Error, Options, Report, SmallBytes, Space, SpaceOptions, Timestamp, Tx};
+use muesli_core::RepositoryId;
+use muesli_core::recorder::{Operation, Status};
+
+/// Clients on threads of their own, and as many on each loop.
+const CLIENTS: usize = 4;
+const KEYS: u64 = 16;
+
+fn open(protocol: &str) -> Db {
+    let options = Options {
+        repositories: 3,
+        replicas: 2,
+        loops: 3,
+        protocol: protocol.to_owned(),
+        history: true,
+        close_within: Duration::from_millis(50),
+        ..Options::default()
+    };
+    Db::open(options.space("s", SpaceOptions::default())).unwrap()
+}
+
+/// Moves something from one key to another.
+async fn transfer(tx: Tx, space: Space, number: u64) -> Result<(), Error> {
+    for key in [number % KEYS, (number * 7 + 1) % KEYS] {
+        let key = key.to_string();
+        tx.get(space, key.as_str()).await?;
+        tx.put(space, key.as_str(), number.to_string().as_str()).await?;
+    }
+    Ok(())
+}
+
+/// Runs transactions until the database is closed.
+async fn client(db: Db, space: Space, first: u64, done: Arc<AtomicUsize>) {
+    for number in (first..).step_by(101) {
+        match db.transact(move |tx| transfer(tx, space, number)).await {
+            Ok(()) => done.fetch_add(1, Ordering::Relaxed),
+            Err(Error::Closed) => return,
+            Err(Error::Conflict { .. }) => continue,
+            Err(other) => panic!("{other}"),
+        };
+    }
+}
+
+type Chains = BTreeMap<(RepositoryId, SmallBytes), Vec<Timestamp>>;
+
+/// Every version that a client was told of, and that no repository can have collected, is in the
+/// chains of all that hold the key.
+fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, String> {
+    let catalog = db.catalog();
+    let chains: Chains = reports
+        .iter()
+        .flat_map(|report| &report.chains)
+        .flat_map(|(id, rows)| rows.iter().map(|row| ((*id, row.1.clone()), row.2.clone())))
+        .collect();
+    let mut seen = 0;
+    for (record, operations) in reports.iter().flat_map(|report| report.recorder.transactions()) {
+        let (Status::Committed, Some(at)) = (record.status, record.at) else { continue };
+        for operation in operations {
+            let Operation::Write { key, .. } = operation else { continue };
+            for repository in catalog.replicas_of(catalog.partition(space.id(), &key)) {
+                let chain = chains.get(&(repository, key.clone()));
+                let chain = chain.ok_or_else(|| format!("{repository:?} lacks {key:?}"))?;
+                if at >= chain[0] && !chain.contains(&at) {
+                    return Err(format!("{repository:?}, {key:?}: {at:?} is not in {chain:?}"));
+                }
+                seen += 1;
+            }
+        }
+    }
+    Ok(seen)
+}
+
+fn closing_loses_nothing(protocol: &str) {
+    for round in 0..8 {
+        let db = open(protocol);
+        let space = db.space("s").unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..2 * CLIENTS)
+            .map(|number| {
+                let (db, done) = (db.session(), done.clone());
+                std::thread::spawn(move || {
+                    let first = number as u64 + 1;
+                    if number < CLIENTS {
+                        return block_on(client(db, space, first, done));
+                    }
+                    let there = db.clone();
+                    let run = async move || client(there, space, first, done).await;
+                    let _ = block_on(db.run_on(number, run)); // Closed, or over.
+                })
+            })
+            .collect();
+        while done.load(Ordering::Relaxed) < 200 {
+            std::thread::yield_now();
+        }
+        let reports = db.close();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let applied = told_is_applied(&db, space, &reports);
+        assert!(applied.as_ref().is_ok_and(|&seen| seen > 400), "{protocol} {round}: {applied:?}");
+    }
+}
+
+#[test]
+fn what_clients_were_told_is_applied_when_the_database_is_closed() {
+    for protocol in ["score", "gmu", "bumper", "2pc"] {
+        closing_loses_nothing(protocol);
+    }
+}
+
+#[test]
+fn a_body_that_is_open_may_end_when_the_database_is_closed_and_none_begins() {
+    let db = open("score");
+    let space = db.space("s").unwrap();
+    let ((begun, is_open), (go_on, waits)) = (channel(), channel::<()>());
+    let (there, waits) = (db.clone(), Mutex::new(waits));
+    let waits = Arc::new(waits);
+    let open = std::thread::spawn(move || {
+        let session = there.clone();
+        there.blocking().transact(move |tx| {
+            let (begun, waits, session) = (begun.clone(), waits.clone(), session.clone());
+            async move {
+                tx.put(space, "open", "then").await?;
+                begun.send(()).unwrap();
+                // It waits without keeping its loop from its turns.
+                while waits.lock().unwrap().try_recv().is_err() {
+                    session.sleep(Duration::from_micros(100)).await?;
+                }
+                Ok(())
+            }
+        })
+    });
+    is_open.recv().unwrap();
+    let there = db.clone();
+    let closing = std::thread::spawn(move || there.close());
+    // Nothing begins from some moment on, while the body is open.
+    let begins = || db.blocking().transact(|_| async { Ok(()) });
+    while begins() != Err(Error::Closed) {}
+    go_on.send(()).unwrap();
+    let ended = open.join().unwrap();
+    let reports = closing.join().unwrap();
+    let writers = reports.iter().flat_map(|report| report.recorder.transactions());
+    let committed = writers.filter(|(record, _)| record.status == Status::Committed);
+    let wrote = |it: &Operation| matches!(it, Operation::Write { .. });
+    let committed = committed.filter_map(|(_, mut all)| all.find(wrote)).count();
+    // On a machine that stands still for long its time may be over: then it is aborted.
+    assert_eq!(committed, usize::from(ended.is_ok()), "{ended:?}");
+    assert_eq!(told_is_applied(&db, space, &reports).unwrap(), 2 * committed);
+}
+
+#[test]
+fn a_body_that_waits_for_ever_is_aborted_when_the_database_is_closed() {
+    let db = open("score");
+    let space = db.space("s").unwrap();
+    let (begun, is_open) = channel();
+    let there = db.clone();
+    let waits = std::thread::spawn(move || {
+        there.blocking().transact(move |tx| {
+            let begun = begun.clone();
+            async move {
+                tx.put(space, "k", "never").await?;
+                begun.send(()).unwrap();
+                pending::<Result<(), Error>>().await
+            }
+        })
+    });
+    is_open.recv().unwrap();
+    let by_hand = db.blocking().begin().unwrap();
+    block_on(by_hand.put(space, "k", "never")).unwrap();
+    let reports = db.close();
+    assert_eq!(waits.join().unwrap(), Err(Error::Closed));
+    assert_eq!(block_on(by_hand.commit()), Err(Error::Closed));
+    let all = reports.iter().flat_map(|report| report.recorder.transactions());
+    let ends: Vec<_> = all.map(|(record, _)| record.status).collect();
+    assert_eq!(ends, [Status::Aborted; 2]);
+}

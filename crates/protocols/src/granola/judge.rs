@@ -1,0 +1,323 @@
+//! What is asked of a message from another process before it touches any state: who may say it,
+//! and whether its numbers can be.
+//!
+//! A client owns the transactions of its own node. It may ask for those, decide them where no
+//! master does, and follow a repository. Votes, and all else that repositories say, come from
+//! members.
+
+use std::sync::Arc;
+
+use muesli_core::judgement::{distinct, ensure, in_range, sequence};
+use muesli_core::{
+    Address, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId, Timestamp, TxnId,
+    View,
+};
+
+use super::loading::{Fetched, Load};
+use super::message::{
+    Agreement, Answer, Ballot, End, Followed, Install, Message, News, Order, Part, Request, Task,
+    Write,
+};
+use super::participant::Participant;
+
+/// Counts of pieces, changes and votes are below this.
+const COUNT_MAX: u64 = 1 << 62;
+
+/// Whether this sender may say this, and whether its numbers can be.
+pub(super) fn judge(
+    message: &Message,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match message {
+        Message::Request(request) => {
+            judge_asker(request, from, sender, view)?;
+            judge_request(request, sender, view)
+        }
+        Message::Vote { txn, repository, ballot, order } => {
+            view.voter(from, sender, *repository)?;
+            sequence(*txn)?;
+            order.as_ref().map_or(Ok(()), judge_order)?;
+            judge_ballot(ballot, sender, view)
+        }
+        Message::Decide { txn, ballot } => judge_decide(*txn, ballot, from, sender, view),
+        Message::Follow { has } => judge_follow(has, from, view),
+        Message::Tell { txn, .. } => judge_peer(from, sender, view).and_then(|()| sequence(*txn)),
+        Message::WhichPosition { repository } => judge_named(*repository, from, sender, view),
+        Message::Position { repository, order, at, voted } => {
+            judge_named(*repository, from, sender, view)?;
+            voted.iter().try_for_each(|txn| sequence(*txn))?;
+            judge_order(order).and_then(|()| in_range(*at))
+        }
+        Message::Ask { request, repository, ballot } => {
+            judge_named(*repository, from, sender, view)?;
+            judge_request(request, sender, view)?;
+            judge_ballot(ballot, sender, view)
+        }
+        Message::Fetch { repository, has, .. } => {
+            judge_named(*repository, from, sender, view)?;
+            judge_fetched(has)
+        }
+        Message::Load { repository, stream, source, load, .. } => {
+            judge_named(*repository, from, sender, view)?;
+            in_range(*stream).and_then(|()| in_range(*source))?;
+            judge_load(load)
+        }
+        Message::Reply { txn, repository, end, .. } => {
+            judge_answer(*repository, from, sender, view)?;
+            ensure(txn.node == view.me.node, Rejection::Sender)?;
+            judge_end(end)
+        }
+        Message::Acknowledge { repository, txns } => {
+            judge_answer(*repository, from, sender, view)?;
+            ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
+        }
+        Message::News { repository, news, .. } => {
+            judge_answer(*repository, from, sender, view)?;
+            judge_news(news)
+        }
+    }
+}
+
+/// A coordinator asks for a transaction of its own; or the master that was asked to count its
+/// votes passes it on.
+fn judge_asker(
+    request: &Request,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+    let is_master = request.master == Some(from.node) && view.catalog.masters.contains(&from.node);
+    let passes_on = sender.is_member() && is_master;
+    ensure(from.node == request.txn.node || passes_on, Rejection::Sender)?;
+    match view.me.role {
+        Role::Repository(here) => ensure(request.participants.contains(&here), Rejection::Role),
+        Role::Coordinator => ensure(request.master == Some(view.me.node), Rejection::Role),
+    }
+}
+
+fn judge_request(request: &Request, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+    sequence(request.txn)?;
+    ensure(request.settled_below <= request.txn.sequence, Rejection::Range)?;
+    view.issued(sender, request.floor)?;
+    ensure(!request.participants.is_empty(), Rejection::Range)?;
+    let nearby = !request.nearby || request.read_only && request.agreement == Agreement::Alone;
+    ensure(nearby, Rejection::Range)?;
+    // What is too large is refused by an answer that names the limit (`limits`).
+    for part in &request.parts {
+        judge_task(&part.task, part.partition, view)?;
+        if request.read_only {
+            let installs = matches!(&part.task, Task::Install(it) if !it.writes.is_empty());
+            ensure(!installs && !matches!(part.task, Task::Move(_)), Rejection::Range)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is done is about keys of the partition.
+fn judge_task(task: &Task, partition: u16, view: View<'_>) -> Result<(), Rejection> {
+    let key = |space: SpaceId, key: &SmallBytes| {
+        ensure(view.catalog.partition(space, key) == partition, Rejection::Catalog)
+    };
+    match task {
+        Task::Read(keys) => keys.iter().try_for_each(|(space, it)| key(*space, it)),
+        Task::Scan { range, .. } => view.range(range),
+        Task::Install(install) => judge_install(install, key, view),
+        Task::Move(order) => judge_fetched(&order.has),
+        Task::Call { .. } | Task::Take { .. } | Task::Names => Ok(()),
+    }
+}
+
+fn judge_install(
+    install: &Install,
+    key: impl Fn(SpaceId, &SmallBytes) -> Result<(), Rejection>,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    for (space, read, version) in &install.reads {
+        key(*space, read)?;
+        in_range(*version)?;
+    }
+    for seen in &install.scans {
+        view.range(&seen.range)?;
+        in_range(seen.at)?;
+    }
+    install.writes.iter().try_for_each(|(space, written, _)| key(*space, written))?;
+    distinct(install.writes.iter().map(|(space, key, _)| (*space, key)))
+}
+
+/// Who counts the votes of a transaction decides it: its master, or its own coordinator.
+fn judge_decide(
+    txn: TxnId,
+    ballot: &Ballot,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    ensure(view.repository().is_some(), Rejection::Role)?;
+    let is_master = sender.is_member() && view.catalog.masters.contains(&from.node);
+    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+    ensure(from.node == txn.node || is_master, Rejection::Sender)?;
+    sequence(txn)?;
+    judge_ballot(ballot, sender, view)
+}
+
+fn judge_ballot(ballot: &Ballot, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+    match ballot {
+        Ballot::Commit(at) | Ballot::Abort(at, _) | Ballot::Moved(at) => view.issued(sender, *at),
+        Ballot::Conflict => Ok(()),
+    }
+}
+
+fn judge_follow(has: &Followed, from: Address, view: View<'_>) -> Result<(), Rejection> {
+    ensure(view.repository().is_some(), Rejection::Role)?;
+    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+    in_range(has.upto)
+}
+
+/// A repository of a member speaks to another one.
+fn judge_peer(from: Address, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+    ensure(view.repository().is_some(), Rejection::Role)?;
+    let is_repository = matches!(from.role, Role::Repository(_));
+    ensure(sender.is_member() && is_repository, Rejection::Sender)
+}
+
+/// The same, and it says which one it is.
+fn judge_named(
+    repository: RepositoryId,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    ensure(view.repository().is_some(), Rejection::Role)?;
+    view.voter(from, sender, repository)
+}
+
+/// A repository of a member speaks to a coordinator.
+fn judge_answer(
+    repository: RepositoryId,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    ensure(view.repository().is_none(), Rejection::Role)?;
+    view.voter(from, sender, repository)
+}
+
+fn judge_order(order: &Order) -> Result<(), Rejection> {
+    ensure(order.number < COUNT_MAX, Rejection::Range)?;
+    in_range(order.stream)
+}
+
+fn judge_fetched(has: &Fetched) -> Result<(), Rejection> {
+    ensure(has.changes < COUNT_MAX && has.pieces < u32::MAX, Rejection::Range)?;
+    in_range(has.stream).and_then(|()| in_range(has.source))
+}
+
+fn judge_changes(changes: &[(Timestamp, Vec<Write>)]) -> Result<(), Rejection> {
+    ensure(changes.windows(2).all(|pair| pair[0].0 < pair[1].0), Rejection::Range)?;
+    changes.iter().try_for_each(|(at, _)| in_range(*at))
+}
+
+fn judge_load(load: &Load) -> Result<(), Rejection> {
+    match load {
+        Load::Piece { number, keys } => {
+            ensure(*number < u32::MAX, Rejection::Range)?;
+            keys.iter().try_for_each(|(_, _, at, _)| in_range(*at))
+        }
+        Load::Changes { from, changes, .. } => {
+            ensure(*from < COUNT_MAX, Rejection::Range)?;
+            judge_changes(changes)
+        }
+        Load::Unknown => Ok(()),
+    }
+}
+
+fn judge_news(news: &News) -> Result<(), Rejection> {
+    match news {
+        News::Piece { number, .. } => ensure(*number < u32::MAX, Rejection::Range),
+        News::Changes { upto, changes, .. } => {
+            in_range(*upto)?;
+            judge_changes(changes)
+        }
+        News::Unknown => Ok(()),
+    }
+}
+
+fn judge_end(end: &End) -> Result<(), Rejection> {
+    match end {
+        End::Done { at, answers } => {
+            in_range(*at)?;
+            answers.iter().try_for_each(|(_, answer)| judge_given(answer))
+        }
+        End::Moved { at } | End::Refused { at, .. } => in_range(*at),
+        End::Conflict => Ok(()),
+    }
+}
+
+fn judge_given(answer: &Answer) -> Result<(), Rejection> {
+    match answer {
+        Answer::Found(all) => all.iter().try_for_each(|found| in_range(found.version)),
+        Answer::Rows(rows, _) => rows.iter().try_for_each(|(_, found)| in_range(found.version)),
+        Answer::Taken { has, .. } => judge_fetched(has),
+        Answer::Given(_) | Answer::Installed | Answer::Names(_) => Ok(()),
+    }
+}
+
+/// What a client on `node` would say instead, of a transaction of its own that writes nothing.
+pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
+    let own = |txn: &TxnId| TxnId { node, incarnation: 1, ..*txn };
+    let harmless = |part: &Part| match &part.task {
+        Task::Read(_) | Task::Scan { .. } | Task::Names => Some(part.clone()),
+        Task::Install(install) => {
+            let install = Install { writes: Vec::new(), ..(**install).clone() };
+            Some(Part { task: Task::Install(Box::new(install)), ..part.clone() })
+        }
+        Task::Call { .. } | Task::Take { .. } | Task::Move(_) => None,
+    };
+    match message {
+        Message::Request(request) => {
+            let parts = request.parts.iter().map(harmless).collect::<Option<_>>()?;
+            let own = Request { txn: own(&request.txn), parts, ..(**request).clone() };
+            Some(Message::Request(Arc::new(own)))
+        }
+        Message::Decide { txn, ballot } => {
+            Some(Message::Decide { txn: own(txn), ballot: ballot.clone() })
+        }
+        Message::Follow { .. } => Some(message.clone()),
+        Message::Vote { .. }
+        | Message::Tell { .. }
+        | Message::WhichPosition { .. }
+        | Message::Position { .. }
+        | Message::Ask { .. }
+        | Message::Reply { .. }
+        | Message::News { .. }
+        | Message::Fetch { .. }
+        | Message::Load { .. }
+        | Message::Acknowledge { .. } => None,
+    }
+}
+
+impl Participant {
+    /// Whether a message agrees with what is known here of its transaction.
+    pub(super) fn judge_state(&self, message: &Message) -> Result<(), Rejection> {
+        let Message::Decide { txn, ballot } = message else { return Ok(()) };
+        ensure(self.rules.master, Rejection::Role)?;
+        let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
+            return Ok(());
+        };
+        match ballot {
+            Ballot::Commit(at) => {
+                let voted = active.prepared.is_some();
+                ensure(voted && *at >= active.proposed, Rejection::State)
+            }
+            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => Ok(()),
+        }
+    }
+
+    /// The largest timestamp that was issued here, or that members have told of.
+    pub(super) fn issued_here(&self) -> Timestamp {
+        self.clock.proposed.max(self.clock.placed).max(self.clock.done)
+    }
+}

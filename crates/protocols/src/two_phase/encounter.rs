@@ -1,0 +1,217 @@
+//! Locks that are taken with each write, while the transaction runs (encounter time).
+//!
+//! # The problem
+//! The data grid below GMU locks a key when it is written, not when the commit prepares: a client
+//! meets a conflict at its write, and waits there. A protocol that buffers writes and locks at the
+//! commit holds locks for a shorter time, and would look better than what it stands for.
+//!
+//! # The idea
+//! A write asks all replicas of its key for the lock ([`Message::Lock`]), and its client waits
+//! until all have it. A replica grants it when it is free, in the order in which it was asked, and
+//! refuses after [`lock_wait`](muesli_core::Settings::lock_wait): that bounds every wait, those in
+//! a circle too. The prepare takes the locks over. A transaction that ends without one gives them
+//! back ([`Message::Unlock`]).
+//!
+//! # Why it is safe
+//! Nothing rests on these locks: a prepare takes what it finds free and waits for the rest, as
+//! without them. So they live in memory alone, and go after
+//! [`in_doubt_after`](muesli_core::Settings::in_doubt_after) in which nothing was heard of their
+//! transaction: its coordinator is dead, or a message was lost.
+
+use std::collections::BTreeMap;
+
+use muesli_core::parts::locks::Owner;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Abort, Address, Nanos, SpaceId};
+
+use super::Variant;
+use super::message::{Few, LockRequest, Message};
+use super::participant::{Context, Participant};
+use super::prepare::NO_HANDLE;
+
+/// Owns all locks of transactions that have not prepared: a number that no prepared one has.
+const RUNNING: Owner = Owner((1 << 30) - 1);
+
+/// What a running transaction has locked here.
+#[derive(Clone, Debug)]
+struct Held {
+    keys: Few<(SpaceId, Handle)>,
+    /// Unless more is heard of it.
+    until: Nanos,
+}
+
+/// A request that waits for its lock.
+#[derive(Clone, Debug)]
+struct WaitingLock<V: Variant> {
+    from: Address,
+    asked: LockRequest<V>,
+    deadline: Nanos,
+}
+
+/// The locks of running transactions.
+#[derive(Clone, Debug)]
+pub(super) struct EncounterLocks<V: Variant> {
+    held: BTreeMap<V::Reader, Held>,
+    /// In the order in which they came.
+    waiting: BTreeMap<u64, WaitingLock<V>>,
+    arrivals: u64,
+}
+
+impl<V: Variant> Default for EncounterLocks<V> {
+    fn default() -> EncounterLocks<V> {
+        EncounterLocks { held: BTreeMap::new(), waiting: BTreeMap::new(), arrivals: 0 }
+    }
+}
+
+impl<V: Variant> EncounterLocks<V> {
+    /// Whether nobody holds or wants any.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether a running transaction holds the lock of a key.
+    #[inline]
+    pub fn has(&self, reader: V::Reader, key: (SpaceId, Handle)) -> bool {
+        self.held.get(&reader).is_some_and(|held| held.keys.contains(&key))
+    }
+
+    /// When the first wait is over.
+    pub fn first_deadline(&self) -> Option<Nanos> {
+        self.waiting.values().map(|waiting| waiting.deadline).min()
+    }
+
+    /// How many running transactions hold locks, and how many requests wait.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.held.len(), self.waiting.len())
+    }
+}
+
+impl<V: Variant> Participant<V> {
+    /// How many running transactions hold locks here, and how many of their requests wait.
+    pub fn encounter_locks(&self) -> (usize, usize) {
+        self.encounters.counts()
+    }
+
+    pub(super) fn on_lock(
+        &mut self,
+        from: Address,
+        asked: LockRequest<V>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let again = |it: &WaitingLock<V>| it.from == from && it.asked.request == asked.request;
+        if !V::MAY_LOCK_AT_WRITES || self.encounters.waiting.values().any(again) {
+            return;
+        }
+        if self.try_encounter(&asked, cx) {
+            return self.answer_lock(from, &asked, None, cx);
+        }
+        if self.encounters.waiting.len() >= cx.settings.lock_waiters_max {
+            return self.answer_lock(from, &asked, Some(Abort::Overloaded), cx);
+        }
+        let deadline = cx.now() + cx.settings.lock_wait;
+        self.encounters.arrivals += 1;
+        let arrival = self.encounters.arrivals;
+        self.encounters.waiting.insert(arrival, WaitingLock { from, asked, deadline });
+        assert!(self.encounters.waiting.len() <= cx.settings.lock_waiters_max);
+        self.set_lock_timer(cx);
+    }
+
+    /// Takes a lock for a running transaction if it is free, or its own already.
+    fn try_encounter(&mut self, asked: &LockRequest<V>, cx: &mut Context<'_, V>) -> bool {
+        let versions = self.space(asked.space, cx);
+        let handle = versions.find_or_create(NO_HANDLE, &asked.key);
+        let key = (asked.space, handle);
+        let taken = versions.lock_mut(handle).try_exclusive(RUNNING);
+        if !taken && !self.encounters.has(asked.reader, key) {
+            return false;
+        }
+        let until = cx.now() + cx.settings.in_doubt_after;
+        let none = || Held { keys: Few::new(), until };
+        let held = self.encounters.held.entry(asked.reader).or_insert_with(none);
+        held.until = until;
+        if taken {
+            held.keys.push(key);
+        }
+        self.set_sweep_timer(cx);
+        true
+    }
+
+    fn answer_lock(
+        &self,
+        to: Address,
+        asked: &LockRequest<V>,
+        refused: Option<Abort>,
+        cx: &mut Context<'_, V>,
+    ) {
+        cx.send(to, Message::Locked { request: asked.request, refused });
+    }
+
+    /// A running transaction has ended here without a prepare.
+    pub(super) fn on_unlock(&mut self, reader: V::Reader, cx: &mut Context<'_, V>) {
+        self.encounters.waiting.retain(|_, waiting| waiting.asked.reader != reader);
+        if self.release_encounter(reader, cx) {
+            self.after_release(cx);
+        }
+    }
+
+    /// Gives back what a running transaction has locked; whether that was anything.
+    pub(super) fn release_encounter(&mut self, reader: V::Reader, cx: &Context<'_, V>) -> bool {
+        let Some(held) = self.encounters.held.remove(&reader) else { return false };
+        for (space, handle) in held.keys {
+            let versions = self.space(space, cx);
+            versions.lock_mut(handle).release_exclusive(RUNNING);
+            versions.remove_if_unused(handle);
+        }
+        true
+    }
+
+    /// A prepare takes over the lock of a key that a running transaction has: its own, or in a
+    /// replay whoever's.
+    pub(super) fn take_over(&mut self, key: (SpaceId, Handle), cx: &Context<'_, V>) {
+        let versions = self.space(key.0, cx);
+        if versions.lock(key.1).exclusive_owner() != Some(RUNNING) {
+            return;
+        }
+        versions.lock_mut(key.1).release_exclusive(RUNNING);
+        for held in self.encounters.held.values_mut() {
+            held.keys.retain(|other| *other != key);
+        }
+        self.encounters.held.retain(|_, held| !held.keys.is_empty());
+    }
+
+    /// Locks are free: whoever waits for one looks again.
+    pub(super) fn retry_waiting_locks(&mut self, cx: &mut Context<'_, V>) {
+        let arrivals: Vec<_> = self.encounters.waiting.keys().copied().collect();
+        for arrival in arrivals {
+            let asked = self.encounters.waiting[&arrival].asked.clone();
+            if self.try_encounter(&asked, cx) {
+                let waiting = self.encounters.waiting.remove(&arrival).expect("just seen");
+                self.answer_lock(waiting.from, &asked, None, cx);
+            }
+        }
+    }
+
+    /// Refuses those that have waited for too long.
+    pub(super) fn refuse_late_locks(&mut self, cx: &mut Context<'_, V>) {
+        let now = cx.now();
+        let late = self.encounters.waiting.extract_if(.., |_, waiting| waiting.deadline <= now);
+        let late: Vec<_> = late.collect();
+        for (_, waiting) in late {
+            self.answer_lock(waiting.from, &waiting.asked, Some(Abort::Locked), cx);
+        }
+    }
+
+    /// Gives back the locks of transactions that nothing was heard of for too long.
+    pub(super) fn release_silent(&mut self, cx: &mut Context<'_, V>) {
+        let now = cx.now();
+        let silent = self.encounters.held.iter().filter(|(_, held)| held.until <= now);
+        let silent: Vec<_> = silent.map(|(reader, _)| *reader).collect();
+        for reader in &silent {
+            self.release_encounter(*reader, cx);
+        }
+        if !silent.is_empty() {
+            self.after_release(cx);
+        }
+    }
+}

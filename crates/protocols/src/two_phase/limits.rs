@@ -1,0 +1,48 @@
+//! The limit of a transaction: its coordinator refuses before anything is sent, and a participant
+//! judges what it is asked to prepare once more, since a client may run with other limits.
+
+use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
+use muesli_core::{Abort, Action, Failure, Limits, SmallBytes, SpaceId};
+
+use super::Variant;
+use super::message::Prepare;
+use super::slot::Slot;
+
+/// What a delayed action counts towards the limit of its transaction.
+pub(super) fn action_bytes(key: &SmallBytes, action: &Action) -> usize {
+    2 * ENTRY_BYTES + key.len() + action.name.len() + action.argument.len()
+}
+
+impl<V: Variant> Slot<V> {
+    /// # Errors
+    /// The transaction is too large to be sent.
+    pub fn check_size(&self, limits: &Limits) -> Result<(), Failure> {
+        let size = self.sets.bytes() + self.delays.bytes();
+        check_size(Limit::Transaction, size, limits.transaction_bytes)
+    }
+}
+
+impl<V: Variant> Prepare<V> {
+    /// Why it is refused for its size, if it is.
+    pub(super) fn judge_size(&self, limits: &Limits) -> Option<Abort> {
+        let mut keys = self.reads.iter().map(|(_, key, _)| key);
+        let mut writes = self.writes.iter();
+        let action = |(_, key, action): &(SpaceId, SmallBytes, Action)| {
+            let argument = limits.judge_write(key, Some(&action.argument));
+            argument.or_else(|| limits.judge_key(&action.name))
+        };
+        keys.find_map(|key| limits.judge_key(key))
+            .or_else(|| writes.find_map(|(_, key, to)| limits.judge_write(key, to.as_ref())))
+            .or_else(|| self.delayed.iter().find_map(action))
+            .or_else(|| limits.judge_transaction(self.counted_bytes()))
+    }
+
+    /// What it counts towards the limit of its transaction.
+    pub(super) fn counted_bytes(&self) -> usize {
+        let reads: usize = self.reads.iter().map(|(_, key, _)| read_bytes(key)).sum();
+        let scans: usize = self.scans.iter().map(range_bytes).sum();
+        let delayed = self.delayed.iter().map(|(_, key, action)| action_bytes(key, action));
+        let calls: usize = self.calls().iter().map(|call| ENTRY_BYTES + call.bytes()).sum();
+        reads + writes_bytes(&self.writes) + scans + delayed.sum::<usize>() + calls
+    }
+}

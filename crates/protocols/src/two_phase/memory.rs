@@ -1,0 +1,59 @@
+//! How much memory a repository holds, and what it does where old versions take too much.
+//!
+//! An open snapshot keeps the versions that it may still read. Where those that were replaced take
+//! more than the process allows, the repository serves no snapshot below a point that it has passed
+//! while they grew from half of that: transactions that read below it are told that their snapshot
+//! is too old, and may run again. This needs no agreement: a repository may refuse old snapshots
+//! whenever it likes.
+
+use std::fmt;
+
+use muesli_core::memory::Held;
+
+use super::Variant;
+use super::participant::{Context, Participant};
+use super::time::Time;
+
+/// What a repository has reported of its memory.
+#[derive(Clone)]
+pub(super) struct Reported<S> {
+    held: Held,
+    /// Up to where versions go first, should old ones take too much.
+    next_low: Option<S>,
+}
+
+impl<S> Reported<S> {
+    pub fn new() -> Reported<S> {
+        Reported { held: Held::default(), next_low: None }
+    }
+}
+
+/// Not shown: when something was counted last makes no state another one.
+impl<S> fmt::Debug for Reported<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Reported")
+    }
+}
+
+impl<V: Variant> Participant<V> {
+    /// Tells the process what is held here, and drops old versions where there are too many.
+    pub(super) fn report_memory(&mut self, cx: &Context<'_, V>) {
+        let (memory, now) = (&cx.settings.memory, self.spaces.held());
+        memory.report(self.reported.held, now);
+        self.reported.held = now;
+        let old = memory.held().old;
+        if old <= memory.old_limit / 2 {
+            self.reported.next_low = None;
+            return;
+        }
+        let committed = self.time.committed();
+        let mark = self.reported.next_low.get_or_insert_with(|| committed.clone()).clone();
+        if old > memory.old_limit {
+            self.reported.next_low = Some(committed);
+            self.drop_below(&mark);
+            let left = self.spaces.held();
+            memory.report(self.reported.held, left);
+            self.reported.held = left;
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Golden files of formats: samples of every message and record that the transcripts lead to, as
+//! bytes with what they mean, in a folder for each version.
+//!
+//! Bytes that mean something else now, or nothing, are another format: raise
+//! `muesli_core::formats::WIRE` (messages) or `DATA` (records), say so in `docs/compatibility.md`,
+//! and write new files with `UPDATE_GOLDENFILES=1 cargo test -p muesli-protocols --test it golden`.
+//! Between two published versions the files of the coming one may be written anew.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use muesli_core::{Protocol, Wire, formats};
+use muesli_protocols::{Choice, NAMES, choose};
+
+/// So many samples are kept of each variant: the shortest ones that differ in length.
+const SAMPLES: usize = 3;
+/// Longer ones say no more about a layout.
+const SAMPLE_BYTES_MAX: usize = 400;
+
+/// What was seen of one protocol: kind and variant, and samples by their length.
+type Seen = BTreeMap<(&'static str, u8), BTreeMap<usize, (Vec<u8>, String)>>;
+
+thread_local! {
+    /// What the scripts of this thread have sent and logged, by protocol; `None`: nobody gathers.
+    static GATHERED: RefCell<Option<BTreeMap<&'static str, Seen>>> = const { RefCell::new(None) };
+}
+
+/// A message was sent, or a record logged.
+pub fn note<P: Protocol>(kind: &'static str, value: &(impl Wire + std::fmt::Debug)) {
+    GATHERED.with_borrow_mut(|gathered| {
+        let Some(gathered) = gathered else { return };
+        let mut bytes = Vec::new();
+        value.encode(&mut bytes);
+        if bytes.len() > SAMPLE_BYTES_MAX {
+            return;
+        }
+        let seen = gathered.entry(P::NAME).or_default().entry((kind, bytes[0])).or_default();
+        seen.entry(bytes.len()).or_insert_with(|| (bytes, format!("{value:?}")));
+    });
+}
+
+/// All that the scripts send and log.
+fn gather() -> BTreeMap<&'static str, Seen> {
+    GATHERED.set(Some(BTreeMap::new()));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).expect("the scripts").map(|file| file.expect("one").path()).collect();
+    paths.sort();
+    for path in paths {
+        let text = fs::read_to_string(&path).expect("scripts are text");
+        goldenscript::generate(&mut crate::stage::Script::default(), &text).expect("it runs");
+    }
+    GATHERED.take().expect("set above")
+}
+
+fn folder() -> PathBuf {
+    let versions = format!("wire-{}-data-{}", formats::WIRE, formats::DATA);
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(versions)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = (0..text.len()).step_by(2);
+    digits.map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal")).collect()
+}
+
+fn page(seen: &Seen) -> String {
+    let mut page = String::new();
+    for ((kind, _), samples) in seen {
+        for (bytes, text) in samples.values().take(SAMPLES) {
+            page += &format!("{kind} {}\n  {text}\n", hex(bytes));
+        }
+    }
+    page
+}
+
+/// Reads a protocol's page, and says what does not mean what it says.
+struct Reading(String);
+
+impl Choice for Reading {
+    type Output = (Vec<String>, BTreeSet<(String, u8)>);
+
+    fn chosen<P: Protocol>(self, _: P::Rules) -> Self::Output {
+        let (mut wrong, mut variants) = (Vec::new(), BTreeSet::new());
+        let lines: Vec<_> = self.0.lines().collect();
+        for pair in lines.chunks(2) {
+            let [head, text] = pair else { panic!("a line of bytes without their meaning") };
+            let (kind, bytes) = head.split_once(' ').expect("a kind and bytes");
+            let bytes = unhex(bytes);
+            variants.insert((kind.to_owned(), bytes[0]));
+            let read = match kind {
+                "message" => means::<P::Message>(&bytes),
+                "record" => means::<P::Record>(&bytes),
+                other => panic!("a kind {other}"),
+            };
+            if read.as_deref() != Ok(text.trim()) {
+                wrong.push(format!("{head}\n  was {}\n  is  {read:?}", text.trim()));
+            }
+        }
+        (wrong, variants)
+    }
+}
+
+/// What bytes mean, if the same bytes come of it.
+fn means<T: Wire + std::fmt::Debug>(bytes: &[u8]) -> Result<String, String> {
+    let value = T::decode_all(bytes).map_err(|error| error.to_string())?;
+    let mut again = Vec::new();
+    value.encode(&mut again);
+    if again == bytes { Ok(format!("{value:?}")) } else { Err(format!("{value:?}, other bytes")) }
+}
+
+#[test]
+fn bytes_of_this_version_mean_what_they_meant() {
+    let (gathered, folder) = (gather(), folder());
+    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+        fs::create_dir_all(&folder).expect("a folder for the version");
+        for (protocol, seen) in &gathered {
+            fs::write(folder.join(format!("{protocol}.txt")), page(seen)).expect("a page");
+        }
+    }
+    let mut wrong = Vec::new();
+    for (protocol, seen) in &gathered {
+        let path = folder.join(format!("{protocol}.txt"));
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let (bad, variants) = choose(protocol, Reading(text)).expect("it is one of them");
+        wrong.extend(bad.into_iter().map(|bad| format!("{protocol}: {bad}")));
+        let new = seen.keys().filter(|(kind, it)| !variants.contains(&((*kind).to_owned(), *it)));
+        wrong.extend(new.map(|(kind, it)| format!("{protocol}: {kind} {it} has no sample")));
+    }
+    assert!(
+        wrong.is_empty(),
+        "the bytes of formats WIRE {} and DATA {} have changed: raise the version and write its \
+         files (see the top of this file)\n{}",
+        formats::WIRE,
+        formats::DATA,
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_protocol_has_its_samples() {
+    struct Family;
+    impl Choice for Family {
+        type Output = &'static str;
+
+        fn chosen<P: Protocol>(self, _: P::Rules) -> &'static str {
+            P::NAME
+        }
+    }
+    let families: BTreeSet<_> =
+        NAMES.iter().map(|name| choose(name, Family).expect("it is listed")).collect();
+    for family in families {
+        let path = folder().join(format!("{family}.txt"));
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).count();
+        assert!(of("message ") > 4 && of("record ") > 1, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_field_that_comes_or_goes_or_changes_places_is_noticed() {
+    let text = fs::read_to_string(folder().join("score.txt")).expect("SCORe's page");
+    let reads = |page: &str| choose("score", Reading(page.to_owned())).expect("it is there").0;
+    assert!(reads(&text).is_empty());
+    let first = text.lines().next().expect("a sample");
+    assert!(!reads(&text.replacen(first, &format!("{first}00"), 1)).is_empty());
+    assert!(!reads(&text.replacen(first, &first[..first.len() - 2], 1)).is_empty());
+    let meaning = text.lines().nth(1).expect("its meaning");
+    assert!(!reads(&text.replacen(meaning, &format!("{meaning} and more"), 1)).is_empty());
+}

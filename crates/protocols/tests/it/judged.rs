@@ -1,0 +1,331 @@
+//! What is asked of messages from other processes before they touch any state.
+
+use std::sync::Arc;
+
+use muesli_core::{
+    Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol,
+    Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
+    TxnId, TxnOptions,
+};
+use muesli_protocols::bumper::{Bumper, Place};
+use muesli_protocols::score::Score;
+use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::{TwoPhase, Variant};
+
+const SPACE: SpaceId = SpaceId(0);
+const CLIENT: NodeId = NodeId(77);
+const OTHER: NodeId = NodeId(1);
+const HERE: RepositoryId = RepositoryId(0);
+
+/// A node with one of two repositories, and what it says.
+struct Server<V: Variant> {
+    node: Node<TwoPhase<V>>,
+    effects: Effects<TwoPhase<V>>,
+}
+
+impl<V: Variant> Server<V> {
+    fn new() -> Server<V> {
+        Server::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Server<V> {
+        let homes = [NodeId(0), OTHER];
+        let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_visiting_coordinators();
+        let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
+        let rules = V::Rules::default();
+        let settings = Arc::new(settings);
+        let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, &rules);
+        let mut effects = Effects::default();
+        node.start(&mut effects);
+        effects.list.clear();
+        Server { node, effects }
+    }
+
+    fn hear(
+        &mut self,
+        sender: Sender,
+        from: Address,
+        message: Message<V>,
+    ) -> Result<(), Rejection> {
+        let to = Address::repository(NodeId(0), HERE);
+        self.node.receive(sender, Envelope { from, to, message }, &mut self.effects)
+    }
+
+    fn client(&mut self, message: Message<V>) -> Result<(), Rejection> {
+        self.hear(Sender::CLIENT, Address::coordinator(CLIENT), message)
+    }
+
+    fn member(&mut self, message: Message<V>) -> Result<(), Rejection> {
+        self.hear(Sender::Member, Address::repository(OTHER, RepositoryId(1)), message)
+    }
+
+    fn remembered(&self) -> usize {
+        self.node.participants()[0].1.remembered()
+    }
+
+    /// Some key of the repository that is here.
+    fn key(&self, number: u32) -> SmallBytes {
+        let key = |number: u32| SmallBytes::new(&number.to_be_bytes());
+        let catalog = self.node.catalog();
+        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        (0..).map(key).filter(here).nth(number as usize).unwrap()
+    }
+
+    /// What the node's own client finds.
+    fn get(&mut self, key: &SmallBytes) -> Option<SmallBytes> {
+        let txn = self.node.begin(TxnOptions::default(), &mut self.effects).unwrap();
+        let Step::Done(Ok(found)) = self.node.get(txn, SPACE, key, &mut self.effects) else {
+            panic!("it is here")
+        };
+        let _ = self.node.commit(txn, &mut self.effects);
+        found
+    }
+
+    fn put(&mut self, key: &SmallBytes, value: &str) -> Timestamp {
+        let txn = self.node.begin(TxnOptions::default(), &mut self.effects).unwrap();
+        let value = Some(SmallBytes::from(value));
+        self.node.put(txn, SPACE, key.clone(), value, &mut self.effects).unwrap();
+        match self.node.commit(txn, &mut self.effects) {
+            Step::Done(Ok(committed)) => committed.at,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The proposal in the vote that was said last.
+    fn proposal(&self) -> Option<V::Yes> {
+        let said = self.effects.list.iter().rev();
+        said.filter_map(|effect| match effect {
+            Effect::Send { envelope, .. } => Some(&envelope.message),
+            _ => None,
+        })
+        .find_map(|message| match message {
+            Message::Vote { vote: Vote::Yes(yes), .. } => Some(yes.clone()),
+            _ => None,
+        })
+    }
+}
+
+fn txn(node: NodeId, sequence: u64) -> TxnId {
+    TxnId { node, incarnation: 1, sequence }
+}
+
+fn prepare<V: Variant>(of: TxnId, keys: &[SmallBytes]) -> Prepare<V> {
+    let value = Some(SmallBytes::from("new"));
+    Prepare {
+        txn: of,
+        settled_below: of.sequence,
+        participants: [HERE, RepositoryId(1)].into_iter().collect(),
+        snapshot: V::Snapshot::default(),
+        reader: V::reader(of.node, 1, muesli_core::Txn { slot: 1, generation: 1 }),
+        strict: false,
+        reads: Vec::new().into(),
+        writes: keys.iter().map(|key| (SPACE, key.clone(), value.clone())).collect(),
+        scans: Vec::new(),
+        delayed: Vec::new(),
+        extra: None,
+    }
+}
+
+fn asked<V: Variant>(prepare: Prepare<V>) -> Message<V> {
+    Message::Prepare(Arc::new(prepare))
+}
+
+type Scored = Server<muesli_protocols::score::Snapshots>;
+
+#[test]
+fn a_key_written_twice_by_one_transaction_is_out_of_range() {
+    let mut server = Scored::new();
+    let key = server.key(0);
+    let twice = prepare(txn(CLIENT, 1), &[key.clone(), key.clone()]);
+    assert_eq!(server.client(asked(twice)), Err(Rejection::Range));
+    assert_eq!(server.client(asked(prepare(txn(CLIENT, 2), &[key]))), Ok(()));
+    let counted: Vec<_> = server.node.rejections().iter().collect();
+    assert_eq!(counted, [("Prepare", Rejection::Range, 1)]);
+}
+
+#[test]
+#[should_panic(expected = "prepared over a lock")]
+fn unjudged_it_would_end_the_node() {
+    let mut server = Scored::new();
+    let key = server.key(0);
+    let message = asked(prepare(txn(CLIENT, 1), &[key.clone(), key]));
+    let (from, to) = (Address::coordinator(CLIENT), Address::repository(NodeId(0), HERE));
+    server.node.deliver(Envelope { from, to, message }, &mut server.effects);
+}
+
+#[test]
+fn a_decision_below_the_vote_contradicts_it() {
+    let mut server = Scored::new();
+    let (key, of) = (server.key(0), txn(CLIENT, 1));
+    server.client(asked(prepare(of, std::slice::from_ref(&key)))).unwrap();
+    let proposal = server.proposal().expect("it votes yes");
+    let commit = |at| Message::Decide { txn: of, decision: Decision::Commit(at) };
+    assert_eq!(server.client(commit(Timestamp(proposal.0 - 1))), Err(Rejection::State));
+    assert_eq!(server.client(commit(Timestamp(proposal.0 + 1))), Err(Rejection::Unissued));
+    assert_eq!(server.member(commit(Timestamp(proposal.0 - 1))), Err(Rejection::State));
+    assert_eq!(server.client(commit(proposal)), Ok(()));
+    assert_eq!(server.get(&key), Some(SmallBytes::from("new")));
+}
+
+#[test]
+fn a_decision_that_is_known_is_not_taken_back() {
+    let mut server = Scored::new();
+    let (first, second) = (txn(CLIENT, 1), txn(CLIENT, 2));
+    let keys = [server.key(0), server.key(1)];
+    server.client(asked(prepare(first, &keys[..1]))).unwrap();
+    server.client(asked(prepare(second, &keys[1..]))).unwrap();
+    let proposal = server.proposal().unwrap();
+    // It waits for the first one's turn, decided.
+    let commit = Message::Decide { txn: second, decision: Decision::Commit(proposal) };
+    assert_eq!(server.client(commit), Ok(()));
+    let abort = Decision::Abort(muesli_core::Abort::Abandoned);
+    let abort = Message::Decide { txn: second, decision: abort };
+    assert_eq!(server.client(abort), Err(Rejection::State));
+}
+
+#[test]
+fn time_warped_places_lie_between_what_the_vote_allows() {
+    let mut server = Server::<<Bumper as Named>::Variant>::new();
+    let (key, of) = (server.key(0), txn(CLIENT, 1));
+    server.client(asked(prepare(of, &[key]))).unwrap();
+    let turn = server.proposal().expect("it votes yes").turn;
+    let at = |version| {
+        let place = Place { turn, version };
+        Message::Decide { txn: of, decision: Decision::Commit(place) }
+    };
+    assert_eq!(server.client(at(Timestamp(turn.0 + 1))), Err(Rejection::Range));
+    assert_eq!(server.client(at(Timestamp::ZERO)), Err(Rejection::State));
+    assert_eq!(server.client(at(turn)), Ok(()));
+}
+
+#[test]
+fn a_far_timestamp_raises_no_clock() {
+    let mut server = Scored::new();
+    let key = server.key(0);
+    let before = server.put(&key, "old");
+    let read = |snapshot| {
+        let keys = [(SPACE, key.clone())].into_iter().collect();
+        Message::Read(ReadRequest { request: 1, snapshot, first: true, reader: (), keys })
+    };
+    for far in [Timestamp(before.0 + (1 << 20)), Timestamp::FARTHEST, Timestamp::MAX] {
+        assert!(server.client(read(far)).is_err(), "{far}");
+        let bound = Message::Bound { bound: far, newest: far };
+        let to = Address::coordinator(NodeId(0));
+        let from = Address::coordinator(CLIENT);
+        let envelope = Envelope { from, to, message: bound };
+        assert!(server.node.receive(Sender::CLIENT, envelope, &mut server.effects).is_err());
+    }
+    let mut far = prepare(txn(CLIENT, 1), &[server.key(1)]);
+    far.snapshot = Timestamp(u64::MAX - 1);
+    assert_eq!(server.client(asked(far)), Err(Rejection::Range));
+    let after = server.put(&key, "new");
+    assert!(after.0 - before.0 < 1 << 20, "{before} {after}");
+    assert_eq!(server.get(&key), Some(SmallBytes::from("new")));
+    // A member's word counts, as far as there is room above it.
+    let at = Timestamp(after.0 + (1 << 20));
+    let member = Address::coordinator(OTHER);
+    assert_eq!(server.hear(Sender::Member, member, read(Timestamp::MAX)), Err(Rejection::Range));
+    assert_eq!(server.hear(Sender::Member, member, read(at)), Ok(()));
+    // And a client's, where it has proven that members have issued as much.
+    let next = Timestamp(at.0 + (1 << 20));
+    let proven = Sender::Client { issued: next };
+    assert_eq!(server.hear(proven, Address::coordinator(CLIENT), read(next)), Ok(()));
+    assert!(server.node.issued() >= next);
+}
+
+#[test]
+fn clients_speak_for_themselves_alone() {
+    let mut server = Scored::new();
+    let key = server.key(0);
+    let foreign = asked(prepare(txn(OTHER, 1), std::slice::from_ref(&key)));
+    assert_eq!(server.client(foreign), Err(Rejection::Sender));
+    let repository = Address::repository(CLIENT, RepositoryId(1));
+    let own = asked(prepare(txn(CLIENT, 1), &[key]));
+    assert_eq!(server.hear(Sender::CLIENT, repository, own), Err(Rejection::Sender));
+    let low = Message::Watermark { low: Timestamp(1), newest: Timestamp(1) };
+    assert_eq!(server.client(low), Err(Rejection::Sender));
+    let abort = Decision::Abort(muesli_core::Abort::Abandoned);
+    let end = Message::Decide { txn: txn(OTHER, 9), decision: abort };
+    assert_eq!(server.client(end), Err(Rejection::Sender));
+}
+
+#[test]
+fn questions_of_clients_leave_nothing() {
+    let mut server = Scored::new();
+    for sequence in 1..1_000 {
+        let ask = Message::Ask { txn: txn(CLIENT, sequence) };
+        assert_eq!(server.client(ask), Err(Rejection::Sender));
+    }
+    assert_eq!(server.remembered(), 0);
+}
+
+#[test]
+fn a_client_that_settles_nothing_comes_to_an_end_of_its_room() {
+    let mut server = Scored::with(Settings { unsettled_max: 10, ..Settings::default() });
+    let key = server.key(0);
+    let mut rejected = None;
+    for sequence in 1..=20 {
+        let of = txn(CLIENT, sequence);
+        let unsettling = Prepare { settled_below: 1, ..prepare(of, std::slice::from_ref(&key)) };
+        rejected = server.client(asked(unsettling)).err().or(rejected);
+        let abort = Decision::Abort(muesli_core::Abort::Abandoned);
+        let _ = server.client(Message::Decide { txn: of, decision: abort });
+    }
+    assert_eq!((rejected, server.remembered()), (Some(Rejection::Full), 10));
+    // It says that they are settled, and goes on.
+    assert_eq!(server.client(asked(prepare(txn(CLIENT, 21), &[key]))), Ok(()));
+    assert_eq!(server.remembered(), 0);
+}
+
+#[test]
+fn a_client_that_goes_leaves_nothing() {
+    let mut server = Scored::new();
+    let keys: Vec<_> = (0..8).map(|number| server.key(number)).collect();
+    for (number, key) in keys.iter().enumerate() {
+        let client = NodeId(1_000 + number as u32);
+        let (from, of) = (Address::coordinator(client), txn(client, 5));
+        let message = asked(prepare(of, std::slice::from_ref(key)));
+        server.hear(Sender::CLIENT, from, message).unwrap();
+        let decision = Decision::Commit(server.proposal().unwrap());
+        server.hear(Sender::CLIENT, from, Message::Decide { txn: of, decision }).unwrap();
+        server.hear(Sender::CLIENT, from, Message::Settled { txn: txn(client, 6) }).unwrap();
+    }
+    let known = |server: &Scored| server.node.participants()[0].1.known_coordinators();
+    assert_eq!((server.remembered(), known(&server)), (0, 8));
+    server.effects.now = Nanos(2 * Settings::default().client_lease.0);
+    let low = Message::Watermark { low: Timestamp(1), newest: Timestamp(1) };
+    server.hear(Sender::Member, Address::coordinator(OTHER), low).unwrap();
+    assert_eq!(known(&server), 0);
+}
+
+#[test]
+fn a_number_that_comes_again_with_a_smaller_incarnation_is_told() {
+    let mut server = Scored::new();
+    let key = server.key(0);
+    let of = |incarnation| TxnId { node: CLIENT, incarnation, sequence: 1 };
+    server.client(asked(prepare(of(7), std::slice::from_ref(&key)))).unwrap();
+    server.effects.list.clear();
+    server.client(asked(prepare(of(3), &[key]))).unwrap();
+    let said = server.effects.list.iter().find_map(|effect| match effect {
+        Effect::Send { envelope, .. } => Some(&envelope.message),
+        _ => None,
+    });
+    let Some(Message::Vote { vote: Vote::No(reason), txn, .. }) = said else {
+        panic!("{said:?}");
+    };
+    assert_eq!((*reason, *txn), (muesli_core::Abort::Superseded, of(3)));
+}
+
+/// A protocol of the family, by its variant.
+trait Named: Protocol {
+    type Variant: Variant;
+}
+
+impl<V: Variant> Named for TwoPhase<V> {
+    type Variant = V;
+}
+
+const _: fn() = || {
+    fn is_named<P: Named>() {}
+    is_named::<Score>();
+};

@@ -1,0 +1,182 @@
+//! Strangers: whoever says to nodes what no honest process says.
+//!
+//! A stranger hears what nodes say to each other, and says it again: altered, to somebody else, as
+//! the word of a client that owns the transaction ([`Protocol::as_client`]), or as it was. So its
+//! messages have the structure of honest ones, and many get past the first questions. What they may
+//! not do: end a node, or change what honest clients see. A stranger that passes for a member may
+//! lie in votes, and then histories may break; nodes live all the same.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use muesli_core::{
+    Address, Envelope, NodeId, Protocol, RepositoryId, Role, Sender, Timestamp, Wire,
+};
+
+use super::host::Input;
+use super::{Event, World};
+use crate::random::Random;
+use crate::time::Span;
+
+/// The first number of strangers, which no node has.
+pub(super) const FIRST: u32 = 1 << 31;
+/// How many strangers there are.
+const COUNT: u64 = 3;
+/// So many messages of nodes are remembered, to say them again.
+const HEARD_MAX: usize = 512;
+/// Numbers at which something may go wrong.
+const EDGES: [u64; 9] =
+    [0, 1, 0xfff, 0x1000, (1 << 62) - 1, (1 << 62) + 1, u64::MAX >> 12, u64::MAX - 1, u64::MAX];
+
+/// That there are strangers, and how they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strangers {
+    /// Between two messages it is so long, on average.
+    pub every: Span,
+    /// They pass for members.
+    pub as_members: bool,
+}
+
+/// What became of strangers' messages of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Taken.
+    pub taken: u64,
+    /// Left out.
+    pub rejected: u64,
+}
+
+/// The strangers of a world.
+pub(super) struct Crowd<M> {
+    how: Strangers,
+    random: Random,
+    heard: VecDeque<Envelope<M>>,
+    /// They say nothing more.
+    pub(super) silent: bool,
+}
+
+impl<M: Wire + Clone> Crowd<M> {
+    pub(super) fn new(how: Strangers, random: Random) -> Crowd<M> {
+        Crowd { how, random, heard: VecDeque::new(), silent: false }
+    }
+
+    /// A node has said something to another one.
+    pub(super) fn hear(&mut self, envelope: &Envelope<M>) {
+        if self.heard.len() < HEARD_MAX {
+            self.heard.push_back(envelope.clone());
+        } else {
+            let at = self.random.below(HEARD_MAX as u64) as usize;
+            self.heard[at] = envelope.clone();
+        }
+    }
+
+    fn stranger(&mut self) -> NodeId {
+        NodeId(FIRST + self.random.below(COUNT) as u32)
+    }
+
+    /// The next message, and whose word it is.
+    fn next<P: Protocol<Message = M>>(
+        &mut self,
+        issued: Timestamp,
+    ) -> Option<(Sender, Envelope<M>)> {
+        if self.heard.is_empty() {
+            return None;
+        }
+        let at = self.random.below(self.heard.len() as u64) as usize;
+        let mut envelope = self.heard[at].clone();
+        let stranger = self.stranger();
+        let members = self.how.as_members;
+        let owns = !members || self.random.below(4) == 0;
+        if owns
+            && self.random.below(8) != 0
+            && let Some(own) = P::as_client(&envelope.message, stranger)
+        {
+            envelope.message = own;
+        }
+        if !members || self.random.below(4) == 0 {
+            envelope.from = Address::coordinator(stranger);
+        }
+        self.misdirect(&mut envelope);
+        if self.random.below(3) == 0 {
+            self.alter(&mut envelope.message);
+        }
+        let sender = match members {
+            true => Sender::Member,
+            false if self.random.below(2) == 0 => Sender::CLIENT,
+            false => Sender::Client { issued },
+        };
+        Some((sender, envelope))
+    }
+
+    /// Now and then it is for another role of the node, or comes from another one.
+    fn misdirect(&mut self, envelope: &mut Envelope<M>) {
+        let repository = RepositoryId(self.random.below(8) as u16);
+        match self.random.below(24) {
+            0 => envelope.to.role = Role::Coordinator,
+            1 => envelope.to.role = Role::Repository(repository),
+            2 => envelope.from.role = Role::Repository(repository),
+            _ => {}
+        }
+    }
+
+    /// Another number somewhere, as far as what comes out is a message.
+    fn alter(&mut self, message: &mut M) {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        for _ in 0..8 {
+            let mut other = bytes.clone();
+            let at = self.random.below(other.len() as u64) as usize;
+            let edge = EDGES[self.random.below(EDGES.len() as u64) as usize];
+            match self.random.below(3) {
+                0 => other[at] ^= 1 << self.random.below(8),
+                1 => other[at] = edge as u8,
+                _ => {
+                    let end = other.len().min(at + 8);
+                    other[at..end].copy_from_slice(&edge.to_le_bytes()[..end - at]);
+                }
+            }
+            if let Ok(altered) = M::decode_all(&other) {
+                *message = altered;
+                return;
+            }
+        }
+    }
+}
+
+impl<P: Protocol> World<P> {
+    pub(super) fn schedule_stranger(&mut self) {
+        let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.silent) else { return };
+        let pause = crowd.random.below(2 * crowd.how.every.as_nanos().max(1));
+        self.queue.push(self.now + Span::from_nanos(pause), Event::Stranger);
+    }
+
+    /// A stranger says something.
+    pub(super) fn hear_stranger(&mut self) {
+        self.schedule_stranger();
+        let issued = |place: usize| {
+            let host = self.stations[place].host.borrow();
+            host.node.as_ref().map_or(Timestamp::ZERO, |node| node.issued())
+        };
+        // What a client can have been told at most.
+        let issued = (0..self.stations.len()).map(issued).max().unwrap_or_default();
+        let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.silent) else { return };
+        let Some((sender, envelope)) = crowd.next::<P>(issued) else { return };
+        let place = envelope.to.node.0 as usize;
+        if envelope.from.node != envelope.to.node && place < self.stations.len() {
+            self.trace_message("stranger", &envelope);
+            self.offer(place, Input::Strange(sender, envelope));
+        }
+    }
+
+    /// What became of what strangers have said, by kind.
+    pub(super) fn heard_of_strangers(&self) -> BTreeMap<&'static str, Heard> {
+        let mut all: BTreeMap<&'static str, Heard> = BTreeMap::new();
+        for station in &self.stations {
+            for (name, heard) in &station.host.borrow().strange {
+                let sum = all.entry(name).or_default();
+                sum.taken += heard.taken;
+                sum.rejected += heard.rejected;
+            }
+        }
+        all
+    }
+}

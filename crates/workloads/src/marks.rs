@@ -1,0 +1,203 @@
+//! Marks: keys that transactions read, delete and insert again beside what else they do.
+//!
+//! Few workloads delete keys and insert the same ones again, and what is wrong with deletions that
+//! are collected, or are not, shows nowhere else. So whatever is searched for faults can have some
+//! of its transactions use a few keys of a space of their own. Nothing is promised of these keys
+//! but what the histories are judged by.
+
+use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn, fragment, with};
+use muesli::{
+    Db, Error, Footprint, Fragment, Procedures, Range, Refuses, SmallBytes, Space, SpaceOptions,
+    Stop, Touched, Tx,
+};
+
+use crate::chance::Chance;
+use crate::parameters::{Kind, Parameter, Values};
+
+/// The space with the marks.
+const SPACE: &str = "marks";
+/// How many marks there are.
+const MARKS: u64 = 6;
+/// At most so many are used by one transaction.
+const USED_MOST: u64 = 3;
+
+/// The parameter of workloads that have marks.
+pub const PARAMETER: Parameter = Parameter::new(
+    "marks",
+    "0",
+    Kind::Percent,
+    "Share of transactions that also read, delete and insert again keys of a space of their own.",
+);
+
+/// What a transaction does with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Reads it.
+    Read(u64),
+    /// Deletes it if it is there, inserts it if not.
+    Toggle(u64),
+    /// Scans the marks from it on.
+    Scan(u64),
+}
+
+/// The marks of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    share: f64,
+}
+
+impl Marks {
+    /// As the parameters say.
+    pub fn new(values: &Values) -> Marks {
+        Marks { share: values.number(PARAMETER.name) }
+    }
+
+    /// Their space, if they are used.
+    pub fn space(&self) -> Option<(&'static str, SpaceOptions)> {
+        (self.share > 0.0).then(|| (SPACE, SpaceOptions::default()))
+    }
+
+    /// What a transaction does with them. Nothing is drawn where they are not used.
+    pub fn draw(&self, chance: &mut Chance) -> Vec<Use> {
+        if self.share == 0.0 || !chance.percent(self.share) {
+            return Vec::new();
+        }
+        let one = |chance: &mut Chance| {
+            let mark = chance.below(MARKS);
+            match chance.below(8) {
+                0..4 => Use::Toggle(mark),
+                4..7 => Use::Read(mark),
+                _ => Use::Scan(mark),
+            }
+        };
+        (0..chance.between(1, USED_MOST)).map(|_| one(chance)).collect()
+    }
+
+    /// What a transaction that only reads does with them.
+    pub fn draw_reads(&self, chance: &mut Chance) -> Vec<Use> {
+        let read = |it| match it {
+            Use::Toggle(mark) => Use::Read(mark),
+            other => other,
+        };
+        self.draw(chance).into_iter().map(read).collect()
+    }
+}
+
+fn key(mark: u64) -> SmallBytes {
+    SmallBytes::from(&*format!("m{mark}"))
+}
+
+/// Does it, as a part of a transaction.
+///
+/// # Errors
+/// What the database says.
+pub async fn perform(tx: &Tx, db: &Db, uses: &[Use]) -> Result<(), Error> {
+    if uses.is_empty() {
+        return Ok(());
+    }
+    let space = db.space(SPACE)?;
+    for it in uses {
+        match *it {
+            Use::Read(mark) => drop(tx.get(space, key(mark)).await?),
+            Use::Scan(mark) => drop(tx.scan(space, Range::of(key(mark)..)).await?),
+            Use::Toggle(mark) => match tx.get(space, key(mark)).await? {
+                Some(_) => tx.delete(space, key(mark)).await?,
+                None => tx.put(space, key(mark), "here").await?,
+            },
+        }
+    }
+    Ok(())
+}
+
+/// The procedures that use marks.
+pub fn procedures() -> Procedures {
+    with::<ToggleMark>(with::<ReadMark>(Procedures::default()))
+}
+
+/// The same in one round; a scan reads its first mark.
+///
+/// # Errors
+/// There is no such space.
+pub fn fragments(db: &Db, uses: &[Use]) -> Result<Vec<Fragment>, Error> {
+    if uses.is_empty() {
+        return Ok(Vec::new());
+    }
+    let space = db.space(SPACE)?;
+    let one = |it: &Use| match *it {
+        Use::Toggle(mark) => fragment::<ToggleMark>(space.place(key(mark)), &(space, mark)),
+        Use::Read(mark) | Use::Scan(mark) => {
+            fragment::<ReadMark>(space.place(key(mark)), &(space, mark))
+        }
+    };
+    uses.iter().map(one).collect()
+}
+
+/// Reads a mark: its space and number; whether it is there.
+struct ReadMark;
+
+impl StoredProcedure for ReadMark {
+    const NAME: &'static str = "mark-read";
+    const READ_ONLY: bool = true;
+    const REFUSES: Refuses = Refuses::Never;
+    const TOUCHES: Option<TouchesFn<(Space, u64)>> = Some(|_: &Spaces<'_>, (space, mark)| {
+        Ok(Footprint { reads: vec![touched(*space, *mark)], writes: Vec::new() })
+    });
+    type Arguments = (Space, u64);
+    type Answer = bool;
+
+    fn run(keys: &mut Keys<'_>, (space, mark): (Space, u64)) -> Result<bool, Stop> {
+        Ok(keys.get(space, &key(mark))?.is_some())
+    }
+}
+
+/// Deletes a mark that is there, inserts one that is not: its space and number.
+struct ToggleMark;
+
+impl StoredProcedure for ToggleMark {
+    const NAME: &'static str = "mark-toggle";
+    const REFUSES: Refuses = Refuses::Never;
+    const TOUCHES: Option<TouchesFn<(Space, u64)>> = Some(|_: &Spaces<'_>, (space, mark)| {
+        Ok(Footprint { reads: Vec::new(), writes: vec![touched(*space, *mark)] })
+    });
+    type Arguments = (Space, u64);
+    type Answer = ();
+
+    fn run(keys: &mut Keys<'_>, (space, mark): (Space, u64)) -> Result<(), Stop> {
+        match keys.get(space, &key(mark))? {
+            Some(_) => keys.delete(space, key(mark)),
+            None => keys.put(space, key(mark), "here"),
+        }
+    }
+}
+
+fn touched(space: Space, mark: u64) -> Touched {
+    Touched::Key(space.id(), key(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli::procedures::Rehearsal;
+
+    #[test]
+    fn a_mark_comes_and_goes() {
+        let mut stage = Rehearsal::new(&[SPACE]);
+        let space = stage.space(SPACE);
+        for there in [false, true, false] {
+            assert_eq!(stage.run::<ReadMark>(&(space, 3)), Ok(there));
+            assert_eq!(stage.run::<ToggleMark>(&(space, 3)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_marks_that_are_not_used() {
+        let (mut one, mut other) = (Chance::new(1, 0, 1), Chance::new(1, 0, 1));
+        assert_eq!(Marks { share: 0.0 }.draw(&mut one), []);
+        assert_eq!(one.below(1 << 40), other.below(1 << 40));
+        let all: Vec<_> = (0..50).flat_map(|_| Marks { share: 100.0 }.draw(&mut one)).collect();
+        let toggles = all.iter().filter(|it| matches!(it, Use::Toggle(_))).count();
+        assert!(toggles > 10 && all.len() > toggles + 10, "{all:?}");
+        let reads = Marks { share: 100.0 }.draw_reads(&mut one);
+        assert!(!reads.iter().any(|it| matches!(it, Use::Toggle(_))), "{reads:?}");
+    }
+}

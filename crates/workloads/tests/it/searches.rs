@@ -1,0 +1,74 @@
+//! What a search for faults draws, and what it writes.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::BufReader;
+
+use muesli_check::{History, check};
+use muesli_workloads::registry;
+use muesli_workloads::simulated::promise_of;
+use muesli_workloads::trial::Trial;
+
+#[test]
+fn every_history_that_is_judged_is_written() {
+    let folder = std::env::temp_dir().join(format!("muesli-histories-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let trial = Trial {
+        transactions_least: 100,
+        strict: Some(true),
+        histories: Some(folder.clone()),
+        ..Trial::of(registry::find("bank").unwrap())
+    };
+    let trialled = trial.run(3, false).unwrap();
+    assert_eq!(trialled.problems, Vec::<String>::new());
+    let names = ["seed-3-bank.jsonl", "seed-3-append.jsonl", "seed-3-append-lists.jsonl"];
+    assert_eq!(trialled.verdicts, names.len() as u64);
+    let (level, options) = promise_of("score", true).unwrap();
+    for name in names {
+        let file = File::open(folder.join(name)).unwrap();
+        let history = History::read(BufReader::new(file)).unwrap();
+        assert!(history.transactions() > 100, "{name}");
+        assert!(check(&history, level, &options).holds(), "{name}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Reads of collected deletions, which the histories name, are in every search.
+#[test]
+fn deletions_are_collected_and_read_in_short_runs() {
+    let folder = std::env::temp_dir().join(format!("muesli-deletions-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for protocol in ["score", "gmu", "granola"] {
+        let trial = Trial {
+            protocol: protocol.to_owned(),
+            transactions_least: 200,
+            histories: Some(folder.clone()),
+            ..Trial::of(registry::find("append").unwrap())
+        };
+        let mut deletions_read = 0;
+        for seed in 1..5 {
+            let trialled = trial.run(seed, false).unwrap();
+            assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, seed {seed}");
+            let path = folder.join(format!("seed-{seed}-append.jsonl"));
+            deletions_read += count_reads_of_deletions(&fs::read_to_string(path).unwrap());
+        }
+        assert!(deletions_read > 20, "{protocol}: {deletions_read}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Reads of absent keys that name a deletion which no repository has any more.
+fn count_reads_of_deletions(history: &str) -> usize {
+    let lines = || history.lines().map(|line| serde_json::from_str(line).unwrap());
+    let held = lines().filter(|line: &serde_json::Value| line["t"] == "order");
+    let held: BTreeSet<String> = held
+        .flat_map(|line| {
+            let key = line["k"].to_string();
+            let versions = line["vs"].as_array().unwrap().clone();
+            versions.into_iter().map(move |version| format!("{key} {version}"))
+        })
+        .collect();
+    let operations = lines().flat_map(|line| line["ops"].as_array().cloned().unwrap_or_default());
+    let absent = operations.filter(|it| it[0] == "r" && it[3].is_null() && it[2] != 0);
+    absent.filter(|it| it[2] != "own" && !held.contains(&format!("{} {}", it[1], it[2]))).count()
+}

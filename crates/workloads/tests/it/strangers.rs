@@ -1,0 +1,113 @@
+//! Strangers among honest clients: nodes live, and histories of honest clients hold.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli_sim::plan::Plan;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::world::Strangers;
+use muesli_workloads::embedded::Length;
+use muesli_workloads::registry;
+use muesli_workloads::simulated::{
+    self, Simulated, SimulatedOutcome, Upkeep, is_promised, promise,
+};
+use muesli_workloads::tally::Tallies;
+use serde_json::Map;
+
+const CLIENTS: u32 = 6;
+/// Each protocol, under every name that says other things, alone and in groups.
+const PROTOCOLS: [(&str, u16); 12] = [
+    ("score", 1),
+    ("gmu", 1),
+    ("bumper", 1),
+    ("bumper-reconciled", 1),
+    ("2pc", 1),
+    ("rr", 1),
+    ("ngm", 1),
+    ("granola", 1),
+    ("granola-locking", 1),
+    ("sinfonia", 1),
+    ("score", 3),
+    ("granola", 3),
+];
+
+fn run(protocol: &str, group: u16, seed: u64, as_members: bool) -> SimulatedOutcome {
+    let workload = registry::find("bank").unwrap();
+    let workload = workload.build(&["keys=30".to_owned()], CLIENTS).unwrap();
+    let every = Span::from_nanos(150_000);
+    let upkeep = Upkeep {
+        group,
+        checkpoint_every: Some(Span::from_millis(40)),
+        strangers: Some(Strangers { every, as_members }),
+        ..Upkeep::default()
+    };
+    let calm = Simulated::calm(protocol, 3, seed, Length::Time(Duration::ZERO));
+    let plan = Simulated {
+        replicas: 1 + seed as usize % 2,
+        plan: Plan::calm(VirtualTime::ZERO + Span::from_millis(200)),
+        transactions_least: if as_members { 0 } else { 150 },
+        pause_most: Span::from_millis(2),
+        logging: true,
+        history: true,
+        upkeep,
+        ..calm
+    };
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    simulated::run(&workload, &plan, &tallies).unwrap()
+}
+
+/// How many messages of strangers were taken, of how many.
+fn taken(outcome: &SimulatedOutcome) -> (u64, u64) {
+    let all = outcome.run.strangers.values();
+    all.fold((0, 0), |(taken, of), it| (taken + it.taken, of + it.taken + it.rejected))
+}
+
+#[test]
+fn honest_clients_see_nothing_of_strangers() {
+    for (protocol, group) in PROTOCOLS {
+        for seed in 1..4 {
+            let outcome = run(protocol, group, seed, false);
+            let name = format!("{protocol}, groups of {group}, seed {seed}");
+            for check in outcome.checks.iter().filter(|it| is_promised(protocol, it.name)) {
+                assert!(check.ok, "{name}: {}: {}", check.name, check.details);
+            }
+            let history = outcome.run.history(Map::new()).unwrap();
+            let (level, options) = promise(protocol).unwrap();
+            let verdict = muesli_check::check(&history, level, &options);
+            assert!(verdict.holds(), "{name}: {verdict}");
+            let (taken, all) = taken(&outcome);
+            assert!(all > 300, "{name}: {all} messages");
+            assert!(5 * taken >= all, "{name}: {taken} of {all}: {:?}", outcome.run.strangers);
+        }
+    }
+}
+
+#[test]
+fn nodes_outlive_strangers_that_pass_for_members() {
+    for (protocol, group) in PROTOCOLS {
+        for seed in 1..4 {
+            let (taken, all) = taken(&run(protocol, group, seed, true));
+            assert!(all > 300 && 5 * taken >= all, "{protocol} {group}: {taken} of {all}");
+        }
+    }
+}
+
+#[test]
+fn honest_nodes_reject_nothing_of_each_other() {
+    for (protocol, group) in PROTOCOLS {
+        let workload = registry::find("bank").unwrap();
+        let workload = workload.build(&["keys=30".to_owned()], CLIENTS).unwrap();
+        let plan = Simulated {
+            replicas: 2,
+            plan: Plan::calm(VirtualTime::ZERO + Span::from_millis(200)),
+            transactions_least: 150,
+            logging: true,
+            upkeep: Upkeep { group, ..Upkeep::default() },
+            ..Simulated::calm(protocol, 3, 7, Length::Time(Duration::ZERO))
+        };
+        let tallies = Arc::new(Tallies::new(CLIENTS));
+        let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
+        let rejected = &outcome.run.rejections;
+        assert!(rejected.is_empty(), "{protocol}, groups of {group}: {rejected:?}");
+    }
+}
