@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc;
 
 use mio::net::TcpListener;
-use muesli_core::issuance::Issuer;
 use muesli_core::{NodeId, Secret};
 
 use crate::connection::Connection;
@@ -175,18 +174,6 @@ impl Peers {
     pub fn any_readable(&self, wanted: impl Fn(&Connection, usize) -> bool) -> bool {
         let mut places = self.readable.iter().filter_map(|&at| Some((self.at(at)?, at)));
         places.any(|(connection, place)| wanted(connection, place))
-    }
-
-    /// The key by which servers of this cluster prove to each other, through clients, which
-    /// timestamps they have issued. Without a secret it is as open as the cluster is.
-    pub fn issuer(&self) -> Issuer {
-        let cluster = self.me.cluster.0.to_le_bytes();
-        let mut key = [0; 16];
-        match &self.me.secret {
-            Some(secret) => key = secret.tag("muesli: issued timestamps", &cluster).0,
-            None => key[..8].copy_from_slice(&cluster),
-        }
-        Issuer::new(key)
     }
 
     /// Whether this process runs transactions for an application.

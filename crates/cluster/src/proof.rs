@@ -14,12 +14,13 @@
 
 use std::path::Path;
 
+use muesli_core::issuance::Issuer;
 use muesli_core::secret::UnfitSecret;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Secret, Tag, wire_struct};
 use thiserror::Error;
 
-use crate::hello::{Hello, Refusal, Welcome};
+use crate::hello::{ClusterId, Hello, Refusal, Welcome};
 
 /// Bytes of a challenge.
 pub const CHALLENGE_BYTES: usize = 16;
@@ -149,6 +150,19 @@ pub fn read_secret(path: &Path) -> Result<Secret, SecretFileError> {
     let bytes = std::fs::read(path).map_err(told)?;
     let unfit = |error| SecretFileError::Unfit { path: path.display().to_string(), error };
     Secret::new(bytes.trim_ascii()).map_err(unfit)
+}
+
+/// The key by which servers of a cluster prove to each other, through clients, what they have said:
+/// which timestamps they have issued, and how they voted. Without a secret it is as open as the
+/// cluster is.
+pub(crate) fn issuer(cluster: ClusterId, secret: Option<&Secret>) -> Issuer {
+    let cluster = cluster.0.to_le_bytes();
+    let mut key = [0; 16];
+    match secret {
+        Some(secret) => key = secret.tag("muesli: issued timestamps", &cluster).0,
+        None => key[..8].copy_from_slice(&cluster),
+    }
+    Issuer::new(key)
 }
 
 #[cfg(test)]

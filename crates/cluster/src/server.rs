@@ -25,6 +25,7 @@ use crate::machine::Machine;
 use crate::map::{Deal, Map, MapError};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
+use crate::proof;
 use crate::rules;
 use crate::signal::Signal;
 use crate::station::{Clock, Station};
@@ -480,6 +481,7 @@ fn node<P: Protocol>(
         // A group agrees on its log also where no disk keeps it.
         logging: options.durability != Durability::Memory || options.group > 1,
         secret: options.secret.clone(),
+        issuer: Some(proof::issuer(options.cluster, options.secret.as_ref())),
         together: muesli_threads::together(options.procedure_threads)?,
         ..options.settings.clone()
     };

@@ -23,6 +23,7 @@ use crate::hello::{Reason, Station as Kind};
 use crate::log::LogFailure;
 use crate::network::Network;
 use crate::peers::Peers;
+use crate::proof;
 use crate::station::Station;
 use crate::tasks::Tasks;
 
@@ -166,7 +167,8 @@ impl<P: Protocol> Loop<P> {
         let machine = &mut *self.station.machine.borrow_mut();
         machine.effects.now = self.station.clock.now();
         let is_server = self.peers.me.station == Kind::Server;
-        machine.issuer = is_server.then(|| self.peers.issuer());
+        let me = &self.peers.me;
+        machine.issuer = is_server.then(|| proof::issuer(me.cluster, me.secret.as_ref()));
         machine.node.start(&mut machine.effects);
         machine.perform();
     }

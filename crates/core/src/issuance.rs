@@ -28,7 +28,7 @@ pub struct Proof {
 wire_struct!(Proof { upto: Timestamp, tag: u64 });
 
 /// The key that members share.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Issuer {
     key: (u64, u64),
 }
@@ -52,6 +52,16 @@ impl Issuer {
     /// What a proof proves; nothing, where its tag is another one.
     pub fn proven(&self, proof: Proof) -> Timestamp {
         if self.tag(proof.upto) == proof.tag { proof.upto } else { Timestamp::ZERO }
+    }
+
+    /// The tag of something else that a member says, by the bytes of all that it is about.
+    pub fn vouch(&self, bytes: &[u8]) -> u64 {
+        #[expect(deprecated, reason = "as above")]
+        let mut hasher = SipHasher::new_with_keys(self.key.0, self.key.1);
+        // Longer than a timestamp, so it is the tag of none.
+        hasher.write(b"vouched:");
+        hasher.write(bytes);
+        hasher.finish()
     }
 
     fn tag(&self, upto: Timestamp) -> u64 {
@@ -82,5 +92,9 @@ mod tests {
         assert_eq!(own.proven(Proof { upto: Timestamp(1_001), ..proof }), Timestamp::ZERO);
         assert_eq!(own.proven(Proof::default()), Timestamp::ZERO);
         assert_eq!(format!("{own:?}"), "Issuer(…)");
+        assert_eq!(own.vouch(b"yes"), own.vouch(b"yes"));
+        assert_ne!(own.vouch(b"yes"), own.vouch(b"no"));
+        assert_ne!(own.vouch(b"yes"), other.vouch(b"yes"));
+        assert_ne!(own.vouch(&7u64.to_le_bytes()), own.proof(Timestamp(7)).tag);
     }
 }

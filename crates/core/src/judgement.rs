@@ -63,6 +63,8 @@ pub enum Rejection {
     Range,
     /// No member is known to have issued a timestamp in it.
     Unissued,
+    /// It is a client's, and what members must have said before it is not shown with it.
+    Unproven,
     /// It contradicts what is known of its transaction.
     State,
     /// Its sender has begun another incarnation since.
@@ -79,6 +81,7 @@ impl fmt::Display for Rejection {
             Rejection::Catalog => "it names something that is not there",
             Rejection::Range => "a number in it is out of range",
             Rejection::Unissued => "no member is known to have issued a timestamp in it",
+            Rejection::Unproven => "what members must have said before it is not shown with it",
             Rejection::State => "it contradicts what is known of its transaction",
             Rejection::Incarnation => "its sender has begun another incarnation since",
             Rejection::Full => "too much is kept for its sender already",

@@ -2,6 +2,7 @@
 
 use crate::actions::Actions;
 use crate::ids::Timestamp;
+use crate::issuance::Issuer;
 use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::procedure::Procedures;
@@ -132,6 +133,8 @@ pub struct Settings {
     pub memory: Memory,
     /// The secret that members of the cluster share, where there is one; clients need not have it.
     pub secret: Option<Secret>,
+    /// What a member vouches with for what it says to clients; clients have none.
+    pub issuer: Option<Issuer>,
     /// Of a client silent for this long a server forgets what nobody can ask for any more.
     pub client_lease: Nanos,
     /// Of so many transactions of one client a repository keeps the end, until the client says that
@@ -162,6 +165,7 @@ impl Default for Settings {
             snapshot_age_max: Nanos::from_millis(60_000),
             memory: Memory::default(),
             secret: None,
+            issuer: None,
             client_lease: Nanos::from_millis(600_000),
             unsettled_max: 100_000,
             pace: Pace::default(),

@@ -105,7 +105,8 @@ impl<M> Network<M> {
         Network { topology, lanes, blocked, down, unbroken: true, random }
     }
 
-    /// Sends a message of `bytes` bytes; `None` if it is lost because the link is broken.
+    /// Sends a message of `bytes` bytes; `None` if it is lost because the link is broken, or
+    /// because there is no such node.
     pub fn send(
         &mut self,
         now: VirtualTime,
@@ -113,6 +114,9 @@ impl<M> Network<M> {
         to: NodeId,
         bytes: u64,
     ) -> Option<Departure> {
+        if to.0 as usize >= self.topology.nodes() {
+            return None;
+        }
         let lane = &mut self.lanes[lane_index(self.topology.nodes(), from, to)];
         if lane.broken {
             return None;

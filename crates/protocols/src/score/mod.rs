@@ -66,6 +66,8 @@ pub mod message {
     pub type Prepare = message::Prepare<Snapshots>;
     /// See [`message::Vote`].
     pub type Vote = message::Vote<Snapshots>;
+    /// See [`message::Ballot`].
+    pub type Ballot = message::Ballot<Snapshots>;
 }
 
 /// SCORe's way: everything is read at a snapshot and lies at the largest timestamp proposed.

@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 use super::answers::{Awaited, strayed};
 use super::coordinator::{Context, Coordinator};
 use super::delayed::Delays;
-use super::message::{Few, Message, Prepare, Repositories, Vote};
+use super::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
 use super::one_step::Alone;
 use super::time::{Snapshot, Time};
-use super::{Standing, TwoPhase, Variant};
+use super::{Standing, TwoPhase, Variant, ballots};
 use muesli_core::parts::watermark::Bound;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
@@ -36,6 +36,8 @@ pub(super) struct Committing<V: Variant> {
     pub(super) op: Option<OpId>,
     prepares: Parts<Arc<Prepare<V>>>,
     pub(super) phase: Phase<V>,
+    /// At a client: the votes, to be shown with what they decide.
+    ballots: Vec<Ballot<V>>,
     /// What delayed actions gave that the client asked for.
     pub(super) awaited: Awaited,
     /// When something of it was sent last.
@@ -214,10 +216,18 @@ impl<V: Variant> Coordinator<V> {
             self.took_part.extend(participants.iter().copied());
         }
         let phase = Phase::Preparing(Votes::from_voters(participants.iter().copied()));
-        let op_told = Some(op);
-        let (sent, quiet, since) = (now, now, now);
-        let commit =
-            Committing { txn, id, op: op_told, prepares, phase, awaited, sent, quiet, since };
+        let commit = Committing {
+            txn,
+            id,
+            op: Some(op),
+            prepares,
+            phase,
+            ballots: Vec::new(),
+            awaited,
+            sent: now,
+            quiet: now,
+            since: now,
+        };
         self.committing.insert(id.sequence, commit);
         self.set_sweep_timer(cx);
         op
@@ -227,11 +237,15 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        vote: Vote<V>,
+        (vote, tag): (Vote<V>, u64),
         cx: &mut Context<'_, V>,
     ) {
+        let is_client = self.is_client(cx);
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         let Phase::Preparing(votes) = &mut commit.phase else { return };
+        if is_client {
+            ballots::keep(&mut commit.ballots, repository, &vote, tag);
+        }
         let decision = match vote {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
@@ -248,8 +262,7 @@ impl<V: Variant> Coordinator<V> {
         let commit = self.committing.get_mut(sequence).expect("a known commit");
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
-            let (txn, decision) = (commit.id, decision.clone());
-            cx.send_to_repository(repository, Message::Decide { txn, decision });
+            cx.send_to_repository(repository, commit.told(&decision));
         }
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
@@ -363,8 +376,7 @@ impl<V: Variant> Coordinator<V> {
                     let missing = commit.awaited.missing_from();
                     let missing = missing.filter(|it| !unacknowledged.contains(it));
                     for repository in unacknowledged.iter().copied().chain(missing) {
-                        let (txn, decision) = (commit.id, decision.clone());
-                        cx.send_to_repository(repository, Message::Decide { txn, decision });
+                        cx.send_to_repository(repository, commit.told(decision));
                     }
                 }
             }
@@ -396,6 +408,12 @@ impl<V: Variant> Coordinator<V> {
 }
 
 impl<V: Variant> Committing<V> {
+    /// What participants are told of its end.
+    fn told(&self, decision: &Decision<V::Place>) -> Message<V> {
+        let (decision, ballots) = (decision.clone(), self.ballots.clone());
+        Message::Decide { txn: self.id, decision, ballots }
+    }
+
     /// Whether something that was sent for it last is on its way still.
     fn is_under_way(&self, cx: &Context<'_, V>) -> bool {
         let outstanding = |to: RepositoryId| cx.is_outstanding(to, self.sent);

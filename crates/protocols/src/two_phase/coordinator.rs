@@ -435,10 +435,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         match message {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
             Message::ScanReply(reply) => self.on_scan_reply(*reply, here, cx),
-            Message::Vote { txn, repository, vote, committed } => {
+            Message::Vote { txn, repository, vote, committed, tag } => {
                 self.heard.join(&committed);
                 if txn.incarnation == self.incarnation {
-                    self.on_vote(txn, repository, vote, cx);
+                    self.on_vote(txn, repository, (vote, tag), cx);
                 }
             }
             Message::Acknowledge { repository, txns } => {

@@ -76,7 +76,10 @@ impl<V: Variant> Participant<V> {
             return;
         }
         if self.table.is_settled(txn) {
-            return; // Whoever asked has been told since.
+            // Whoever asked has been told since; or the client has said so before that was true,
+            // and nobody knows the end any more.
+            self.vote(from, txn, Vote::No(Abort::Abandoned), cx);
+            return;
         }
         self.forget_waiting(txn);
         if self.table.is_of_earlier_life(txn) {
@@ -119,7 +122,8 @@ impl<V: Variant> Participant<V> {
         self.on_decide(txn, decision.clone(), cx);
         for &repository in participants.iter().filter(|&&other| other != self.id) {
             let decision = decision.clone();
-            cx.send_to_repository(repository, Message::Decide { txn, decision });
+            let ballots = Vec::new();
+            cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
         }
     }
 }

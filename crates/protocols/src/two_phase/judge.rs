@@ -6,7 +6,8 @@
 //!
 //! A client owns the transactions of its own node and no others. It may read, prepare and decide
 //! those, and tell the bound of its snapshots. A timestamp in what it says raises clocks, so it is
-//! taken only where members are known to have issued it.
+//! taken only where members are known to have issued it; and what it says of an end is taken only
+//! with the votes that decide it ([`ballots`]).
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use muesli_core::{
     Timestamp, Txn, TxnId, View,
 };
 
-use super::message::{Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote};
+use super::message::{Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote};
 use super::participant::Participant;
 use super::time::{Snapshot, Time};
-use super::{Coordinator, Variant};
+use super::{Coordinator, Variant, ballots};
 
 /// Whether this sender may say this, and whether its numbers can be.
 pub(super) fn judge<V: Variant>(
@@ -41,7 +42,7 @@ pub(super) fn judge<V: Variant>(
             ensure(to_repository, Rejection::Role)?;
             judge_request(message, from, sender, view)
         }
-        Message::Vote { txn, repository, vote, committed } => {
+        Message::Vote { txn, repository, vote, committed, .. } => {
             view.voter(from, sender, *repository)?;
             sequence(*txn)?;
             committed.judge(view.catalog.repositories())?;
@@ -81,7 +82,9 @@ fn judge_request<V: Variant>(
         }
         Message::Unlock { reader } => judge_reader::<V>(*reader, from),
         Message::Prepare(prepare) => judge_prepare(prepare, from, sender, view),
-        Message::Decide { txn, decision } => judge_decide::<V>(*txn, decision, from, sender, view),
+        Message::Decide { txn, decision, .. } => {
+            judge_decide::<V>(*txn, decision, from, sender, view)
+        }
         Message::Settled { txn } => view.owner(from, *txn),
         Message::Ask { txn } => judge_ask(*txn, from, sender),
         _ => Err(Rejection::Role),
@@ -308,8 +311,9 @@ pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Optio
             let own = Prepare { txn, reader, writes, delayed, extra, ..prepare };
             Some(Message::Prepare(Arc::new(own)))
         }
-        Message::Decide { txn, decision } => {
-            Some(Message::Decide { txn: own(txn), decision: decision.clone() })
+        Message::Decide { txn, decision, ballots } => {
+            let (txn, decision, ballots) = (own(txn), decision.clone(), ballots.clone());
+            Some(Message::Decide { txn, decision, ballots })
         }
         Message::Ask { txn } => Some(Message::Ask { txn: own(txn) }),
         Message::Settled { txn } => Some(Message::Settled { txn: own(txn) }),
@@ -328,10 +332,22 @@ pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Optio
 
 impl<V: Variant> Participant<V> {
     /// Whether a message agrees with what is known here of its transaction.
-    pub(super) fn judge_state(&self, from: Address, message: &Message<V>) -> Result<(), Rejection> {
+    pub(super) fn judge_state(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
         match message {
             Message::Prepare(prepare) => self.judge_known_prepare(prepare),
-            Message::Decide { txn, decision } => self.judge_known_end(*txn, from, decision),
+            Message::Decide { txn, decision, ballots } => {
+                self.judge_known_end(*txn, from, decision)?;
+                match sender {
+                    Sender::Member => Ok(()),
+                    Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
+                }
+            }
             Message::Vote { txn, vote: Vote::Decided(decision), .. } => {
                 self.judge_known_end(*txn, from, decision)
             }
@@ -399,6 +415,23 @@ impl<V: Variant> Participant<V> {
             }
             (None, Decision::Abort(_)) => Ok(()),
         }
+    }
+
+    /// Where this repository waits for the end of a client's transaction, the client has to show
+    /// the votes that decide it.
+    fn judge_ballots(
+        &self,
+        txn: TxnId,
+        decision: &Decision<V::Place>,
+        ballots: &[Ballot<V>],
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
+        let prepared = self.table.get(owner);
+        if prepared.decided.is_some() {
+            return Ok(());
+        }
+        ballots::judge(&prepared.prepare, decision, ballots, &self.protocol_rules, view)
     }
 
     /// The largest timestamp that was issued here, or that members have told of.

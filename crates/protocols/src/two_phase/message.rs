@@ -37,6 +37,9 @@ pub type Writes = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
 /// The repositories that take part in a transaction.
 pub type Repositories = SmallVec<[RepositoryId; 8]>;
 
+/// What a vote takes that is shown, where it is a number.
+const BALLOT_BYTES: usize = 24;
+
 /// Everything that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<V: Variant> {
@@ -61,6 +64,8 @@ pub enum Message<V: Variant> {
         /// The last transaction applied there: what is refused as stale now is not stale at a
         /// snapshot of at least this.
         committed: V::Snapshot,
+        /// To a client: that a member has said so, for the client to show. Otherwise zero.
+        tag: u64,
     },
     /// To a participant: final. May be repeated, is never contradicted.
     Decide {
@@ -68,6 +73,8 @@ pub enum Message<V: Variant> {
         txn: TxnId,
         /// Its end.
         decision: Decision<V::Place>,
+        /// From a client: the votes that decided it. Members need not show them.
+        ballots: Vec<Ballot<V>>,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {
@@ -302,6 +309,17 @@ pub enum Vote<V: Variant> {
     Decided(Decision<V::Place>),
 }
 
+/// A vote as a client was told it, to be shown to the others who take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ballot<V: Variant> {
+    /// Who voted.
+    pub repository: RepositoryId,
+    /// How.
+    pub vote: Vote<V>,
+    /// That a member has said so.
+    pub tag: u64,
+}
+
 /// What a repository's log holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<V: Variant> {
@@ -395,8 +413,8 @@ impl<V: Variant> Message<V> {
                 8 + answers_bytes(answers) + strayed.as_ref().map_or(0, SmallBytes::len)
             }
             Message::Lock(asked) => KEY_BYTES + asked.key.len(),
+            Message::Decide { ballots, .. } => 8 + BALLOT_BYTES * ballots.len(),
             Message::Vote { .. }
-            | Message::Decide { .. }
             | Message::Ask { .. }
             | Message::Locked { .. }
             | Message::Unlock { .. }

@@ -20,7 +20,7 @@
 //! a repository, with [`reads`], [`prepare`] (locks and validation), `waits` (who may wait for
 //! whom), [`one_step`] (both phases in one), [`finish`] and [`checkpoint`]; [`gossip`] moves the
 //! watermark; [`message`] has all that is said, and `judge` what is asked of it when it
-//! comes from another process.
+//! comes from another process, with `ballots` where a client says how a transaction ended.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,6 +29,7 @@ use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
 
 mod answers;
+mod ballots;
 mod calls;
 pub mod checkpoint;
 pub mod commit;

@@ -19,7 +19,7 @@ use super::prepare::WaitingPrepare;
 use super::table::{Prepared, Table};
 use super::time::Time;
 use super::waiting_reads::WaitingReads;
-use super::{Rules, TwoPhase, Variant};
+use super::{Rules, TwoPhase, Variant, ballots};
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
@@ -104,6 +104,11 @@ impl<V: Variant> Participant<V> {
     /// How many votes and decisions are kept for those who may ask.
     pub fn remembered(&self) -> usize {
         self.table.remembered()
+    }
+
+    /// Whether the end of a transaction is known everywhere, as its coordinator says.
+    pub fn has_settled(&self, txn: TxnId) -> bool {
+        self.table.is_settled(txn)
     }
 
     /// How many reads wait for locks, or for what their snapshots need.
@@ -411,7 +416,9 @@ impl<V: Variant> Participant<V> {
     /// else that is said tells of a vote, so nothing else waits for one.
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
-        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed });
+        let issuer = cx.settings.issuer.filter(|_| ballots::is_client(to, cx.catalog));
+        let tag = issuer.map_or(0, |issuer| ballots::tag_of(issuer, txn, repository, &vote));
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, tag });
     }
 
     /// Votes no, for good.
@@ -496,7 +503,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         view: View<'_>,
     ) -> Result<(), Rejection> {
         self.judge_room(sender, message, view)?;
-        self.judge_state(from, message)
+        self.judge_state(from, sender, message, view)
     }
 
     fn issued(&self) -> Timestamp {
@@ -509,7 +516,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Read(request) => self.on_read(from, request, cx),
             Message::Scan(request) => self.on_scan(from, request, cx),
             Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
-            Message::Decide { txn, decision } => self.on_decide(txn, decision, cx),
+            Message::Decide { txn, decision, .. } => self.on_decide(txn, decision, cx),
             Message::Ask { txn } => self.on_ask(from, txn, cx),
             Message::Lock(asked) => self.on_lock(from, asked, cx),
             Message::Unlock { reader } => self.on_unlock(reader, cx),

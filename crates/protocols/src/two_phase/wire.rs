@@ -7,14 +7,14 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Action, Catalog, Decision, DelayedCall, Index, SmallBytes, SpaceId, Timestamp, TxnId,
-    wire_struct,
+    Abort, Action, Catalog, Decision, DelayedCall, Index, RepositoryId, SmallBytes, SpaceId,
+    Timestamp, TxnId, wire_struct,
 };
 
 use super::Variant;
 use super::message::{
-    Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest, Record,
-    Repositories, ScanReply, ScanRequest, Vote,
+    Ballot, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
+    Record, Repositories, ScanReply, ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -84,6 +84,8 @@ wire_struct!(Prepare<V: Variant> {
     delayed: Vec<(SpaceId, SmallBytes, Action)>,
     extra: Option<Box<Extra>>,
 });
+
+wire_struct!(Ballot<V: Variant> { repository: RepositoryId, vote: Vote<V>, tag: u64 });
 
 wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)> });
 
@@ -182,15 +184,17 @@ impl<V: Variant> Wire for Message<V> {
             Message::Scan(scan) => put(kind::SCAN, scan, out),
             Message::ScanReply(reply) => put(kind::SCAN_REPLY, reply, out),
             Message::Prepare(prepare) => put(kind::PREPARE, prepare, out),
-            Message::Vote { txn, repository, vote, committed } => {
+            Message::Vote { txn, repository, vote, committed, tag } => {
                 put(kind::VOTE, txn, out);
                 repository.encode(out);
                 vote.encode(out);
                 committed.encode(out);
+                tag.encode(out);
             }
-            Message::Decide { txn, decision } => {
+            Message::Decide { txn, decision, ballots } => {
                 put(kind::DECIDE, txn, out);
                 decision.encode(out);
+                ballots.encode(out);
             }
             Message::Acknowledge { repository, txns } => {
                 put(kind::ACKNOWLEDGE, repository, out);
@@ -233,10 +237,13 @@ impl<V: Variant> Wire for Message<V> {
                 repository: Wire::decode(input)?,
                 vote: Wire::decode(input)?,
                 committed: Wire::decode(input)?,
+                tag: Wire::decode(input)?,
             },
-            kind::DECIDE => {
-                Message::Decide { txn: Wire::decode(input)?, decision: Wire::decode(input)? }
-            }
+            kind::DECIDE => Message::Decide {
+                txn: Wire::decode(input)?,
+                decision: Wire::decode(input)?,
+                ballots: Wire::decode(input)?,
+            },
             kind::ACKNOWLEDGE => Message::Acknowledge {
                 repository: Wire::decode(input)?,
                 txns: Wire::decode(input)?,

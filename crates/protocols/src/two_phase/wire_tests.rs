@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::is_about;
-use crate::score::message::{Prepare, Vote};
+use crate::score::message::{Ballot, Prepare, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
     Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
@@ -53,6 +53,13 @@ fn vote() -> impl Strategy<Value = Vote> {
         reason().prop_map(Vote::No),
         decision().prop_map(Vote::Decided)
     ]
+}
+
+fn ballot() -> impl Strategy<Value = Ballot> {
+    (any::<u16>(), vote(), any::<u64>()).prop_map(|(repository, vote, tag)| {
+        let repository = RepositoryId(repository);
+        Ballot { repository, vote, tag }
+    })
 }
 
 fn found() -> impl Strategy<Value = Found> {
@@ -153,9 +160,8 @@ fn answering() -> impl Strategy<Value = Message> {
         },
     );
     let voted =
-        (txn(), any::<u16>(), vote(), at()).prop_map(|(txn, repository, vote, committed)| {
-            let repository = RepositoryId(repository);
-            Message::Vote { txn, repository, vote, committed }
+        (ballot(), txn(), at()).prop_map(|(Ballot { repository, vote, tag }, txn, committed)| {
+            Message::Vote { txn, repository, vote, committed, tag }
         });
     prop_oneof![read, scan, voted]
 }
@@ -165,7 +171,8 @@ fn telling() -> impl Strategy<Value = Message> {
         Message::Acknowledge { repository: RepositoryId(repository), txns }
     });
     prop_oneof![
-        (txn(), decision()).prop_map(|(txn, decision)| Message::Decide { txn, decision }),
+        (txn(), decision(), vec(ballot(), 0..4))
+            .prop_map(|(txn, decision, ballots)| Message::Decide { txn, decision, ballots }),
         acknowledge,
         txn().prop_map(|txn| Message::Ask { txn }),
         (txn(), answers(), option::of(bytes())).prop_map(|(txn, answers, strayed)| Message::Ran {

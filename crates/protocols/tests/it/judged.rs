@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
+use muesli_core::issuance::Issuer;
 use muesli_core::{
-    Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol,
+    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol,
     Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
-    TxnId, TxnOptions,
+    TxnId, TxnOptions, Wire,
 };
 use muesli_protocols::bumper::{Bumper, Place};
 use muesli_protocols::score::Score;
-use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::message::{Ballot, Message, Prepare, ReadRequest, Vote};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
 const CLIENT: NodeId = NodeId(77);
 const OTHER: NodeId = NodeId(1);
 const HERE: RepositoryId = RepositoryId(0);
+const THERE: RepositoryId = RepositoryId(1);
 
 /// A node with one of two repositories, and what it says.
 struct Server<V: Variant> {
@@ -33,7 +35,7 @@ impl<V: Variant> Server<V> {
         let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_visiting_coordinators();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let rules = V::Rules::default();
-        let settings = Arc::new(settings);
+        let settings = Arc::new(Settings { issuer: Some(issuer()), ..settings });
         let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, &rules);
         let mut effects = Effects::default();
         node.start(&mut effects);
@@ -91,6 +93,37 @@ impl<V: Variant> Server<V> {
         }
     }
 
+    /// The vote that was said last, as it is shown to others.
+    fn ballot(&self) -> Ballot<V> {
+        let said = self.effects.list.iter().rev();
+        let votes = said.filter_map(|effect| match effect {
+            Effect::Send { envelope, .. } => Some(envelope.message.clone()),
+            _ => None,
+        });
+        let mut ballots = votes.filter_map(|message| match message {
+            Message::Vote { repository, vote, tag, .. } => Some(Ballot { repository, vote, tag }),
+            _ => None,
+        });
+        ballots.next().expect("it voted")
+    }
+
+    /// A client says that its transaction lies where this repository's proposal is, and shows the
+    /// votes of both.
+    fn commit_at(&mut self, of: TxnId, at: V::Place) -> Result<(), Rejection> {
+        let ballot = self.ballot();
+        let there = voted(of, THERE, ballot.vote.clone());
+        let (decision, ballots) = (Decision::Commit(at), vec![ballot, there]);
+        let message = Message::Decide { txn: of, decision, ballots };
+        self.hear(Sender::CLIENT, Address::coordinator(of.node), message)
+    }
+
+    /// A client says that its transaction is aborted, and shows the vote of no.
+    fn abort(&mut self, of: TxnId) -> Result<(), Rejection> {
+        let decision = Decision::Abort(Abort::Abandoned);
+        let ballots = vec![voted(of, THERE, Vote::No(Abort::Locked))];
+        self.client(Message::Decide { txn: of, decision, ballots })
+    }
+
     /// The proposal in the vote that was said last.
     fn proposal(&self) -> Option<V::Yes> {
         let said = self.effects.list.iter().rev();
@@ -103,6 +136,23 @@ impl<V: Variant> Server<V> {
             _ => None,
         })
     }
+}
+
+fn issuer() -> Issuer {
+    Issuer::new([7; 16])
+}
+
+/// What a member has said of a vote.
+fn voted<V: Variant>(txn: TxnId, repository: RepositoryId, vote: Vote<V>) -> Ballot<V> {
+    let mut bytes = Vec::new();
+    txn.encode(&mut bytes);
+    repository.encode(&mut bytes);
+    vote.encode(&mut bytes);
+    Ballot { repository, vote, tag: issuer().vouch(&bytes) }
+}
+
+fn decide<V: Variant>(txn: TxnId, decision: Decision<V::Place>) -> Message<V> {
+    Message::Decide { txn, decision, ballots: Vec::new() }
 }
 
 fn txn(node: NodeId, sequence: u64) -> TxnId {
@@ -159,12 +209,55 @@ fn a_decision_below_the_vote_contradicts_it() {
     let (key, of) = (server.key(0), txn(CLIENT, 1));
     server.client(asked(prepare(of, std::slice::from_ref(&key)))).unwrap();
     let proposal = server.proposal().expect("it votes yes");
-    let commit = |at| Message::Decide { txn: of, decision: Decision::Commit(at) };
+    let commit = |at| decide(of, Decision::Commit(at));
     assert_eq!(server.client(commit(Timestamp(proposal.0 - 1))), Err(Rejection::State));
     assert_eq!(server.client(commit(Timestamp(proposal.0 + 1))), Err(Rejection::Unissued));
     assert_eq!(server.member(commit(Timestamp(proposal.0 - 1))), Err(Rejection::State));
-    assert_eq!(server.client(commit(proposal)), Ok(()));
+    assert_eq!(server.commit_at(of, proposal), Ok(()));
     assert_eq!(server.get(&key), Some(SmallBytes::from("new")));
+}
+
+#[test]
+fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
+    let mut server = Scored::new();
+    let (key, of) = (server.key(0), txn(CLIENT, 1));
+    server.client(asked(prepare(of, std::slice::from_ref(&key)))).unwrap();
+    let (here, proposal) = (server.ballot(), server.proposal().unwrap());
+    let there = |at| voted(of, THERE, Vote::Yes(at));
+    let lower = Timestamp(proposal.0 - 1);
+    let shown = |decision: &Decision, ballots: &[Ballot<_>]| {
+        let (decision, ballots) = (decision.clone(), ballots.to_vec());
+        Message::Decide { txn: of, decision, ballots }
+    };
+    let (commit, abort) = (Decision::Commit(proposal), Decision::Abort(Abort::Abandoned));
+    let forged = Ballot { tag: here.tag ^ 1, ..here.clone() };
+    let others = voted(txn(CLIENT, 2), THERE, Vote::Yes(lower));
+    let nobodys = voted(of, RepositoryId(2), Vote::No(Abort::Locked));
+    for ballots in [
+        &[][..],
+        &[here.clone()],
+        &[here.clone(), here.clone()],
+        &[forged, there(lower)],
+        &[here.clone(), others],
+        &[nobodys],
+    ] {
+        assert_eq!(server.client(shown(&commit, ballots)), Err(Rejection::Unproven), "{ballots:?}");
+        assert_eq!(server.client(shown(&abort, ballots)), Err(Rejection::Unproven), "{ballots:?}");
+    }
+    // They decide something else.
+    let later = [here.clone(), there(Timestamp(proposal.0 + 1))];
+    assert_eq!(server.client(shown(&commit, &later)), Err(Rejection::State));
+    assert_eq!(server.client(shown(&abort, &later)), Err(Rejection::State));
+    let no = [voted(of, THERE, Vote::No(Abort::Locked))];
+    assert_eq!(server.client(shown(&commit, &no)), Err(Rejection::State));
+    let mut other = server;
+    let mut server = Scored::new();
+    server.client(asked(prepare(of, std::slice::from_ref(&key)))).unwrap();
+    assert_eq!(server.client(shown(&commit, &[here, there(lower)])), Ok(()));
+    assert_eq!(server.get(&key), Some(SmallBytes::from("new")));
+    let member = Address::repository(OTHER, THERE);
+    assert_eq!(other.hear(Sender::Member, member, shown(&commit, &[])), Ok(()));
+    assert_eq!(other.get(&key), Some(SmallBytes::from("new")));
 }
 
 #[test]
@@ -176,11 +269,8 @@ fn a_decision_that_is_known_is_not_taken_back() {
     server.client(asked(prepare(second, &keys[1..]))).unwrap();
     let proposal = server.proposal().unwrap();
     // It waits for the first one's turn, decided.
-    let commit = Message::Decide { txn: second, decision: Decision::Commit(proposal) };
-    assert_eq!(server.client(commit), Ok(()));
-    let abort = Decision::Abort(muesli_core::Abort::Abandoned);
-    let abort = Message::Decide { txn: second, decision: abort };
-    assert_eq!(server.client(abort), Err(Rejection::State));
+    assert_eq!(server.commit_at(second, proposal), Ok(()));
+    assert_eq!(server.abort(second), Err(Rejection::State));
 }
 
 #[test]
@@ -189,13 +279,10 @@ fn time_warped_places_lie_between_what_the_vote_allows() {
     let (key, of) = (server.key(0), txn(CLIENT, 1));
     server.client(asked(prepare(of, &[key]))).unwrap();
     let turn = server.proposal().expect("it votes yes").turn;
-    let at = |version| {
-        let place = Place { turn, version };
-        Message::Decide { txn: of, decision: Decision::Commit(place) }
-    };
+    let at = |version| decide(of, Decision::Commit(Place { turn, version }));
     assert_eq!(server.client(at(Timestamp(turn.0 + 1))), Err(Rejection::Range));
     assert_eq!(server.client(at(Timestamp::ZERO)), Err(Rejection::State));
-    assert_eq!(server.client(at(turn)), Ok(()));
+    assert_eq!(server.commit_at(of, Place { turn, version: turn }), Ok(()));
 }
 
 #[test]
@@ -244,9 +331,8 @@ fn clients_speak_for_themselves_alone() {
     assert_eq!(server.hear(Sender::CLIENT, repository, own), Err(Rejection::Sender));
     let low = Message::Watermark { low: Timestamp(1), newest: Timestamp(1) };
     assert_eq!(server.client(low), Err(Rejection::Sender));
-    let abort = Decision::Abort(muesli_core::Abort::Abandoned);
-    let end = Message::Decide { txn: txn(OTHER, 9), decision: abort };
-    assert_eq!(server.client(end), Err(Rejection::Sender));
+    let abort = Decision::Abort(Abort::Abandoned);
+    assert_eq!(server.client(decide(txn(OTHER, 9), abort)), Err(Rejection::Sender));
 }
 
 #[test]
@@ -268,8 +354,7 @@ fn a_client_that_settles_nothing_comes_to_an_end_of_its_room() {
         let of = txn(CLIENT, sequence);
         let unsettling = Prepare { settled_below: 1, ..prepare(of, std::slice::from_ref(&key)) };
         rejected = server.client(asked(unsettling)).err().or(rejected);
-        let abort = Decision::Abort(muesli_core::Abort::Abandoned);
-        let _ = server.client(Message::Decide { txn: of, decision: abort });
+        let _ = server.abort(of);
     }
     assert_eq!((rejected, server.remembered()), (Some(Rejection::Full), 10));
     // It says that they are settled, and goes on.
@@ -286,8 +371,8 @@ fn a_client_that_goes_leaves_nothing() {
         let (from, of) = (Address::coordinator(client), txn(client, 5));
         let message = asked(prepare(of, std::slice::from_ref(key)));
         server.hear(Sender::CLIENT, from, message).unwrap();
-        let decision = Decision::Commit(server.proposal().unwrap());
-        server.hear(Sender::CLIENT, from, Message::Decide { txn: of, decision }).unwrap();
+        let proposal = server.proposal().unwrap();
+        server.commit_at(of, proposal).unwrap();
         server.hear(Sender::CLIENT, from, Message::Settled { txn: txn(client, 6) }).unwrap();
     }
     let known = |server: &Scored| server.node.participants()[0].1.known_coordinators();
@@ -313,7 +398,7 @@ fn a_number_that_comes_again_with_a_smaller_incarnation_is_told() {
     let Some(Message::Vote { vote: Vote::No(reason), txn, .. }) = said else {
         panic!("{said:?}");
     };
-    assert_eq!((*reason, *txn), (muesli_core::Abort::Superseded, of(3)));
+    assert_eq!((*reason, *txn), (Abort::Superseded, of(3)));
 }
 
 /// A protocol of the family, by its variant.

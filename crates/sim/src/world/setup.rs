@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::issuance::Issuer;
 use muesli_core::{Catalog, NodeId, Protocol, Settings};
 
 use super::strangers::Strangers;
@@ -84,7 +85,11 @@ impl<P: Protocol> Setup<P> {
         Setup {
             seed,
             catalog,
-            settings: Settings { logging: true, ..Settings::default() },
+            settings: Settings {
+                logging: true,
+                issuer: Some(Issuer::new([7; 16])),
+                ..Settings::default()
+            },
             rules: P::Rules::default(),
             topology,
             costs: Costs::measured(),

@@ -150,12 +150,12 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             format!("ScanReply {}: {}", served(reply.snapshot.as_ref()), joined(rows))
         }
         Message::Prepare(part) => format!("Prepare {}", prepare(part, names)),
-        Message::Vote { txn, repository, vote: how, committed } => {
+        Message::Vote { txn, repository, vote: how, committed, .. } => {
             let at_zero = *committed == V::Snapshot::default();
             let clock = if at_zero { String::new() } else { format!(", clock {committed}") };
             format!("Vote {} r{} {}{clock}", name(*txn, names), repository.0, vote(how))
         }
-        Message::Decide { txn, decision: end } => {
+        Message::Decide { txn, decision: end, .. } => {
             format!("Decide {} {}", name(*txn, names), decision(end))
         }
         Message::Acknowledge { txns, .. } => {
