@@ -79,7 +79,7 @@ fn gather() -> BTreeMap<&'static str, Seen> {
         let text = fs::read_to_string(&path).expect("scripts are text");
         run(&text);
     }
-    for protocol in ["2pc", "rr", "ngm"] {
+    for protocol in ["2pc", "rr", "ngm", "gmu"] {
         run(&format!("cluster protocol={protocol} log=yes in_doubt=100ms{COMMON}"));
     }
     GATHERED.take().expect("set above")
