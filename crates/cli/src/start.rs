@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli_cluster::{Durability, Process, ServerOptions};
+use muesli_cluster::{Durability, Failed, Process, ServerOptions};
 use muesli_workloads::registry;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -75,7 +76,22 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let mut out = stdout();
     let _ = writeln!(out, "node {node} listens on {}; {data}", server.address());
     let _ = out.flush();
-    server.run()?;
+    match server.run() {
+        Err(Failed::Restart) => return Err(begin_again()),
+        ended => ended?,
+    }
     let _ = writeln!(out, "node {node} stopped");
     Ok(0)
+}
+
+/// Runs this very command again in this process's place, from what is on the disk. Returns only
+/// where that cannot be done.
+fn begin_again() -> anyhow::Error {
+    let _ = writeln!(stdout(), "a member of a group goes by what its disk holds: starting again");
+    let this = match std::env::current_exe() {
+        Ok(this) => this,
+        Err(error) => return error.into(),
+    };
+    let error = std::process::Command::new(this).args(std::env::args_os().skip(1)).exec();
+    anyhow::Error::new(error).context("cannot start again")
 }

@@ -63,6 +63,9 @@ pub enum Failed {
     /// The cluster wants nothing of this process.
     #[error("{0}")]
     Refused(String),
+    /// It is to be started again, so that a member of a group goes by what its disk holds.
+    #[error("a member of a group has to go by what its disk holds: start this server again")]
+    Restart,
 }
 
 /// How far a loop is on its way to its end, and since when.
@@ -206,6 +209,10 @@ impl<P: Protocol> Loop<P> {
         if self.failed.is_none() {
             self.flush(now);
             self.go_on()?;
+        }
+        if self.peers.folder.is_some() && self.station.machine.borrow().effects.restart {
+            self.station.machine.borrow_mut().close_log()?;
+            return Err(Failed::Restart);
         }
         self.failed.take().map_or(Ok(()), Err)
     }

@@ -181,6 +181,8 @@ pub struct Effects<P: Protocol> {
     pub logged: LogPosition,
     /// The last of them that participants' effects wait for.
     pub gate: LogPosition,
+    /// A role of the node asked for its [next life](Context::restart).
+    pub restart: bool,
     /// The effects so far, in order.
     pub list: Vec<Effect<P::Message, P::Record>>,
 }
@@ -195,6 +197,7 @@ impl<P: Protocol> Default for Effects<P> {
             modes: Modes::default(),
             logged: LogPosition(0),
             gate: LogPosition(0),
+            restart: false,
             list: Vec::new(),
         }
     }
@@ -332,6 +335,12 @@ impl<P: Protocol> Context<'_, P> {
     /// in turn with that.
     pub fn go_on_later(&mut self, timer: u32) {
         self.set_timer(timer, Nanos(0));
+    }
+
+    /// Asks for the node's next life after this turn, from what its disk holds: as if its process
+    /// had crashed and was started again. A driver whose node has no disk leaves that undone.
+    pub fn restart(&mut self) {
+        self.effects.restart = true;
     }
 
     /// Asks for a call of this role's `timer` in a while.

@@ -85,6 +85,7 @@ impl<P: Protocol> Inside<P> {
             modes: cx.effects.modes,
             logged: self.logged,
             gate: self.gate,
+            restart: false,
             list: Vec::new(),
         };
         let me = Address { node, role };
@@ -98,6 +99,7 @@ impl<P: Protocol> Inside<P> {
         cx.effects.recorder = effects.recorder.take();
         (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
         (self.logged, self.gate) = (effects.logged, effects.gate);
+        cx.effects.restart |= effects.restart;
         (answer, effects.list)
     }
 

@@ -87,6 +87,10 @@ pub struct Replica<P: Protocol> {
     reached: BTreeMap<u16, (u64, u64)>,
     /// The participant has done what may never be decided, or has forgotten what was.
     is_void: bool,
+    /// What its disk holds makes up the participant's state, though the participant may be void.
+    is_on_disk: bool,
+    /// When another member was heard of last that has the participant's state.
+    served: u64,
     /// The number of the participant: it is another one after each time that it began anew.
     generation: u64,
     /// Entries up to here are to be appended, because something waits for them.
@@ -339,6 +343,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             serving: BTreeMap::new(),
             reached: BTreeMap::new(),
             is_void: false,
+            is_on_disk: true,
+            served: 0,
             generation: 0,
             wanted_upto: 0,
             probe: None,

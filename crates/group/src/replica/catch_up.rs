@@ -35,6 +35,8 @@ pub(super) struct Fetching {
     /// When something came last, and how often nothing came since.
     heard: u64,
     misses: u32,
+    /// How many members have been asked since for nothing.
+    silent: usize,
     /// How many entries it had when it began, and how many there are to be.
     begun: u64,
     target: u64,
@@ -67,7 +69,9 @@ impl<P: Protocol> Replica<P> {
         }
         let (label, heard, misses) = (None, self.ticks, 0);
         let (begun, target) = (decided, decided);
-        self.fetching = Some(Fetching { source, joins, label, heard, misses, begun, target });
+        let silent = 0;
+        self.fetching =
+            Some(Fetching { source, joins, label, heard, misses, silent, begun, target });
         self.ask_for_entries(true, cx);
     }
 
@@ -90,8 +94,9 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
-    /// Asks again where nothing comes, and another member where nothing came again and again; a
-    /// member that does not vote asks where another one has come further.
+    /// Asks again where nothing comes, and another member where nothing came again and again, and
+    /// gives up once all were asked; a member that does not vote asks where another one has come
+    /// further.
     pub(super) fn go_on_fetching(&mut self, cx: &mut Context<'_, P>) {
         let others = self.others(cx);
         let Some(fetching) = &mut self.fetching else { return self.follow_without_vote(cx) };
@@ -105,6 +110,12 @@ impl<P: Protocol> Replica<P> {
                 // The others are asked again what they know.
                 self.fetching = None;
                 return;
+            }
+            fetching.silent += 1;
+            if fetching.silent > others.len() {
+                // Nobody has them who could be reached: it takes part with what it has, as it would
+                // after a crash.
+                return self.begin(cx);
             }
             let next = others.iter().find(|it| **it > fetching.source).or(others.first());
             (fetching.source, fetching.misses) = (next.copied().unwrap_or(fetching.source), 0);
@@ -129,7 +140,7 @@ impl<P: Protocol> Replica<P> {
         let Some(fetching) = self.fetching.as_mut().filter(|it| it.source == member) else {
             return;
         };
-        (fetching.heard, fetching.misses) = (ticks, 0);
+        (fetching.heard, fetching.misses, fetching.silent) = (ticks, 0, 0);
         fetching.target = summary.decided;
         let joins = fetching.joins.is_some();
         if let Some(base) = base.filter(|it| it.upto > self.ledger.look(|known| known.decided)) {
@@ -137,6 +148,7 @@ impl<P: Protocol> Replica<P> {
             let configuration = configuration.unwrap_or_default();
             let (upto, bytes) = (base.upto, base.bytes);
             self.ledger.make(vec![Change::Rebased { upto, bytes, configuration }]);
+            self.is_on_disk = false;
             self.start_over();
         }
         if joins && !self.keep_undecided(&summary) {

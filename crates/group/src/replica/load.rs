@@ -20,6 +20,10 @@ use crate::ledger::{Change, Held};
 use crate::protocol::Message;
 use crate::transfer::{FetchState, StatePiece};
 
+/// After so many ticks without word of a member that has the state, one whose own disk has it asks
+/// for its node's next life.
+const ALONE_TICKS: u64 = 150;
+
 /// A state under way to this member.
 #[derive(Clone, Debug)]
 pub(super) struct Loading {
@@ -49,8 +53,11 @@ impl<P: Protocol> Replica<P> {
         let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
         let waits = self.fetching.is_some() || self.retired.is_some();
         if !remembers || !self.lacks_state() || waits {
-            self.loading = None;
+            (self.loading, self.served) = (None, self.ticks);
             return;
+        }
+        if self.is_on_disk && self.ticks > self.served + ALONE_TICKS {
+            return cx.restart();
         }
         let Some(loading) = &mut self.loading else { return self.start_loading(None, cx) };
         if self.ticks < loading.heard + PATIENCE_TICKS {
@@ -116,6 +123,7 @@ impl<P: Protocol> Replica<P> {
             return;
         }
         (loading.heard, loading.misses, loading.percent) = (ticks, 0, piece.percent);
+        self.served = ticks;
         if loading.transfer.is_none() && piece.number == 0 {
             loading.transfer = Some(piece.transfer);
             self.ledger.make(vec![Change::Install(piece.covers)]);
@@ -153,6 +161,7 @@ impl<P: Protocol> Replica<P> {
     fn installed(&mut self, covers: u64, needs: u64) {
         self.ledger.make(vec![Change::Installed(needs)]);
         (self.applied, self.is_void, self.loading) = (covers, false, None);
+        self.is_on_disk = true;
     }
 
     /// By how much this member is behind the one that has come furthest, as far as it knows.
@@ -226,6 +235,7 @@ impl<P: Protocol> Replica<P> {
         if std::mem::take(&mut self.was_whole) {
             self.ledger.keep_participant();
         }
+        self.is_on_disk = !self.lacks_state();
         while self.replay_some(cx) {}
     }
 }

@@ -78,6 +78,7 @@ impl<P: Protocol> Replica<P> {
             Message::Behind(decided) => self.on_behind(member, decided, cx),
             Message::Reached { decided, bytes } => {
                 self.reached.insert(member, (decided, bytes));
+                self.served = self.ticks;
             }
             Message::Fetch(fetch) => self.on_fetch(member, &fetch, cx),
             Message::Entries(batch) => self.on_batch(member, *batch, cx),

@@ -134,6 +134,14 @@ impl<P: Protocol> World<P> {
         }
     }
 
+    /// A node asked for its next life: it ends as by a crash, and is there again at once.
+    pub(super) fn restart(&mut self, place: usize) {
+        let node = self.stations[place].host.borrow().id;
+        self.trace_node(place, "restart", [0; 3]);
+        self.crash(node);
+        self.recover(node);
+    }
+
     /// Starts the next life of a node that is down.
     pub(super) fn start_node(&mut self, place: usize) {
         let mut host = self.stations[place].host.borrow_mut();

@@ -57,6 +57,10 @@ impl<P: Protocol> World<P> {
         let pieces_left = host.go_on_with_checkpoint();
         let leave = host.end_turn();
         self.flush(place, &mut host, leave);
+        if host.effects.restart {
+            drop(host);
+            return self.restart(place);
+        }
         let waiting = self.tasks[place].has_ready() || host.processor.waiting() > 0;
         let more = waiting || pieces_left || host.has_left_over();
         drop(host);
