@@ -13,8 +13,6 @@ use crate::server::ServerOptions;
 const LONGEST: Duration = Duration::from_secs(3600);
 /// The longest tick of a group: its leader is followed after about ten of them.
 const TICK_MAX: Duration = Duration::from_secs(1);
-/// The smallest limit of a frame: the handshake and a page of answers must fit.
-const FRAME_BYTES_MIN: usize = 64 << 10;
 /// Connections that there must be beside those of the other servers.
 const CLIENTS_MIN: usize = 8;
 /// So often must a client be able to tell its oldest snapshot before its lease ends.
@@ -91,12 +89,6 @@ fn sizes(options: &ServerOptions, broken: &mut Vec<String>) {
     let network = &options.network;
     let limits = &options.settings.limits;
     let too_small = limits.check_fits("`frame_bytes_max`", network.frame_bytes_max).err();
-    if too_small.is_none() && network.frame_bytes_max < FRAME_BYTES_MIN {
-        broken.push(format!(
-            "`frame_bytes_max` = {} must be at least {FRAME_BYTES_MIN}",
-            network.frame_bytes_max
-        ));
-    }
     broken.extend(limits.check().err());
     broken.extend(too_small);
     broken.extend(limits.check_fits("the longest record of a log", PAYLOAD_MAX).err());
@@ -159,7 +151,10 @@ mod tests {
                 |it| it.network.dead_after = Duration::from_millis(1_999),
                 &["`dead_after_ms` = 1999", "`alive_every_ms` = 1000"],
             ),
-            (|it| it.network.frame_bytes_max = 1_000, &["`frame_bytes_max` is 1000", "65536"]),
+            (
+                |it| it.network.frame_bytes_max = 1_000,
+                &["`frame_bytes_max` is 1000", "at least 100728832", "`transaction_bytes_max`"],
+            ),
             (|it| it.network.connections_max = 1, &["`connections_max` = 1 ", "at least 9"]),
             (
                 |it| it.group_tick = Duration::from_secs(86_400),

@@ -363,7 +363,7 @@ fn mistakes_are_told_in_one_line() {
             &["start", "--dead-after-ms", "500", "--connections-max", "1", "--data-dir", none],
             "`dead_after_ms` = 500 must be at least twice `alive_every_ms` = 1000",
         ),
-        (&["start", "--frame-bytes-max", "1000", "--data-dir", none], "at least 65536"),
+        (&["start", "--frame-bytes-max", "1000", "--data-dir", none], "at least 100728832"),
         (&["start", "--group-tick-ms", "86400000", "--data-dir", none], "1 to 1000"),
         (
             &["start", "--connections-max", "1", "--data-dir", none],

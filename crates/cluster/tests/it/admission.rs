@@ -14,7 +14,9 @@ use muesli_cluster::visit::{self, Visit, VisitError};
 use muesli_cluster::{
     Client, ClientOptions, Failed, Life, Server, ServerOptions, StartError, Stop,
 };
-use muesli_core::{NodeId, Secret, Wire};
+use muesli_core::{NodeId, RepositoryId, Role, Secret, Wire, issuance};
+
+use crate::until::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -85,7 +87,10 @@ fn hear(stream: &mut TcpStream) -> (Kind, Vec<u8>) {
     let mut bytes = Vec::new();
     loop {
         if let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
-            return (found.kind, found.body.to_vec());
+            if found.kind != Kind::Alive {
+                return (found.kind, found.body.to_vec());
+            }
+            bytes.clear();
         }
         let mut byte = [0];
         stream.read_exact(&mut byte).unwrap();
@@ -195,18 +200,14 @@ fn a_server_with_another_secret_does_not_come_in_and_one_without_is_told() {
     let first = serve(one_of_two(0, &addresses, Some(secret())));
     // It is refused; and what refuses it has not proven that it may, so it goes on looking.
     let wrong = serve(one_of_two(1, &addresses, Some(other())));
-    while first.status("unproven") < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the wrong secret is refused", || first.status("unproven") >= 2);
     assert_eq!((first.status("ready"), wrong.status("ready")), (0, 0));
     wrong.stop();
     let without = serve(one_of_two(1, &addresses, None));
     let ended = without.thread.join().unwrap().unwrap_err().to_string();
     assert!(ended.contains("secret_file"), "{ended}");
     let right = serve(one_of_two(1, &addresses, Some(secret())));
-    while first.status("ready") + right.status("ready") < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("both are ready", || first.status("ready") + right.status("ready") == 2);
     right.stop();
     first.stop();
 }
@@ -237,8 +238,12 @@ fn a_client_does_not_speak_for_a_repository() {
     let mut client = TcpStream::connect(server.address).unwrap();
     say(&mut client, Kind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
     assert_eq!(hear(&mut client).0, Kind::Welcome);
-    // To repository 0, from repository 0: some message about space 9.
-    let word = [&[0u8, 0, 0, 0, 0][..], &[0; 17], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat();
+    // To repository 0, from repository 0, with a proof of nothing: some message about space 9.
+    let mut word = Vec::new();
+    Role::Repository(RepositoryId(0)).encode(&mut word);
+    Role::Repository(RepositoryId(0)).encode(&mut word);
+    issuance::Proof::default().encode(&mut word);
+    word.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
     let mut out = Vec::new();
     let start = frame::begin(Kind::Messages, &mut out);
     out.extend_from_slice(&word);

@@ -9,7 +9,8 @@ use muesli_cluster::frame::{self, HEADER_BYTES, Kind};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::visit::{self, Visit};
 use muesli_cluster::{Failed, Life, Network, Server, ServerOptions, Stop};
-use muesli_core::{NodeId, Secret, Wire};
+use muesli_core::limits::Limits;
+use muesli_core::{NodeId, Secret, Settings, Wire};
 
 use crate::patience::{MEMORY, resident};
 
@@ -26,10 +27,15 @@ fn secret() -> Secret {
 }
 
 fn serve(network: Network) -> Running {
+    serve_with(network, Settings::default())
+}
+
+fn serve_with(network: Network, settings: Settings) -> Running {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let (listen, secret) = ("127.0.0.1:0".to_owned(), Some(secret()));
-        let options = ServerOptions { listen, secret, network, ..ServerOptions::default() };
+        let options =
+            ServerOptions { listen, secret, network, settings, ..ServerOptions::default() };
         let server = Server::open(options).unwrap();
         sender.send((server.address(), server.stop())).unwrap();
         server.run()
@@ -155,13 +161,15 @@ fn begun(promised: usize, sent: usize) -> Vec<u8> {
 fn unfinished_frames_take_no_more_than_their_share() {
     const FRAME: usize = 24 << 20;
     const BUDGET: usize = 64 << 20;
-    let server = serve(Network {
+    let network = Network {
         frame_bytes_max: BUDGET,
         incoming_bytes_total: BUDGET,
         slow_after: PATIENCE,
         dead_after: PATIENCE,
         ..Network::default()
-    });
+    };
+    let limits = Limits { transaction_bytes: BUDGET / 2, ..Limits::default() };
+    let server = serve_with(network, Settings { limits, ..Settings::default() });
     let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
     let before = resident() as usize;
     // Twenty clients begin frames of 24 MiB, as far as the server reads them.

@@ -7,3 +7,4 @@ mod crowds;
 mod folders;
 mod patience;
 mod strangers;
+mod until;

@@ -19,6 +19,8 @@ use muesli_core::client;
 use muesli_core::{NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::until::until;
+
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Running {
@@ -86,15 +88,11 @@ fn thousands_of_idle_connections_cost_little_memory() {
     server.status("connections");
     let before = resident();
     let idle: Vec<_> = (0..many).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    while server.status("connections") < many as u64 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("all are connected", || server.status("connections") >= many as u64);
     let each = resident().saturating_sub(before) / many as u64;
     assert!(each < 4_000, "{each} bytes for each of {many} connections");
     drop(idle);
-    while server.status("connections") > 1 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("all are gone", || server.status("connections") <= 1);
     server.stop();
 }
 
@@ -130,13 +128,9 @@ fn a_server_that_was_lost_is_found_again() {
     let client = client_of(address, Network::default());
     for _ in 0..3 {
         server.stop();
-        while !client.servers_up().is_empty() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("the client has noticed", || client.servers_up().is_empty());
         server = serve(durable(&address.to_string(), dir.path()));
-        while client.servers_up().is_empty() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("the client is back", || !client.servers_up().is_empty());
         assert_eq!(server.status("clients"), 1);
     }
     client.close();
@@ -210,14 +204,12 @@ fn what_waits_for_a_server_that_does_not_read_is_bounded() {
     // Nobody reads, and what is not answered is said again and again: in the end too much waits,
     // and the connection is given up. Until then little of the work is even begun.
     let mut most = 0;
-    loop {
+    until("the connection is given up", || {
         let now = resident().saturating_sub(before) as usize;
-        if client.servers_up().is_empty() {
-            break;
-        }
-        most = most.max(now);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        let is_over = client.servers_up().is_empty();
+        most = most.max(if is_over { 0 } else { now });
+        is_over
+    });
     assert!(most < TRANSACTIONS * VALUE / 2, "{most} bytes of {}", TRANSACTIONS * VALUE);
     end.send(()).unwrap();
     server.join().unwrap();

@@ -11,7 +11,11 @@ use muesli_cluster::frame::{self, Kind, VERSION};
 use muesli_cluster::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::visit::{self, Visited};
 use muesli_cluster::{ClusterId, Failed, Life, Network, Server, ServerOptions, Stop};
-use muesli_core::{NodeId, Wire};
+use muesli_core::issuance::Proof;
+use muesli_core::limits::Limits;
+use muesli_core::{NodeId, RepositoryId, Role, Settings, Wire};
+
+use crate::until::until;
 
 struct Running {
     address: SocketAddr,
@@ -20,10 +24,16 @@ struct Running {
 }
 
 fn serve(network: Network) -> Running {
+    serve_with(network, Limits::default())
+}
+
+fn serve_with(network: Network, limits: Limits) -> Running {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let listen = "127.0.0.1:0".to_owned();
-        let server = Server::open(ServerOptions { listen, network, ..Default::default() }).unwrap();
+        let settings = Settings { limits, ..Settings::default() };
+        let options = ServerOptions { listen, network, settings, ..Default::default() };
+        let server = Server::open(options).unwrap();
         sender.send((server.address(), server.stop())).unwrap();
         server.run()
     });
@@ -48,9 +58,7 @@ impl Running {
 
     /// Waits until the server says that a number is this.
     fn wait_for(&self, name: &str, value: u64) {
-        while self.status(name) != value {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until(name, || self.status(name) == value);
     }
 
     fn stop(self) {
@@ -142,8 +150,11 @@ fn bytes_that_are_no_frame_are_refused_and_say_why() {
 
 #[test]
 fn frames_over_the_limit_are_refused_by_their_header() {
-    let network = Network { frame_bytes_max: 1 << 16, ..Network::default() };
-    let server = serve(network);
+    // The smallest frame that the largest transaction fits into, where that is a small one.
+    let (key_bytes, value_bytes, transaction_bytes) = (1 << 10, 1 << 14, 1 << 15);
+    let limits = Limits { key_bytes, value_bytes, transaction_bytes, ..Limits::default() };
+    let network = Network { frame_bytes_max: 98_304, ..Network::default() };
+    let server = serve_with(network, limits);
     let mut long = framed(Kind::Hello, &[]);
     long[8..12].copy_from_slice(&(HELLO_BYTES_MAX as u32 + 1).to_le_bytes());
     let strange = answer_to(&server, &long);
@@ -154,7 +165,7 @@ fn frames_over_the_limit_are_refused_by_their_header() {
     long[8..12].copy_from_slice(&(1u32 << 30).to_le_bytes());
     known.extend_from_slice(&long);
     let known = answer_to(&server, &known);
-    assert!(known.text.contains("65536"), "{known}");
+    assert!(known.text.contains("98304"), "{known}");
     server.stop();
 }
 
@@ -201,7 +212,11 @@ fn garbage_among_messages_ends_that_connection_only() {
     let refused = answer_to(&server, &bytes);
     assert!(refused.text.contains("cannot be decoded"), "{refused}");
     // A message about a space that there is not is left out, and the connection goes on.
-    let ask = [&[0u8, 0, 255, 255, 0][..], &[0; 17], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat();
+    let mut ask = Vec::new();
+    Role::Repository(RepositoryId(0)).encode(&mut ask);
+    Role::Coordinator.encode(&mut ask);
+    Proof::default().encode(&mut ask);
+    ask.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
     let mut bytes = framed(Kind::Hello, &encoded(&hello()));
     bytes.extend(framed(Kind::Messages, &ask));
     bytes.extend(framed(Kind::Control, &encoded(&Control::AskStatus)));
@@ -242,9 +257,7 @@ fn the_silent_the_half_open_and_the_slow_are_cut() {
     let mut endless = framed(Kind::Messages, &[]);
     endless[8..12].copy_from_slice(&60_000u32.to_le_bytes());
     slow.write_all(&endless).unwrap();
-    while slow.write_all(&[0]).is_ok() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("the slow one is cut", || slow.write_all(&[0]).is_err());
     server.wait_for("clients", 0);
     server.stop();
 }
@@ -264,7 +277,7 @@ fn whoever_does_not_read_is_not_read_from_and_then_cut() {
     // Each question is shorter than its answer, and no answer is ever read.
     let question = framed(Kind::Control, &encoded(&Control::AskStatus));
     let questions: Vec<u8> = question.iter().copied().cycle().take(question.len() * 1000).collect();
-    while deaf.write_all(&questions).is_ok() {}
+    until("nothing more is taken", || deaf.write_all(&questions).is_err());
     server.wait_for("clients", 0);
     server.stop();
 }

@@ -74,8 +74,8 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
-    /// Whether the entries that it ran are in the log as it ran them, or may still be appended: then
-    /// they are.
+    /// Whether the entries that it ran are in the log as it ran them, or may still be appended:
+    /// then they are.
     fn may_come_true(&mut self, retired: &mut Retired<P::Participant>) -> bool {
         let Some(consensus) = &mut self.consensus else { return false };
         let (length, matches) = self.ledger.look(|it| {

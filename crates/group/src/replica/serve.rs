@@ -1,9 +1,10 @@
 //! A member that has what another one lacks sends it, a few pieces at a time.
 //!
-//! Any member may that remembers; of the state, any that has it, leading or not. Where it leads, its participant has run
-//! entries that may never be decided; so the first piece leaves once all entries before the state
-//! are decided, and the word that it is whole once all those are whose effects it may hold.
-//! If it is deposed before, the state is of no use, and the receiver is told so.
+//! Any member may that remembers; of the state, any that has it, leading or not. Where it leads,
+//! its participant has run entries that may never be decided; so the first piece leaves once all
+//! entries before the state are decided, and the word that it is whole once all those are whose
+//! effects it may hold. If it is deposed before, the state is of no use, and the receiver is told
+//! so.
 
 use std::collections::VecDeque;
 

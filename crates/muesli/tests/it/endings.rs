@@ -256,6 +256,9 @@ fn a_commit_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
         let mut hold: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(hold);
         assert!(!poll_once(&mut hold));
         is_held.recv().unwrap();
+        // Whoever is told that the body is at its end must be there when it says so.
+        let (body, _is_at_end, go_on) = at_its_end(space, keys.clone());
+        go_on.send(()).unwrap();
         let mut running: Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> = if by_hand {
             let txn = db.blocking().begin().unwrap();
             for key in &keys {
@@ -263,8 +266,6 @@ fn a_commit_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
             }
             Box::pin(txn.commit())
         } else {
-            let (body, _is_at_end, go_on) = at_its_end(space, keys.clone());
-            go_on.send(()).unwrap();
             Box::pin(db.transact(body))
         };
         assert!(!poll_once(&mut running));

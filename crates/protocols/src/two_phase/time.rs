@@ -120,8 +120,7 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// Whether what proves a read at `snapshot` stale may be gone.
     fn is_too_old(&self, snapshot: &V::Snapshot) -> bool;
     /// Whether a read of `key` at `snapshot`, which saw the version `read`, has missed nothing up
-    /// to
-    /// `newest`, the newest version here; zero where there is none.
+    /// to `newest`, the newest version here; zero where there is none.
     fn is_current(
         &self,
         key: Key<'_>,

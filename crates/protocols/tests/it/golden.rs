@@ -18,6 +18,29 @@ use muesli_protocols::{Choice, NAMES, choose};
 const SAMPLES: usize = 3;
 /// Longer ones say no more about a layout.
 const SAMPLE_BYTES_MAX: usize = 400;
+/// What every protocol with two phases sends and logs when nothing special happens; few scripts are
+/// those of one baseline alone.
+const COMMON: &str = "
+begin t1 n0
+get t1 b1
+deliver
+scan t1 c d
+deliver
+put t1 b1=1 c1=1
+commit t1
+deliver
+wait 200ms
+deliver
+begin t2 n2
+put t2 b1=2 a1=2
+commit t2
+deliver n2 n1
+deliver
+restart n1
+wait 200ms
+deliver
+---
+";
 
 /// What was seen of one protocol: kind and variant, and samples by their length.
 type Seen = BTreeMap<(&'static str, u8), BTreeMap<usize, (Vec<u8>, String)>>;
@@ -28,7 +51,7 @@ thread_local! {
 }
 
 /// A message was sent, or a record logged.
-pub fn note<P: Protocol>(kind: &'static str, value: &(impl Wire + std::fmt::Debug)) {
+pub fn note<P: Protocol, T: Wire + std::fmt::Debug>(kind: &'static str, value: &T) {
     GATHERED.with_borrow_mut(|gathered| {
         let Some(gathered) = gathered else { return };
         let mut bytes = Vec::new();
@@ -37,7 +60,11 @@ pub fn note<P: Protocol>(kind: &'static str, value: &(impl Wire + std::fmt::Debu
             return;
         }
         let seen = gathered.entry(P::NAME).or_default().entry((kind, bytes[0])).or_default();
-        seen.entry(bytes.len()).or_insert_with(|| (bytes, format!("{value:?}")));
+        seen.entry(bytes.len()).or_insert_with(|| {
+            // Two values may have the same bytes: the one that is read counts.
+            let meaning = means::<T>(&bytes).unwrap_or_else(|_| format!("{value:?}"));
+            (bytes, meaning)
+        });
     });
 }
 
@@ -50,9 +77,16 @@ fn gather() -> BTreeMap<&'static str, Seen> {
     paths.sort();
     for path in paths {
         let text = fs::read_to_string(&path).expect("scripts are text");
-        goldenscript::generate(&mut crate::stage::Script::default(), &text).expect("it runs");
+        run(&text);
+    }
+    for protocol in ["2pc", "rr", "ngm", "gmu"] {
+        run(&format!("cluster protocol={protocol} log=yes in_doubt=100ms{COMMON}"));
     }
     GATHERED.take().expect("set above")
+}
+
+fn run(script: &str) {
+    goldenscript::generate(&mut crate::stage::Script::default(), script).expect("it runs");
 }
 
 fn folder() -> PathBuf {

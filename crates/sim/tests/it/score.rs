@@ -210,14 +210,16 @@ fn one_seed_gives_one_trace_byte_for_byte() {
 fn histories_have_every_transaction_and_what_its_client_was_told() {
     let plan = "horizon 600ms; 100ms+20ms vanish 0; 110ms+20ms vanish 5; 200ms+100ms crash n1; \
                 350ms+50ms crash n2; 390ms+10ms vanish 7; 450ms+9ms crash n3";
-    let mut unknown = 0;
+    let (mut unknown, mut learnt) = (0, 0);
     for seed in 0..10 {
         let outcome = run(setup(seed, plan.parse().expect("a plan"), 1));
         let all: Vec<_> = outcome.run.hosts.iter().flat_map(|host| host.transactions()).collect();
         let committed = all.iter().filter(|txn| txn.status == Status::Committed).count() as u64;
         let told =
             outcome.tally.transfers.get() + outcome.tally.audits.get() + outcome.tally.notes.get();
-        assert_eq!(committed, told, "a client counts what it is told, and nobody else is told");
+        // Of a commit whose client is gone, the session learns.
+        assert!(committed >= told && committed <= told + 3, "{committed} committed, {told} told");
+        learnt += committed - told;
         for txn in &all {
             assert_eq!(
                 txn.end.is_some(),
@@ -229,12 +231,13 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
         unknown += all.iter().filter(|txn| txn.status == Status::Unknown).count();
     }
     assert!(unknown > 0, "no crash ever left a commit of unknown outcome");
+    assert!(learnt > 0, "no client was gone before its commit was decided");
 }
 
 /// Node 1 is out of reach while a client of node 0 commits there, and the client is gone before it
-/// is back: the commit takes effect, and no session has heard of it.
+/// is back: the commit takes effect, and the session hears of it then, not before.
 #[test]
-fn a_commit_whose_client_vanished_has_no_end_in_the_history() {
+fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
     let plan = "horizon 300ms; 50ms+100ms partition n1; 100ms+150ms vanish 0";
     let setup = setup(1, plan.parse().expect("a plan"), 1);
     let catalog = Arc::clone(&setup.catalog);
@@ -258,11 +261,14 @@ fn a_commit_whose_client_vanished_has_no_end_in_the_history() {
     world.run_to_end(Span::from_secs(60)).expect("everything ends");
     let run = world.finish();
     let all: Vec<_> = run.hosts[0].transactions().collect();
-    let unheard: Vec<_> = all.iter().filter(|txn| txn.end.is_none()).collect();
-    let [unheard] = unheard[..] else { panic!("not one: {unheard:?}") };
-    assert_eq!((unheard.status, unheard.record.status), (Status::Unknown, Status::Committed));
-    assert!(unheard.record.end.is_some_and(|end| end.0 >= 150_000_000), "once node 1 is back");
-    let installed = unheard.record.at.expect("it has committed");
+    let millis = |time: VirtualTime| time.as_nanos() / 1_000_000;
+    let waited = all
+        .iter()
+        .filter(|txn| millis(txn.begin) < 100 && txn.end.is_none_or(|end| millis(end) >= 150));
+    let [late] = waited.collect::<Vec<_>>()[..] else { panic!("not one waited for node 1") };
+    assert_eq!((late.status, late.record.status), (Status::Committed, Status::Committed));
+    assert_eq!(late.end.map(millis), Some(150), "once node 1 is back");
+    let installed = late.record.at.expect("it has committed");
     let chains = run.hosts[1].chains.iter().flat_map(|(_, chains)| chains);
     assert!(chains.into_iter().any(|(_, _, versions)| versions.contains(&installed)));
     assert!(judge(&run).holds());

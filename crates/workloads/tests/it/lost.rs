@@ -100,8 +100,13 @@ fn a_group_that_forgot_everything_is_told_by_whoever_knows_that_there_was_one() 
         assert_eq!(seen.missed.get(), 0, "seed {seed}");
         assert!(seen.acknowledged.get() <= before + 1, "seed {seed}");
     }
-    let (seen, before, posts) = run(0, ALL, true);
-    assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
-    assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
-    assert!(seen.missed.get() > 0, "everything is lost");
+    // A transaction may have read before the loss and commit after it: then nothing is missed.
+    let mut missed = 0;
+    for seed in 0..10 {
+        let (seen, before, posts) = run(seed, ALL, true);
+        assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
+        assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
+        missed += seen.missed.get();
+    }
+    assert!(missed > 0, "everything is lost");
 }

@@ -202,7 +202,7 @@ impl<P: Subject> Stage<P> {
             }
             Effect::Log { repository, record } => {
                 let disk = self.disks.get_mut(&id).expect("a booted node");
-                crate::golden::note::<P>("record", &record);
+                crate::golden::note::<P, _>("record", &record);
                 let line = P::show_record(&record, &self.names);
                 writeln!(self.page, "r{} logs {line}", repository.0).expect("into a string");
                 if self.manual_sync {
@@ -223,7 +223,7 @@ impl<P: Subject> Stage<P> {
     }
 
     fn send(&mut self, envelope: Envelope<P::Message>) {
-        crate::golden::note::<P>("message", &envelope.message);
+        crate::golden::note::<P, _>("message", &envelope.message);
         self.name(&envelope.message);
         writeln!(self.page, "{}", lines::envelope::<P>(&envelope, &self.names))
             .expect("into a string");
