@@ -152,7 +152,10 @@ fn of_loop(
         Durability::Memory => Durability::Memory,
         Durability::Log(path) => Durability::Log(path.join(format!("loop-{number}"))),
     };
+    let mut group_limits = options.group_limits;
+    group_limits.log_bytes_max /= loops as u64;
     Ok(ServerOptions {
+        group_limits,
         node: node_of(options.node, number, loops),
         listen: shifted(&options.listen, number)?,
         loops,

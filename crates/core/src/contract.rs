@@ -481,6 +481,11 @@ pub trait Participant<P: Protocol>: Debug {
         let _ = (message, cx);
         false
     }
+    /// This state machine is dropped, and another one takes its place in the same process: takes
+    /// back what it has reported of the process's memory.
+    fn end(&mut self, settings: &Settings) {
+        let _ = settings;
+    }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
     /// By how much it is behind where several nodes keep it, as far as it knows.

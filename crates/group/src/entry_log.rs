@@ -46,6 +46,11 @@ impl EntryLog {
         self.ends.back().copied().unwrap_or(self.base_bytes)
     }
 
+    /// The bytes of the entries that are in memory.
+    pub fn held_bytes(&self) -> u64 {
+        self.bytes() - self.base_bytes
+    }
+
     /// The bytes of the first `upto` entries; `None` if that was trimmed, or there are fewer.
     pub fn bytes_upto(&self, upto: u64) -> Option<u64> {
         match upto.checked_sub(self.base)? {

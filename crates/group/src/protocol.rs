@@ -68,8 +68,8 @@ pub struct Rules<R> {
 pub struct Limits {
     /// Of decided entries a member keeps at least so many bytes in memory.
     pub log_bytes_min: u64,
-    /// While another member lags, or is away, it keeps entries that this one lacks, up to so many
-    /// bytes.
+    /// While others lag, or are away, the members of a node keep entries that these lack, up to so
+    /// many bytes together; each has the same share.
     pub log_bytes_max: u64,
     /// About so many bytes of entries or of state go in a message; a larger entry goes alone.
     pub piece_bytes: u64,

@@ -89,6 +89,8 @@ pub struct Replica<P: Protocol> {
     is_void: bool,
     /// What its disk holds makes up the participant's state, though the participant may be void.
     is_on_disk: bool,
+    /// How many bytes of entries it has reported as memory of the process.
+    reported: u64,
     /// When another member was heard of last that has the participant's state.
     served: u64,
     /// The number of the participant: it is another one after each time that it began anew.
@@ -344,6 +346,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             reached: BTreeMap::new(),
             is_void: false,
             is_on_disk: true,
+            reported: 0,
             served: 0,
             generation: 0,
             wanted_upto: 0,

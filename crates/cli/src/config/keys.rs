@@ -154,8 +154,9 @@ pub const KEYS: &[Key] = &[
         name: "group_log_bytes_max",
         value: "BYTES",
         default: "1073741824",
-        help: "While another member is away or behind, it keeps what that one lacks of the log in \
-               memory, up to so many bytes; beyond them that member fetches the whole state",
+        help: "While other members of groups are away or behind, this server keeps what they lack \
+               of the logs in memory, up to so many bytes, in equal shares for its members; beyond \
+               them a member fetches the whole state",
         set: |config, text| {
             put(&mut config.server.group_limits.log_bytes_max, number(text, 0, u64::MAX)?)
         },

@@ -205,7 +205,8 @@ impl<P: Protocol> Replica<P> {
                     restored.expect("pieces of a checkpoint");
                 }
                 Change::Installed(_) => {
-                    self.inner = self.installing.take().expect("a transfer that has begun");
+                    let whole = self.installing.take().expect("a transfer that has begun");
+                    self.replace_participant(whole);
                     let Held::Part { covers, .. } = held else { unreachable!("it has begun") };
                     (self.applied, self.is_void, self.was_whole) = (covers, false, false);
                 }

@@ -37,10 +37,19 @@ impl<P: Protocol> Replica<P> {
         });
         ran.append(&mut self.lazy);
         let new = self.new_participant();
-        let old = std::mem::replace(&mut self.inner, new);
+        let inner = std::mem::replace(&mut self.inner, new);
         self.start_over();
-        if base > 0 && from + ran.len() as u64 == upto {
-            self.retired = Some(Retired { inner: old, upto, from, ran, cursor: None });
+        let is_of_use = base > 0 && from + ran.len() as u64 == upto;
+        self.retired = Some(Retired { inner, upto, from, ran, cursor: None });
+        if !is_of_use {
+            self.forget_retired();
+        }
+    }
+
+    /// A participant that was set aside is of no use any more.
+    pub(super) fn forget_retired(&mut self) {
+        if let Some(mut retired) = self.retired.take() {
+            retired.inner.end(&self.settings);
         }
     }
 
@@ -48,17 +57,20 @@ impl<P: Protocol> Replica<P> {
     /// over a little further.
     pub(super) fn go_on_retired(&mut self, cx: &mut Context<'_, P>) {
         let Some(mut retired) = self.retired.take() else { return };
-        if !self.is_void || !self.may_come_true(&mut retired) {
-            return; // It was replaced, or has run what nobody decides.
+        // It may have been replaced, or have run what nobody decides.
+        let is_of_use = self.is_void && self.may_come_true(&mut retired);
+        let is_decided = self.ledger.look(|it| it.decided) >= retired.upto;
+        let carried = match is_of_use && is_decided {
+            true => self.carry_over(&mut retired, cx),
+            false => Some(false),
+        };
+        if carried == Some(true) {
+            (self.applied, self.is_void) = (retired.upto, false);
         }
-        if self.ledger.look(|it| it.decided) < retired.upto {
-            self.retired = Some(retired);
-            return;
-        }
-        match self.carry_over(&mut retired, cx) {
-            Some(true) => (self.applied, self.is_void) = (retired.upto, false),
-            Some(false) => self.retired = Some(retired),
-            None => {} // The state is fetched.
+        self.retired = Some(retired);
+        // Where it was in the middle of something, the state is fetched.
+        if !is_of_use || carried != Some(false) {
+            self.forget_retired();
         }
     }
 

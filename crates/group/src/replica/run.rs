@@ -140,13 +140,19 @@ impl<P: Protocol> Replica<P> {
     /// Forgets the participant. What is decided will be replayed, if its entries are all there;
     /// otherwise the state is to be fetched.
     pub(super) fn start_over(&mut self) {
-        self.inner = self.new_participant();
+        let new = self.new_participant();
+        self.replace_participant(new);
         self.applied = 0;
         self.lazy.clear();
         self.wanted_upto = 0;
         self.generation += 1;
-        self.retired = None;
+        self.forget_retired();
         self.is_void = self.ledger.look(|it| it.log.base() > 0);
+    }
+
+    /// Another participant takes the place of the present one, which is dropped.
+    pub(super) fn replace_participant(&mut self, new: P::Participant) {
+        std::mem::replace(&mut self.inner, new).end(&self.settings);
     }
 
     /// Answers a reader from what this member has replayed, if that is enough. It was decided, so

@@ -8,7 +8,8 @@
 
 use std::collections::VecDeque;
 
-use muesli_core::{Cursor, Participant, Protocol};
+use muesli_core::memory::Held;
+use muesli_core::{Cursor, Participant, Protocol, RepositoryId};
 
 use super::Replica;
 use crate::inside::{Context, send_now};
@@ -231,35 +232,49 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Forgets entries that the participant's state stands for, and that no other member lacks, or
-    /// that are too many to be kept for it.
+    /// that are too many to be kept for it; and counts what it keeps.
     pub(super) fn trim(&mut self, cx: &Context<'_, P>) {
-        if !self.has_state() {
-            return;
+        if self.has_state() {
+            let others = self.others(cx);
+            let least = others.iter().map(|it| self.reached.get(it).map_or(0, |(upto, _)| *upto));
+            let least = least.min().unwrap_or(u64::MAX);
+            self.trim_upto(least, cx);
         }
-        let others = self.others(cx);
-        let least = others.iter().map(|it| self.reached.get(it).map_or(0, |(upto, _)| *upto));
-        let least = least.min().unwrap_or(u64::MAX);
-        self.trim_upto(least);
+        let now = self.ledger.look(|it| it.log.held_bytes());
+        let held = |bytes: u64| Held { all: bytes, old: 0 };
+        self.settings.memory.report(held(self.reported), held(now));
+        self.reported = now;
     }
 
     /// The same while a log is replayed, and nothing is known of the others.
-    pub(super) fn trim_replayed(&mut self, _: &Context<'_, P>) {
+    pub(super) fn trim_replayed(&mut self, cx: &Context<'_, P>) {
         if !self.lacks_state() {
-            self.trim_upto(0);
+            self.trim_upto(0, cx);
         }
     }
 
-    fn trim_upto(&mut self, least: u64) {
-        let limits = self.rules.limits;
-        let applied = self.applied;
+    fn trim_upto(&mut self, least: u64, cx: &Context<'_, P>) {
+        let (applied, least_bytes) = (self.applied, self.rules.limits.log_bytes_min);
+        let most_bytes = self.share_of_entries(cx).max(least_bytes);
         let upto = self.ledger.look(|standing: &Standing| {
             // The entry that ends a configuration is kept until that has ended.
             let whole = standing.length() - u64::from(standing.next().is_some());
             let past = standing.decided.min(applied).min(whole);
-            let few = standing.log.trimmable(past, limits.log_bytes_min);
-            let many = standing.log.trimmable(past, limits.log_bytes_max);
+            let few = standing.log.trimmable(past, least_bytes);
+            let many = standing.log.trimmable(past, most_bytes);
             few.min(least).max(many)
         });
         self.ledger.trim(upto);
+    }
+
+    /// How many bytes of entries this member may keep for others: its share of what its node may,
+    /// and nothing where the process's memory is at its limit.
+    fn share_of_entries(&self, cx: &Context<'_, P>) -> u64 {
+        if self.settings.memory.is_full() {
+            return 0;
+        }
+        let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
+        let here = all.filter(|it| cx.catalog.home(*it) == cx.me.node).count() as u64;
+        self.rules.limits.log_bytes_max / here.max(1)
     }
 }

@@ -249,6 +249,32 @@ fn many_keys_are_read_in_pages() {
     }
 }
 
+/// What servers answer is judged by whoever asked, pages too.
+#[test]
+fn many_keys_and_ranges_are_read_in_pages_of_servers() {
+    for (protocol, group) in [("score", 1), ("rr", 1), ("granola", 1), ("score", 3)] {
+        let servers = start_with(group, |_| ServerOptions {
+            protocol: protocol.to_owned(),
+            group: group as u16,
+            settings: Settings { limits: short_pages(), ..Settings::default() },
+            ..ServerOptions::default()
+        });
+        let (addresses, protocol) = (servers.addresses.clone(), protocol.to_owned());
+        let db = Db::connect_with(Connect { addresses, protocol, ..Connect::default() }).unwrap();
+        db.create_space("s", SpaceOptions::default()).unwrap();
+        write(&db, 50, 10, 60).unwrap();
+        let space = db.space("s").unwrap();
+        let keys = || (0..50).map(|key| format!("{key:010}").into_bytes());
+        let read = db.blocking().transact(move |tx| async move {
+            let found = tx.get_many(space, keys()).await?;
+            Ok((found.into_iter().flatten().count(), tx.scan(space, Range::all()).await?.len()))
+        });
+        assert_eq!(read, Ok((50, 50)));
+        drop(db);
+        servers.stop();
+    }
+}
+
 /// A writer takes from one key what it gives to another, as fast as it can; readers scan all keys
 /// in pages. A key is inserted in front of what was scanned, so that updates meet phantoms.
 #[test]

@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use muesli_core::Settings;
 use muesli_core::memory::Held;
 
 use super::Variant;
@@ -36,6 +37,12 @@ impl<S> fmt::Debug for Reported<S> {
 }
 
 impl<V: Variant> Participant<V> {
+    /// Nothing is held here any more.
+    pub(super) fn take_back_report(&mut self, settings: &Settings) {
+        settings.memory.report(self.reported.held, Held::default());
+        self.reported.held = Held::default();
+    }
+
     /// Tells the process what is held here, and drops old versions where there are too many.
     pub(super) fn report_memory(&mut self, cx: &Context<'_, V>) {
         let (memory, now) = (&cx.settings.memory, self.spaces.held());

@@ -575,6 +575,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         self.restore_piece(piece, cx)
     }
 
+    fn end(&mut self, settings: &Settings) {
+        self.take_back_report(settings);
+    }
+
     fn in_doubt(&self) -> usize {
         self.table.in_doubt().count()
     }

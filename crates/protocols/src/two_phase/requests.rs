@@ -388,9 +388,9 @@ impl<V: Variant> Coordinator<V> {
 }
 
 impl Request {
-    /// Whether it asks for so many keys.
+    /// Whether so many keys may be its answer, or the first page of it.
     pub fn asks_for(&self, count: usize) -> bool {
-        matches!(&self.asked, Asked::Keys(keys) if keys.len() == count)
+        matches!(&self.asked, Asked::Keys(keys) if (1..=keys.len()).contains(&count))
     }
 
     /// Whether it asks for a range.
