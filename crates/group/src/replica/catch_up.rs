@@ -98,8 +98,11 @@ impl<P: Protocol> Replica<P> {
     /// gives up once all were asked; a member that does not vote asks where another one has come
     /// further.
     pub(super) fn go_on_fetching(&mut self, cx: &mut Context<'_, P>) {
-        let others = self.others(cx);
+        let (others, waits_for_itself) = (self.others(cx), self.waits_for_its_disk());
         let Some(fetching) = &mut self.fetching else { return self.follow_without_vote(cx) };
+        if waits_for_itself {
+            fetching.heard = self.ticks;
+        }
         if self.ticks < fetching.heard + PATIENCE_TICKS {
             return;
         }

@@ -8,6 +8,9 @@ use crate::inside::{Context, send_now};
 use crate::ledger::{Change, Standing};
 use crate::protocol::{Message, Record};
 
+/// A disk that takes more ticks is what a request to others waits for.
+const SLOW_TICKS: u64 = 3;
+
 impl<P: Protocol> Replica<P> {
     /// Logs what the member knows since it last did.
     pub(super) fn write_down(&mut self, cx: &mut Context<'_, P>) {
@@ -98,6 +101,11 @@ impl<P: Protocol> Replica<P> {
             self.probe = Some((note, self.ticks));
             cx.send(cx.me, Message::Stable(note));
         }
+    }
+
+    /// Whether what it asks others for is still behind its own disk.
+    pub(super) fn waits_for_its_disk(&self) -> bool {
+        self.probe.is_some_and(|(_, sent)| sent + SLOW_TICKS < self.ticks)
     }
 
     /// Whether its disk has not made stable for long what it was given.

@@ -20,6 +20,8 @@ use crate::ledger::{Change, Held};
 use crate::protocol::Message;
 use crate::transfer::{FetchState, StatePiece};
 
+/// After so many unanswered requests for the next piece another member is asked for all of them.
+const MISSES_IN_TRANSFER_MAX: u32 = 12;
 /// After so many ticks without word of a member that has the state, one whose own disk has it asks
 /// for its node's next life.
 const ALONE_TICKS: u64 = 150;
@@ -59,13 +61,18 @@ impl<P: Protocol> Replica<P> {
         if self.is_on_disk && self.ticks > self.served + ALONE_TICKS {
             return cx.restart();
         }
+        let (waits_for_itself, begun) = (self.waits_for_its_disk(), self.pieces() > 0);
         let Some(loading) = &mut self.loading else { return self.start_loading(None, cx) };
+        if waits_for_itself {
+            loading.heard = self.ticks;
+        }
         if self.ticks < loading.heard + PATIENCE_TICKS {
             return;
         }
         loading.heard = self.ticks;
         loading.misses += 1;
-        if loading.misses >= MISSES_MAX {
+        // Another member would begin with its state from the first piece.
+        if loading.misses >= if begun { MISSES_IN_TRANSFER_MAX } else { MISSES_MAX } {
             let from = loading.source;
             return self.start_loading(Some(from), cx);
         }

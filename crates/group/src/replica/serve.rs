@@ -238,7 +238,7 @@ impl<P: Protocol> Replica<P> {
             let others = self.others(cx);
             let least = others.iter().map(|it| self.reached.get(it).map_or(0, |(upto, _)| *upto));
             let least = least.min().unwrap_or(u64::MAX);
-            self.trim_upto(least, cx);
+            self.trim_upto(least, self.share_of_entries(cx));
         }
         let now = self.ledger.look(|it| it.log.held_bytes());
         let held = |bytes: u64| Held { all: bytes, old: 0 };
@@ -246,16 +246,17 @@ impl<P: Protocol> Replica<P> {
         self.reported = now;
     }
 
-    /// The same while a log is replayed, and nothing is known of the others.
+    /// The same while a log is replayed, and nothing is known of the others. All members may do so
+    /// at once, so they keep less.
     pub(super) fn trim_replayed(&mut self, cx: &Context<'_, P>) {
         if !self.lacks_state() {
-            self.trim_upto(0, cx);
+            self.trim_upto(0, self.share_of_entries(cx) / 4);
         }
     }
 
-    fn trim_upto(&mut self, least: u64, cx: &Context<'_, P>) {
+    fn trim_upto(&mut self, least: u64, most_bytes: u64) {
         let (applied, least_bytes) = (self.applied, self.rules.limits.log_bytes_min);
-        let most_bytes = self.share_of_entries(cx).max(least_bytes);
+        let most_bytes = most_bytes.max(least_bytes);
         let upto = self.ledger.look(|standing: &Standing| {
             // The entry that ends a configuration is kept until that has ended.
             let whole = standing.length() - u64::from(standing.next().is_some());
