@@ -212,7 +212,13 @@ impl Consensus {
             Outgoing { to: to as u16 - 1, bytes, waits }
         };
         let silent = self.is_silent;
-        let said = messages.into_iter().filter(|it| !silent || !matches!(it, Message::BLE(_)));
+        // A ballot that another member made up may name as leader who does not vote.
+        let votes =
+            |to: u64| u16::try_from(to).is_ok_and(|to| to > 0 && self.configuration.has(to - 1));
+        let said = messages.into_iter().filter(|it| match it {
+            Message::SequencePaxos(it) => votes(it.to),
+            Message::BLE(it) => !silent && votes(it.to),
+        });
         said.map(each).collect()
     }
 
