@@ -1,5 +1,6 @@
 //! `muesli sim`: many simulated runs, in search of one that goes wrong.
 
+use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::Span;
+use muesli_sim::world::{Heard, Strangers};
 use muesli_workloads::registry::Description;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
@@ -96,6 +98,15 @@ struct SimOptions {
     /// Faults come for at least so many virtual seconds
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     seconds: f64,
+    /// So many messages of strangers in each virtual millisecond: clients that say what no honest
+    /// process says. How many of each kind pass the first checks is written at the end
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(0..=1000))]
+    strangers: u32,
+    /// Strangers pass for members of the cluster: then nodes have to live, and nothing else is
+    /// judged
+    #[arg(long, requires = "strangers")]
+    as_members: bool,
     /// Write the histories that are judged into this folder, as seed-S-WORKLOAD.jsonl, for `muesli
     /// check` and other checkers
     #[arg(long, value_name = "FOLDER")]
@@ -180,7 +191,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     search.bar.finish_and_clear();
     let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rate = found.seeds as f64 / begun.elapsed().as_secs_f64();
-    let Found { seeds, transactions, faults, verdicts, failed, .. } = found;
+    let Found { seeds, transactions, faults, verdicts, failed, strangers, .. } = found;
     let line = format!(
         "{} seeds, {} transactions, {} faults, {} histories judged, {} seeds failed, {rate:.1} \
          seeds/s",
@@ -192,6 +203,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     );
     // A reader that has gone away is no matter.
     let _ = writeln!(stdout(), "{line}");
+    if options.strangers > 0 {
+        let _ = write!(stdout(), "{}", of_strangers(&strangers));
+    }
     Ok(u8::from(failed > 0))
 }
 
@@ -218,8 +232,35 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         transactions_least: options.transactions,
         faults: options.faults.clone(),
         plan: options.plan.clone(),
+        strangers: strangers(options),
         ..Trial::of(workload)
     }
+}
+
+fn strangers(options: &SimOptions) -> Option<Strangers> {
+    let every = Span::from_nanos(1_000_000 / u64::from(options.strangers.max(1)));
+    let as_members = options.as_members;
+    (options.strangers > 0).then_some(Strangers { every, as_members })
+}
+
+/// How many messages of strangers passed the first checks, by kind and in all.
+fn of_strangers(heard: &BTreeMap<&'static str, Heard>) -> String {
+    let line = |name: &str, it: Heard| {
+        let all = it.taken + it.rejected;
+        let share = 100.0 * it.taken as f64 / all.max(1) as f64;
+        format!(
+            "strangers: {name}: {} of {} taken, {share:.0} %\n",
+            grouped(it.taken),
+            grouped(all)
+        )
+    };
+    let mut sum = Heard::default();
+    let mut text = String::new();
+    for (name, it) in heard {
+        sum += *it;
+        text += &line(name, *it);
+    }
+    text + &line("all", sum)
 }
 
 fn progress(seeds: u64) -> ProgressBar {
@@ -245,6 +286,7 @@ struct Found {
     faults: u64,
     verdicts: u64,
     failed: u64,
+    strangers: BTreeMap<&'static str, Heard>,
     /// Why the search cannot go on.
     error: Option<anyhow::Error>,
 }
@@ -304,6 +346,9 @@ impl Search<'_> {
         found.transactions += trialled.transactions;
         found.faults += trialled.plan.faults().len() as u64;
         found.verdicts += trialled.verdicts;
+        for (name, heard) in &trialled.strangers {
+            *found.strangers.entry(name).or_default() += *heard;
+        }
         let message = format!("{} transactions", grouped(found.transactions));
         drop(found);
         self.bar.set_message(message);
@@ -379,6 +424,12 @@ fn command_again(
     if let Some(replicas) = options.replicas {
         command += &format!(" --replicas {replicas}");
     }
+    if options.strangers > 0 {
+        command += &format!(" --strangers {}", options.strangers);
+    }
+    if options.as_members {
+        command += " --as-members";
+    }
     if options.spread > 1 {
         command += &format!(" --spread {}", options.spread);
     }
@@ -423,7 +474,7 @@ mod tests {
             "muesli sim bank --seeds 5 --repositories 6 --strict true",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
              --group 3 --caches --together 4 --spread 3 --clients 3 --transactions 50 \
-             --client-nodes 2 --strict false --production --seconds 2.5 \
+             --client-nodes 2 --strict false --production --seconds 2.5 --strangers 3 --as-members \
              --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);

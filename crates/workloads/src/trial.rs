@@ -7,6 +7,7 @@
 //! workload, whose history is judged by version order and by its lists, which trust no version
 //! that the database gave.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::world::{Heard, Strangers};
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
@@ -80,6 +82,9 @@ pub struct Trial {
     pub faults: FaultKinds,
     /// What goes wrong instead of what the seed draws.
     pub plan: Option<Plan>,
+    /// Whether there are strangers, who say what no honest process says. Where they pass for
+    /// members, nodes have to live, and nothing else is judged.
+    pub strangers: Option<Strangers>,
 }
 
 /// What a seed gave.
@@ -97,6 +102,8 @@ pub struct Trialled {
     pub problems: Vec<String>,
     /// The trace of the workload's run, if it was asked for.
     pub trace: Option<String>,
+    /// What became of strangers' messages, by kind.
+    pub strangers: BTreeMap<&'static str, Heard>,
 }
 
 /// A trial that cannot be made.
@@ -154,6 +161,7 @@ impl Trial {
             histories: None,
             faults: FaultKinds::all(),
             plan: None,
+            strangers: None,
         }
     }
 
@@ -171,6 +179,7 @@ impl Trial {
             verdicts: 0,
             problems: Vec::new(),
             trace: None,
+            strangers: BTreeMap::new(),
         };
         let marks = self.workload.takes(marks::PARAMETER.name).then(|| MARKS.to_owned());
         let parameters: Vec<_> = marks.into_iter().chain(self.parameters.clone()).collect();
@@ -196,6 +205,12 @@ impl Trial {
         let tallies = Arc::new(Tallies::new(self.clients));
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         trialled.transactions += outcome.tally.ended();
+        for (name, heard) in &outcome.run.strangers {
+            *trialled.strangers.entry(name).or_default() += *heard;
+        }
+        if self.strangers.is_some_and(|how| how.as_members) {
+            return Ok(outcome.run.trace_text);
+        }
         let counts = |check: &&Check| !check.ok && is_promised(&self.protocol, check.name);
         for check in outcome.checks.iter().filter(counts) {
             let problem = format!("{}: {}: {}", description.name, check.name, check.details);
@@ -314,6 +329,7 @@ impl Trial {
                 caches: self.caches,
                 together: self.together,
                 checkpoint_every,
+                strangers: self.strangers,
                 ..Upkeep::default()
             },
             client_nodes,

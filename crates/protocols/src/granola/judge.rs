@@ -102,8 +102,10 @@ fn judge_request(request: &Request, sender: Sender, view: View<'_>) -> Result<()
     sequence(request.txn)?;
     ensure(request.settled_below <= request.txn.sequence, Rejection::Range)?;
     view.issued(sender, request.floor)?;
+    let is_alone = request.agreement == Agreement::Alone;
     ensure(!request.participants.is_empty(), Rejection::Range)?;
-    let nearby = !request.nearby || request.read_only && request.agreement == Agreement::Alone;
+    ensure(is_alone == (request.participants.len() == 1), Rejection::Range)?;
+    let nearby = !request.nearby || request.read_only && is_alone;
     ensure(nearby, Rejection::Range)?;
     // What is too large is refused by an answer that names the limit (`limits`).
     for part in &request.parts {

@@ -80,6 +80,20 @@ impl Known {
 }
 
 impl Over {
+    /// How this repository votes, whoever asks. Of a transaction that its client said to be this
+    /// repository's alone, and told others that they take part in, the end is the vote.
+    pub fn vote(&self) -> Ballot {
+        if let Some(ballot) = &self.ballot {
+            return ballot.clone();
+        }
+        match &self.end {
+            End::Done { at, .. } => Ballot::Commit(*at),
+            End::Moved { at } => Ballot::Moved(*at),
+            End::Refused { at, refusal } => Ballot::Abort(*at, refusal.clone()),
+            End::Conflict => Ballot::Conflict,
+        }
+    }
+
     /// Whether it was refused without ever having been voted for.
     fn is_refused(&self) -> bool {
         matches!(self.ballot, Some(Ballot::Conflict | Ballot::Moved(_)))

@@ -351,9 +351,10 @@ impl Participant {
         let txn = request.txn;
         let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
         let known = waits || self.memory.get(txn).is_some();
-        if self.memory.age(txn) == Age::Settled && request.read_only && !known {
-            // A copy of a reader's request that was long under way, where a crash had it forgotten:
-            // nobody waits for it any more.
+        if self.memory.age(txn) == Age::Settled && !known {
+            // A copy of a request that was long under way, or a reader's that a crash had
+            // forgotten: nobody waits for it any more. Or its client has said that it is settled
+            // where it is not, and nobody knows more of it.
             return self.tell_vote(repository, txn, Ballot::Conflict, cx);
         }
         self.tell_again(repository, &request, cx);
@@ -364,7 +365,7 @@ impl Participant {
         self.on_vote(txn, repository, ballot, cx);
         let ballot = match self.active.get(&txn) {
             Some(active) => Some(Ballot::Commit(active.proposed)),
-            None => self.memory.get(txn).and_then(|over| over.ballot.clone()),
+            None => self.memory.get(txn).map(Over::vote),
         };
         if let Some(ballot) = ballot.filter(|_| known || self.rules.master) {
             self.tell_vote(repository, txn, ballot, cx);

@@ -21,6 +21,8 @@ use crate::time::Span;
 pub(super) const FIRST: u32 = 1 << 31;
 /// How many strangers there are.
 const COUNT: u64 = 3;
+/// A stranger looks so often for a message that a client might say.
+const LOOKS: usize = 2;
 /// So many messages of nodes are remembered, to say them again.
 const HEARD_MAX: usize = 512;
 /// Numbers at which something may go wrong.
@@ -43,6 +45,13 @@ pub struct Heard {
     pub taken: u64,
     /// Left out.
     pub rejected: u64,
+}
+
+impl std::ops::AddAssign for Heard {
+    fn add_assign(&mut self, other: Heard) {
+        self.taken += other.taken;
+        self.rejected += other.rejected;
+    }
 }
 
 /// The strangers of a world.
@@ -81,10 +90,10 @@ impl<M: Wire + Clone> Crowd<M> {
         if self.heard.is_empty() {
             return None;
         }
-        let at = self.random.below(self.heard.len() as u64) as usize;
-        let mut envelope = self.heard[at].clone();
         let stranger = self.stranger();
         let members = self.how.as_members;
+        let at = self.some_heard::<P>(stranger);
+        let mut envelope = self.heard[at].clone();
         let owns = !members || self.random.below(4) == 0;
         if owns
             && self.random.below(8) != 0
@@ -105,6 +114,20 @@ impl<M: Wire + Clone> Crowd<M> {
             false => Sender::Client { issued },
         };
         Some((sender, envelope))
+    }
+
+    /// One of the messages heard. Most that nodes say to each other, no client says: where
+    /// strangers are clients, one that a client might say is looked for, a few times.
+    fn some_heard<P: Protocol<Message = M>>(&mut self, stranger: NodeId) -> usize {
+        let count = self.heard.len() as u64;
+        let mut at = self.random.below(count) as usize;
+        for _ in 0..LOOKS {
+            if self.how.as_members || P::as_client(&self.heard[at].message, stranger).is_some() {
+                break;
+            }
+            at = self.random.below(count) as usize;
+        }
+        at
     }
 
     /// Now and then it is for another role of the node, or comes from another one.
@@ -172,9 +195,7 @@ impl<P: Protocol> World<P> {
         let mut all: BTreeMap<&'static str, Heard> = BTreeMap::new();
         for station in &self.stations {
             for (name, heard) in &station.host.borrow().strange {
-                let sum = all.entry(name).or_default();
-                sum.taken += heard.taken;
-                sum.rejected += heard.rejected;
+                *all.entry(name).or_default() += *heard;
             }
         }
         all
