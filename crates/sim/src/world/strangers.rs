@@ -22,7 +22,7 @@ pub(super) const FIRST: u32 = 1 << 31;
 /// How many strangers there are.
 const COUNT: u64 = 3;
 /// A stranger looks so often for a message that a client might say.
-const LOOKS: usize = 2;
+const LOOKS: usize = 6;
 /// So many messages of nodes are remembered, to say them again.
 const HEARD_MAX: usize = 512;
 /// Numbers at which something may go wrong.
