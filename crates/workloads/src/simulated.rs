@@ -383,6 +383,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
 
     fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
         self.load()?;
+        self.world.let_strangers_speak();
         let (begun, messages) = (self.world.now(), self.world.messages());
         self.add_clients();
         let until = match self.plan.length {

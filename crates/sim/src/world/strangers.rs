@@ -65,7 +65,7 @@ pub(super) struct Crowd<M> {
 
 impl<M: Wire + Clone> Crowd<M> {
     pub(super) fn new(how: Strangers, random: Random) -> Crowd<M> {
-        Crowd { how, random, heard: VecDeque::new(), silent: false }
+        Crowd { how, random, heard: VecDeque::new(), silent: how.as_members }
     }
 
     /// A node has said something to another one.
@@ -166,6 +166,13 @@ impl<M: Wire + Clone> Crowd<M> {
 }
 
 impl<P: Protocol> World<P> {
+    /// From here on, strangers that pass for members speak, who are silent while a world is filled.
+    pub fn let_strangers_speak(&mut self) {
+        if self.crowd.as_mut().is_some_and(|crowd| std::mem::take(&mut crowd.silent)) {
+            self.schedule_stranger();
+        }
+    }
+
     pub(super) fn schedule_stranger(&mut self) {
         let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.silent) else { return };
         let pause = crowd.random.below(2 * crowd.how.every.as_nanos().max(1));
