@@ -226,7 +226,7 @@ fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
     let there = |at| voted(of, THERE, Vote::Yes(at));
     let lower = Timestamp(proposal.0 - 1);
     let shown = |decision: &Decision, ballots: &[Ballot<_>]| {
-        let (decision, ballots) = (decision.clone(), ballots.to_vec());
+        let (decision, ballots) = (*decision, ballots.to_vec());
         Message::Decide { txn: of, decision, ballots }
     };
     let (commit, abort) = (Decision::Commit(proposal), Decision::Abort(Abort::Abandoned));
@@ -235,7 +235,7 @@ fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
     let nobodys = voted(of, RepositoryId(2), Vote::No(Abort::Locked));
     for ballots in [
         &[][..],
-        &[here.clone()],
+        std::slice::from_ref(&here),
         &[here.clone(), here.clone()],
         &[forged, there(lower)],
         &[here.clone(), others],
