@@ -192,7 +192,7 @@ impl<V: Variant> Coordinator<V> {
         {
             let found = found.clone();
             if cx.effects.recorder.is_some() {
-                slot.sets.operations.read(space, key, found.version, found.value.as_ref());
+                slot.sets.operations.read(space, key, found.recorded(), found.value.as_ref());
             }
             return Ok(Some(Local::Value(found.value)));
         }
