@@ -156,8 +156,9 @@ impl<V: Variant> Coordinator<V> {
         }
         let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
-            let mut noted: BTreeMap<_, _> =
-                collected.into_iter().map(|(k, at)| (k, (at, None))).collect();
+            // Where reads are made at no snapshot, rows may come and go between two reads.
+            let collected = collected.into_iter().filter(|_| V::SNAPSHOTS);
+            let mut noted: BTreeMap<_, _> = collected.map(|(k, at)| (k, (at, None))).collect();
             let hash = |found: &Found| found.value.as_ref().map(value_hash);
             noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));
             let own = |key: &SmallBytes| slot.sets.own(scan.space, key).is_some();
