@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_protocols::check_masters;
+use muesli_protocols::{check_masters, check_strict};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry::Description;
 use muesli_workloads::tally::Tallies;
@@ -64,7 +64,7 @@ struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=100))]
     client_nodes: u16,
-    /// All transactions are strict
+    /// All transactions are strict, under protocols that have such
     #[arg(long)]
     strict: bool,
     /// How many nodes keep each repository; on a cluster or in the simulator
@@ -155,6 +155,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let masters = usize::from(options.masters);
     options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
+    options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
     if options.procedure_threads > 1 && (options.driver == Driver::Sim || options.connect.is_some())
     {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");

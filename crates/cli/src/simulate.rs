@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
+use muesli_protocols::check_strict;
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::Span;
@@ -78,8 +79,8 @@ struct SimOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     together: u16,
-    /// Whether all transactions are strict: then histories are judged by real time, too [default:
-    /// drawn from the seed, true in a quarter of them]
+    /// Whether all transactions are strict, under protocols that have such: then histories are
+    /// judged by real time, too [default: drawn from the seed, true in a quarter of them]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     strict: Option<bool>,
     /// Collect garbage, log bounds, give up and end leases as often as in production; else that is
@@ -172,6 +173,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.group > 1 && options.repositories.is_some() {
         bail!("--repositories is for nodes that keep theirs alone; with --group each node has one");
     }
+    check_strict(&options.protocol, options.strict == Some(true))?;
     if let Some(folder) = &options.history {
         let told = || format!("cannot make the folder {}", folder.display());
         std::fs::create_dir_all(folder).with_context(told)?;

@@ -83,6 +83,10 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
         let _ = (message, node);
         None
     }
+    /// Whether the order keeps real time for transactions that ask for it
+    /// ([`TxnOptions::strict`]). Where it does not, they are what [`ISOLATION`](Self::ISOLATION)
+    /// says.
+    fn offers_strict(rules: &Self::Rules) -> bool;
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
     fn has_masters(rules: &Self::Rules) -> bool {
         let _ = rules;

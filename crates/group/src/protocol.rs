@@ -246,6 +246,10 @@ impl<P: Protocol> Protocol for Grouped<P> {
     type Coordinator = Front<P>;
     type Participant = Replica<P>;
 
+    fn offers_strict(rules: &Rules<P::Rules>) -> bool {
+        P::offers_strict(&rules.inner)
+    }
+
     fn has_masters(rules: &Rules<P::Rules>) -> bool {
         P::has_masters(&rules.inner)
     }

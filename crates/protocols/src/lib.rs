@@ -95,6 +95,17 @@ pub struct NoMasters {
     pub name: String,
 }
 
+/// Strict transactions alone under a protocol whose order does not keep real time for them.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "protocol `{name}` has no strict transactions, whose order keeps real time; these have: {}",
+    with_strict().join(", ")
+)]
+pub struct NotStrict {
+    /// The protocol.
+    pub name: String,
+}
+
 /// The protocols whose masters may be put on nodes of their own.
 pub fn with_masters() -> Vec<&'static str> {
     struct Asked;
@@ -106,6 +117,35 @@ pub fn with_masters() -> Vec<&'static str> {
         }
     }
     NAMES.iter().copied().filter(|name| choose(name, Asked) == Ok(true)).collect()
+}
+
+/// Whether the protocol called `name` keeps real time for transactions that ask for it
+/// (`TxnOptions::strict`). What is no protocol does not.
+pub fn offers_strict(name: &str) -> bool {
+    struct Asked;
+    impl Choice for Asked {
+        type Output = bool;
+
+        fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
+            P::offers_strict(&rules)
+        }
+    }
+    choose(name, Asked) == Ok(true)
+}
+
+/// The protocols that have strict transactions.
+pub fn with_strict() -> Vec<&'static str> {
+    NAMES.iter().copied().filter(|name| offers_strict(name)).collect()
+}
+
+/// Looks whether all transactions under the protocol called `name` can be strict, if they are to
+/// be.
+///
+/// # Errors
+/// They are to be, and cannot.
+pub fn check_strict(name: &str, strict: bool) -> Result<(), NotStrict> {
+    let fits = !strict || offers_strict(name);
+    if fits { Ok(()) } else { Err(NotStrict { name: name.to_owned() }) }
 }
 
 /// Looks whether the protocol called `name` can have so many masters on nodes of their own.
@@ -142,6 +182,14 @@ mod tests {
         }
         let error = choose("scores", Name).unwrap_err().to_string();
         assert!(NAMES.iter().all(|name| error.contains(name)), "{error}");
+        let lax = ["rr", "rr-at-commit"];
+        for name in NAMES {
+            let strict = name == "sinfonia" || !(name.starts_with("granola") || lax.contains(&name));
+            assert_eq!(check_strict(name, true).is_ok(), strict, "{name}");
+            assert!(check_strict(name, false).is_ok(), "{name}");
+        }
+        let error = check_strict("granola", true).unwrap_err().to_string();
+        assert!(error.contains("`granola` has no strict") && error.contains("score"), "{error}");
         let error = check_masters("score", 2).unwrap_err().to_string();
         assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
     }

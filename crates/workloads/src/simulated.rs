@@ -19,7 +19,7 @@ use muesli_core::together::Shuffled;
 use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
-use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
+use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose, offers_strict};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -278,7 +278,7 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
     promise_of(protocol, false)
 }
 
-/// The same, where all transactions are strict if `strict` says so.
+/// The same, where all transactions are strict if `strict` says so and the protocol has such.
 pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
     struct Promise;
     impl Choice for Promise {
@@ -290,9 +290,7 @@ pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::
     }
     let isolation = choose(protocol, Promise).ok()?;
     let level = match isolation {
-        Isolation::Serializable | Isolation::ExtendedUpdateSerializable if strict => {
-            Level::StrictSerializable
-        }
+        _ if strict && offers_strict(protocol) => Level::StrictSerializable,
         Isolation::Serializable => Level::Serializable,
         Isolation::StrictSerializable => Level::StrictSerializable,
         Isolation::ExtendedUpdateSerializable => Level::Eus,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
+use muesli_protocols::offers_strict;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -333,7 +334,7 @@ impl Trial {
                 ..Upkeep::default()
             },
             client_nodes,
-            strict: self.strict.unwrap_or(strict) && !self.promises_little(),
+            strict: self.strict.unwrap_or(strict) && offers_strict(&self.protocol),
             tempo: (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run))),
             history: true,
             ..Simulated::calm(&self.protocol, self.nodes, seed, Length::Time(Duration::ZERO))

@@ -113,6 +113,13 @@ impl Protocol for Granola {
         judge::as_client(message, node)
     }
 
+    /// Timestamps come from clocks, and a session knows but its own highest: the order keeps real
+    /// time as far as clocks agree (4.4.3), which is no promise. A minitransaction holds all its
+    /// locks from before its decision until after it, whatever the clocks say.
+    fn offers_strict(rules: &Rules) -> bool {
+        rules.master
+    }
+
     fn has_masters(rules: &Rules) -> bool {
         rules.master
     }

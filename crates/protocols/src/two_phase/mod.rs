@@ -101,6 +101,12 @@ impl<V: Variant> Protocol for TwoPhase<V> {
         wire::is_about(message, catalog)
     }
 
+    /// What is validated at the commit is current then, by whatever the protocol validates updates
+    /// with: reads of strict readers are, except under a protocol that validates no reads at all.
+    fn offers_strict(_: &V::Rules) -> bool {
+        V::VALIDATES_READS
+    }
+
     fn judge(
         message: &Message<V>,
         from: Address,

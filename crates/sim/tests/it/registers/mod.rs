@@ -107,6 +107,10 @@ impl Protocol for Registers {
         true
     }
 
+    fn offers_strict(_: &Rules) -> bool {
+        false
+    }
+
     fn judge(_: &Message, _: Address, _: Sender, _: View<'_>) -> Result<(), Rejection> {
         Ok(())
     }
