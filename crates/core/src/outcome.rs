@@ -36,6 +36,10 @@ pub enum Abort {
     /// actions at once.
     #[error("a key was used that a delayed action of the transaction is for")]
     Strayed,
+    /// The transaction missed a write, so that it could lie in the past alone, where delayed actions
+    /// are not done: run again, it does its actions at once.
+    #[error("the transaction missed a write, and has delayed actions, which are of the present")]
+    ActionsInThePast,
     /// The client rolled back.
     #[error("rolled back")]
     Rollback,
@@ -64,7 +68,7 @@ pub enum Abort {
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 13] = [
+    pub const ALL: [Abort; 14] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -72,6 +76,7 @@ impl Abort {
         Abort::Abandoned,
         Abort::Overloaded,
         Abort::Strayed,
+        Abort::ActionsInThePast,
         Abort::Rollback,
         Abort::KeyTooLarge,
         Abort::ValueTooLarge,
@@ -79,6 +84,11 @@ impl Abort {
         Abort::Superseded,
         Abort::OutOfMemory,
     ];
+
+    /// Whether delayed actions are done at once where the transaction is run again.
+    pub fn ends_delays(self) -> bool {
+        matches!(self, Abort::Strayed | Abort::ActionsInThePast)
+    }
 
     /// Whether running the transaction again may succeed.
     pub fn is_retryable(self) -> bool {

@@ -42,7 +42,7 @@ impl Db {
                 }
                 done => return done,
             };
-            eager |= reason == Abort::Strayed;
+            eager |= reason.ends_delays();
             self.after_conflict(reason, attempts).await?;
             timeout.check()?;
         }

@@ -64,8 +64,12 @@ fn one_of_two(node: u32, addresses: &[String], secret: Option<Secret>) -> Server
     ServerOptions { node: NodeId(node), listen, servers, secret, ..ServerOptions::default() }
 }
 
+/// Addresses that are free now, of a loopback address that belongs to this process: no other
+/// program takes their ports before the servers do.
 fn two_addresses() -> Vec<String> {
-    let bound = [(), ()].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let own = std::net::Ipv4Addr::new(127, 1, high, low);
+    let bound = [(), ()].map(|()| TcpListener::bind((own, 0)).unwrap());
     bound.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
 }
 

@@ -23,6 +23,7 @@ impl Wire for Abort {
             Abort::TransactionTooLarge => 10,
             Abort::Superseded => 11,
             Abort::OutOfMemory => 12,
+            Abort::ActionsInThePast => 13,
         });
     }
 
@@ -42,6 +43,7 @@ impl Wire for Abort {
             10 => Abort::TransactionTooLarge,
             11 => Abort::Superseded,
             12 => Abort::OutOfMemory,
+            13 => Abort::ActionsInThePast,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

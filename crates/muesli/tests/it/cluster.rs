@@ -14,10 +14,13 @@ pub struct Servers {
     threads: Vec<JoinHandle<Result<(), Failed>>>,
 }
 
-/// Addresses that are free now: they are bound and let go.
+/// Addresses that are free now: they are bound and let go. They are of a loopback address that
+/// belongs to this process: no other program takes their ports before the servers do.
 fn free_addresses(count: usize) -> Vec<String> {
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let own = std::net::Ipv4Addr::new(127, 1, high, low);
     let bound: Vec<_> =
-        (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        (0..count).map(|_| std::net::TcpListener::bind((own, 0)).unwrap()).collect();
     bound.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
 }
 

@@ -16,7 +16,8 @@ pub struct Claim {
     pub turn: Timestamp,
     /// The earliest version that it should have read and did not; [`Timestamp::MAX`] if none.
     pub missed: Timestamp,
-    /// Where it may not lie, nor before: something that it writes was written or read there.
+    /// Where it may not lie, nor before: something that it writes was written or read there;
+    /// [`Timestamp::MAX`] if it has delayed actions, which are of the present.
     pub floor: Timestamp,
     /// Where it may not lie in the past, nor after: others may run delayed actions there on what it
     /// changes by one; [`Timestamp::MAX`] if none.
@@ -55,6 +56,8 @@ impl Claim {
             Decision::Commit(Place { turn, version: turn })
         } else if missed > floor && missed < ceiling {
             Decision::Commit(Place { turn, version: missed })
+        } else if floor == Timestamp::MAX {
+            Decision::Abort(Abort::ActionsInThePast)
         } else {
             Decision::Abort(Abort::StaleRead)
         }
@@ -130,6 +133,8 @@ mod tests {
         assert_eq!(claim(9, u64::MAX, 8).decision(), commit(9, 9));
         assert_eq!(claim(9, 5, 4).decision(), commit(9, 5));
         assert_eq!(claim(9, 5, 5).decision(), Decision::Abort(Abort::StaleRead));
+        let in_the_past = Decision::Abort(Abort::ActionsInThePast);
+        assert_eq!(claim(9, 5, 1).and(claim(9, u64::MAX, u64::MAX)).decision(), in_the_past);
         let below = |ceiling| Claim { ceiling: Timestamp(ceiling), ..claim(9, 5, 4) };
         assert_eq!(below(6).decision(), commit(9, 5));
         assert_eq!(below(6).and(below(5)).decision(), Decision::Abort(Abort::StaleRead));

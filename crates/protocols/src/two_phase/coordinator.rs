@@ -200,7 +200,7 @@ impl<V: Variant> Coordinator<V> {
     /// What a stale read teaches: later snapshots are to be at least what was heard of since.
     pub(super) fn learn_from(&mut self, reason: Abort) {
         match reason {
-            Abort::StaleRead | Abort::Phantom | Abort::SnapshotTooOld => {
+            Abort::StaleRead | Abort::Phantom | Abort::ActionsInThePast | Abort::SnapshotTooOld => {
                 self.fresh = self.heard.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
