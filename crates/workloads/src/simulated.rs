@@ -353,11 +353,11 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         machine.set_times(&mut setup.settings);
         if let Some(tempo) = &plan.tempo {
             tempo.set(&mut setup.settings);
+            // Ranges in searches have tens of rows: this makes pages of them.
+            setup.settings.limits.page_rows = PAGE_ROWS;
         }
         setup.settings.logging = plan.logging || machine.log.is_some();
         setup.disk = machine.log.unwrap_or_default();
-        // Simulated ranges have tens of rows: this makes pages of them.
-        setup.settings.limits.page_rows = PAGE_ROWS;
         setup.settings.procedures = registry::procedures();
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes.
-const AT_MOST: Duration = Duration::from_secs(120);
+const AT_MOST: Duration = Duration::from_secs(600);
 
 /// Waits until this holds, and fails where it never does.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
