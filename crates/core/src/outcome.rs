@@ -36,8 +36,8 @@ pub enum Abort {
     /// actions at once.
     #[error("a key was used that a delayed action of the transaction is for")]
     Strayed,
-    /// The transaction missed a write, so that it could lie in the past alone, where delayed actions
-    /// are not done: run again, it does its actions at once.
+    /// The transaction missed a write, so that it could lie in the past alone, where its delayed
+    /// actions are not done: run again, it does them at once.
     #[error("the transaction missed a write, and has delayed actions, which are of the present")]
     ActionsInThePast,
     /// The client rolled back.

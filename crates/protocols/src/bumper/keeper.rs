@@ -7,6 +7,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::stamps::Stamps;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
+use super::place::BARRED;
 use super::{Claim, Place, Reader, Rules};
 use crate::two_phase::{Key, Standing};
 
@@ -134,7 +135,7 @@ impl Keeper {
         let floor = if self.rules.by_flags {
             // Whatever is above the snapshot bars the past as a whole.
             let barred = read >= standing.snapshot;
-            if barred || head > standing.snapshot { Timestamp::MAX } else { Timestamp::ZERO }
+            if barred || head > standing.snapshot { BARRED } else { Timestamp::ZERO }
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.

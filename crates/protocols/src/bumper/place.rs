@@ -37,6 +37,9 @@ pub struct Place {
 
 wire_struct!(Place { turn: Timestamp, version: Timestamp });
 
+/// A floor above all places of the past, by what was read and written there.
+pub const BARRED: Timestamp = Timestamp(Timestamp::MAX.0 - 1);
+
 impl Claim {
     /// What the claims of two repositories come to.
     pub fn and(self, other: Claim) -> Claim {

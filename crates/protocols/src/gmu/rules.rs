@@ -26,9 +26,6 @@ pub struct Rules {
     pub unique_numbers: bool,
     /// A vote has all that was committed at the repository, so that the commit vector does.
     pub merge_votes: bool,
-    /// Of first reads made side by side, those count alone that would have been the same one after
-    /// the other.
-    pub fits_side_by_side: bool,
 }
 
 impl Default for Rules {
@@ -42,7 +39,6 @@ impl Default for Rules {
             exact_validation: true,
             unique_numbers: true,
             merge_votes: true,
-            fits_side_by_side: true,
         }
     }
 }

@@ -242,11 +242,10 @@ fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Rules)) -> Option<
 
 #[test]
 fn gmu_without_a_rule_is_caught() {
-    let all: [(&str, Change<gmu::Rules>); 9] = [
+    let all: [(&str, Change<gmu::Rules>); 8] = [
         ("reads_wait", |rules| rules.reads_wait = false),
         ("local_reads_wait", |rules| rules.local_reads_wait = false),
         ("merge_votes", |rules| rules.merge_votes = false),
-        ("fits_side_by_side", |rules| rules.fits_side_by_side = false),
         ("ordered_queue", |rules| rules.family.ordered_queue = false),
         ("filter_by_vectors", |rules| rules.filter_by_vectors = false),
         ("pointwise", |rules| rules.pointwise = false),
