@@ -90,6 +90,8 @@ pub struct Simulated {
     pub tempo: Option<Tempo>,
     /// Whether a history is recorded.
     pub history: bool,
+    /// What strangers do and say, where there are some; `None`: what the seed draws.
+    pub script: Option<Arc<[u8]>>,
     /// Whether the trace is kept as text.
     pub trace: bool,
 }
@@ -116,6 +118,7 @@ impl Simulated {
             strict: false,
             tempo: None,
             history: false,
+            script: None,
             trace: false,
         }
     }
@@ -364,6 +367,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.strangers = plan.upkeep.strangers;
+        setup.script = plan.script.clone();
         setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
         setup.cuts_too_much = plan.upkeep.cuts_too_much;
         setup.settings.record_collected = plan.history;

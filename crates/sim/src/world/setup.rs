@@ -46,6 +46,8 @@ pub struct Setup<P: Protocol> {
     pub skips_a_record_at_replay: bool,
     /// Whether there are strangers, who say what no honest process says.
     pub strangers: Option<Strangers>,
+    /// What they do and say, instead of what the seed draws: any bytes are such a script.
+    pub script: Option<Arc<[u8]>>,
     /// Whether a checkpoint cuts one record more off the log than it has: a mistake, to see it
     /// noticed.
     pub cuts_too_much: bool,
@@ -101,6 +103,7 @@ impl<P: Protocol> Setup<P> {
             replicated: false,
             skips_a_record_at_replay: false,
             strangers: None,
+            script: None,
             cuts_too_much: false,
             history: false,
             trace_text: false,
