@@ -185,7 +185,7 @@ mod tests {
         let lax = ["rr", "rr-at-commit"];
         for name in NAMES {
             let strict =
-                *name == "sinfonia" || !(name.starts_with("granola") || lax.contains(&name));
+                *name == "sinfonia" || !(name.starts_with("granola") || lax.contains(name));
             assert_eq!(check_strict(name, true).is_ok(), strict, "{name}");
             assert!(check_strict(name, false).is_ok(), "{name}");
         }
