@@ -50,7 +50,7 @@ use crate::trace::{Line, Trace};
 pub use clients::{ClientBody, ClientStart, StopFlag};
 pub use journal::Recorded;
 pub use run::{HostHistory, Run, Stuck};
-pub use setup::{Setup, SetupError};
+pub use setup::{Mistake, Setup, SetupError};
 pub use strangers::{Heard, Strangers};
 
 use clients::Client;
@@ -84,7 +84,7 @@ pub struct World<P: Protocol> {
     checkpoint_every: Option<Span>,
     /// When each host begins its checkpoints, and how large their pieces are.
     checkpoint_chances: Vec<Random>,
-    skips_a_record: bool,
+    mistake: Option<Mistake>,
     crowd: Option<Crowd<P::Message>>,
     /// How many faults keep each host down.
     crashes: Vec<u32>,
@@ -163,7 +163,7 @@ impl<P: Protocol> World<P> {
             plan: setup.plan,
             checkpoint_every: setup.checkpoint_every,
             checkpoint_chances: Vec::new(),
-            skips_a_record: setup.skips_a_record_at_replay,
+            mistake: setup.mistake,
             crowd: setup.strangers.map(|how| Crowd::new(how, strangers_chance)),
             crashes: vec![0; hosts],
             failing_syncs: BTreeMap::new(),
@@ -330,7 +330,7 @@ fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
-    host.cuts_too_much = setup.cuts_too_much;
+    host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host
 }

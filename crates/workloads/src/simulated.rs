@@ -24,7 +24,9 @@ use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::topology::Topology;
-use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Strangers, Stuck, World};
+use muesli_sim::world::{
+    ClientBody, ClientStart, Mistake, Run, Setup, SetupError, Strangers, Stuck, World,
+};
 use thiserror::Error;
 
 use crate::chance::Chance;
@@ -84,6 +86,9 @@ pub struct Simulated {
     /// Whether clients run on so many nodes of their own, which have no repositories; 0: beside
     /// the repositories.
     pub client_nodes: usize,
+    /// Whether these nodes are strange to the others, as processes of applications are to servers:
+    /// they come and go, and whoever is silent for long is forgotten.
+    pub visiting: bool,
     /// Whether all transactions of the clients are strict.
     pub strict: bool,
     /// How often nodes do what they do once in a while; `None`: as often as in production.
@@ -113,6 +118,7 @@ impl Simulated {
             logging: false,
             upkeep: Upkeep::default(),
             client_nodes: 0,
+            visiting: false,
             strict: false,
             tempo: None,
             history: false,
@@ -134,28 +140,18 @@ pub struct Upkeep {
     pub together: usize,
     /// How often each node begins a checkpoint, on average; `None`: never.
     pub checkpoint_every: Option<Span>,
-    /// A mistake, to see it noticed: a start leaves one record out.
-    pub skips_a_record_at_replay: bool,
+    /// A mistake of the drivers, to see it noticed.
+    pub mistake: Option<Mistake>,
     /// Whether there are strangers, who say what no honest process says.
     pub strangers: Option<Strangers>,
-    /// Another one: a checkpoint cuts one record more off the log than it has.
-    pub cuts_too_much: bool,
 }
 
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
         let (group, caches, together, checkpoint_every) = (1, false, 1, None);
-        let (skips_a_record_at_replay, cuts_too_much, strangers) = (false, false, None);
-        Upkeep {
-            group,
-            caches,
-            together,
-            checkpoint_every,
-            skips_a_record_at_replay,
-            cuts_too_much,
-            strangers,
-        }
+        let (mistake, strangers) = (None, None);
+        Upkeep { group, caches, together, checkpoint_every, mistake, strangers }
     }
 }
 
@@ -340,9 +336,9 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let nodes = first_master + plan.masters;
         let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
         let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
-        let catalog = match plan.upkeep.strangers {
-            Some(_) => catalog.with_visiting_coordinators(),
-            None => catalog,
+        let catalog = match plan.visiting || plan.upkeep.strangers.is_some() {
+            true => catalog.with_visiting_coordinators(),
+            false => catalog,
         };
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes, machine.network);
@@ -364,8 +360,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.replicated = plan.upkeep.group > 1;
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.strangers = plan.upkeep.strangers;
-        setup.skips_a_record_at_replay = plan.upkeep.skips_a_record_at_replay;
-        setup.cuts_too_much = plan.upkeep.cuts_too_much;
+        setup.mistake = plan.upkeep.mistake;
         setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };
@@ -525,7 +520,9 @@ fn catalog(
         0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
         size => layout::homes(repositories as u16, size, nodes as u32)?,
     };
-    let all: Vec<_> = (0..coordinators as u32).map(NodeId).collect();
+    let visits = |node: &usize| plan.visiting && (nodes..nodes + plan.client_nodes).contains(node);
+    let known = (0..coordinators).filter(|node| !visits(node));
+    let all: Vec<_> = known.map(|node| NodeId(node as u32)).collect();
     let catalog = Catalog::new(&homes, plan.replicas, &all)?;
     let mut catalog = catalog.with_spread(plan.spread)?;
     for (name, options) in workload.spaces(repositories) {

@@ -13,6 +13,10 @@ pub struct Tempo {
     pub gossip_every: Span,
     /// After how long a silent node's snapshots do not count any more.
     pub snapshot_lease: Span,
+    /// After how long an open transaction's snapshot does not count any more.
+    pub snapshot_age_max: Span,
+    /// After how long a silent client is forgotten, where clients come and go.
+    pub client_lease: Span,
     /// After how long an operation without an answer fails.
     pub give_up_after: Span,
     /// After how long a transaction is finished without its coordinator.
@@ -27,6 +31,8 @@ impl Tempo {
         let nanos = |span: Span| Nanos(span.as_nanos());
         settings.gossip_every = nanos(self.gossip_every);
         settings.snapshot_lease = nanos(self.snapshot_lease);
+        settings.snapshot_age_max = nanos(self.snapshot_age_max);
+        settings.client_lease = nanos(self.client_lease);
         settings.give_up_after = nanos(self.give_up_after);
         settings.in_doubt_after = nanos(self.in_doubt_after);
         settings.pace = self.pace;
@@ -59,11 +65,20 @@ impl Tempo {
         };
         let usual = |time: Nanos| Span::from_nanos(time.0);
         let waits = Settings::default();
+        let snapshot_lease = part(chance, millis(20), usual(waits.snapshot_lease), (3, 20));
+        let give_up_after = part(chance, millis(30), usual(waits.give_up_after), (2, 8));
+        let in_doubt_after = part(chance, millis(10), usual(waits.in_doubt_after), (4, 40));
+        let snapshot_age_max = part(chance, millis(10), usual(waits.snapshot_age_max), (4, 40));
+        // Whoever is forgotten must have given up: its requests would be taken up anew.
+        let silence = part(chance, millis(10), usual(waits.client_lease), (4, 40));
+        let client_lease = give_up_after + silence;
         Tempo {
             gossip_every,
-            snapshot_lease: part(chance, millis(20), usual(waits.snapshot_lease), (3, 20)),
-            give_up_after: part(chance, millis(30), usual(waits.give_up_after), (2, 8)),
-            in_doubt_after: part(chance, millis(10), usual(waits.in_doubt_after), (4, 40)),
+            snapshot_lease,
+            snapshot_age_max,
+            client_lease,
+            give_up_after,
+            in_doubt_after,
             pace,
         }
     }

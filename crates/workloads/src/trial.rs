@@ -315,6 +315,9 @@ impl Trial {
         };
         let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_nearby();
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
+        let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
+        // As on servers, whose clients are processes of applications.
+        let visiting = client_nodes > 0 && self.group == 1 && chance.below(2) == 0;
         Simulated {
             nodes: self.nodes,
             masters: self.masters,
@@ -335,7 +338,8 @@ impl Trial {
             },
             client_nodes,
             strict: self.strict.unwrap_or(strict) && offers_strict(&self.protocol),
-            tempo: (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run))),
+            visiting,
+            tempo,
             history: true,
             ..Simulated::calm(&self.protocol, self.nodes, seed, Length::Time(Duration::ZERO))
         }

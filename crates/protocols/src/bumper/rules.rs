@@ -36,7 +36,10 @@ pub struct Rules {
     pub stamps_reach_the_snapshot: bool,
     /// Correction 3: updates that commit stamp what they read with where they lie.
     pub updates_stamp: bool,
-    /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten.
+    /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten. Alone
+    /// it matters only for keys that an update writes at a repository where it read nothing: where
+    /// it read, a snapshot below the watermark is refused, and what it missed lies above its
+    /// snapshot (the family's `judged_by_snapshot`).
     pub floors_at_watermark: bool,
     /// As printed: a stamp at or above an update's snapshot keeps it from the past, wherever it
     /// would lie, and who missed a version of the past aborts. Off, places are compared, which is

@@ -47,6 +47,9 @@ pub struct Rules {
     pub refuses_old_reads: bool,
     /// A decision is in the log before it is acknowledged.
     pub logs_decisions: bool,
+    /// What a client committed that was silent for its lease is remembered all the same: others
+    /// that took part may still ask.
+    pub keeps_commits_of_silent: bool,
     /// Where nodes remember, a session that comes from another coordinator brings what it has seen.
     pub sessions_bring_pasts: bool,
 }
@@ -71,6 +74,7 @@ impl Default for Rules {
             readers_hold_low: true,
             refuses_old_reads: true,
             logs_decisions: true,
+            keeps_commits_of_silent: true,
             sessions_bring_pasts: true,
         }
     }

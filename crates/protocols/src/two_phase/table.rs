@@ -163,14 +163,18 @@ impl<V: Variant> Table<V> {
 
     /// Forgets coordinators that may go and were not heard of since, with what was refused or
     /// aborted of theirs. One that has something prepared or committed here stays: somebody who
-    /// takes part in it may still ask.
-    pub fn forget_silent(&mut self, since: Nanos, may_go: impl Fn(NodeId) -> bool) {
+    /// takes part in it may still ask. (Unless `kept` is false, to see it noticed: then what was
+    /// committed goes as well.)
+    pub fn forget_silent(&mut self, since: Nanos, kept: bool, may_go: impl Fn(NodeId) -> bool) {
         let silent =
             self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
         let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
         for node in silent {
             let end = self.settled[&node].life.saturating_add(1);
-            self.forget_refusals_before(node, end);
+            match kept {
+                true => self.forget_refusals_before(node, end),
+                false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
+            }
             if self.settled.get(&node).is_some_and(|known| known.entries == 0) {
                 self.settled.remove(&node);
             }

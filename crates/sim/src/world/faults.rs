@@ -152,7 +152,7 @@ impl<P: Protocol> World<P> {
         let settings = Arc::new(Settings { memory, ..(*self.settings).clone() });
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
-        host.start(node, self.skips_a_record);
+        host.start(node, self.mistake);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
         self.trace_node(place, "start", numbers);

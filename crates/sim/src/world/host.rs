@@ -17,6 +17,7 @@ use muesli_core::operations::SLICE;
 use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
 use super::operations::Operations;
+use super::setup::Mistake;
 use super::strangers::{self, Heard};
 use crate::clock::LocalClock;
 use crate::costs::Costs;
@@ -172,15 +173,20 @@ impl<P: Protocol> Host<P> {
     }
 
     /// Puts a node of the next life on the machine, which goes through the log that is there.
-    /// Where `skips_one`, it leaves one record out: a mistake that must be noticed.
-    pub(super) fn start(&mut self, mut node: Node<P>, skips_one: bool) {
+    /// With a mistake it leaves one record out, which must be noticed.
+    pub(super) fn start(&mut self, mut node: Node<P>, mistake: Option<Mistake>) {
         self.log_base = self.disk.stable();
         for piece in self.disk.checkpoint().iter().flat_map(|checkpoint| &checkpoint.pieces) {
             node.restore(piece, &mut self.effects).expect("the node's own checkpoint");
         }
         let records = self.disk.records();
+        let left_out = match mistake {
+            Some(Mistake::SkipsARecord) => Some(records.len() / 2),
+            Some(Mistake::LosesTheNewest) => records.len().checked_sub(1),
+            Some(Mistake::CutsTooMuch) | None => None,
+        };
         for (at, (repository, record)) in records.iter().enumerate() {
-            if !skips_one || at != records.len() / 2 {
+            if Some(at) != left_out {
                 node.replay(*repository, record.clone(), &mut self.effects);
             }
         }

@@ -42,17 +42,25 @@ pub struct Setup<P: Protocol> {
     pub checkpoint_every: Option<Span>,
     /// Whether other nodes keep what a node does, so that one of them may lose its disk.
     pub replicated: bool,
-    /// Whether a node that starts leaves one record of its log out: a mistake, to see it noticed.
-    pub skips_a_record_at_replay: bool,
+    /// A mistake of the drivers, to see it noticed.
+    pub mistake: Option<Mistake>,
     /// Whether there are strangers, who say what no honest process says.
     pub strangers: Option<Strangers>,
-    /// Whether a checkpoint cuts one record more off the log than it has: a mistake, to see it
-    /// noticed.
-    pub cuts_too_much: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
     pub trace_text: bool,
+}
+
+/// A mistake in keeping a log, which somebody must notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// A node that starts leaves out the record in the middle of its log.
+    SkipsARecord,
+    /// A node that starts leaves out the newest record of its log, which was stable.
+    LosesTheNewest,
+    /// A checkpoint cuts one record more off the log than it has.
+    CutsTooMuch,
 }
 
 /// A setup that cannot be run.
@@ -99,9 +107,8 @@ impl<P: Protocol> Setup<P> {
             plan,
             checkpoint_every: None,
             replicated: false,
-            skips_a_record_at_replay: false,
+            mistake: None,
             strangers: None,
-            cuts_too_much: false,
             history: false,
             trace_text: false,
         }

@@ -14,6 +14,7 @@ use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::world::Mistake;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
@@ -65,7 +66,7 @@ fn mistakes_of_checkpoints_and_replays_are_noticed() {
     let sound = Rules::default();
     assert!(!crashes_notice(&sound, often));
     assert!(crashes_notice(&Rules { checkpoint_prepared: false, ..sound }, often));
-    assert!(crashes_notice(&sound, Upkeep { skips_a_record_at_replay: true, ..often }));
+    assert!(crashes_notice(&sound, Upkeep { mistake: Some(Mistake::SkipsARecord), ..often }));
 }
 
 type Groups = GroupRules<Rules>;

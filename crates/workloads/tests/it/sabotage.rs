@@ -112,6 +112,8 @@ fn noticed_among_faults(
             tempo: Some(Tempo {
                 gossip_every: Span::from_micros(500),
                 snapshot_lease: millis(10),
+                snapshot_age_max: millis(100),
+                client_lease: millis(10),
                 give_up_after: millis(60),
                 in_doubt_after: millis(10),
                 pace,

@@ -1,0 +1,180 @@
+//! Mistakes that only show where things go wrong, and under the settings of production scaled to
+//! short runs: garbage is collected at once, leases are short and logs are cut often. Each is
+//! noticed by the judge of the history, by a check of the workload or by an assertion.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use muesli_check::check;
+use muesli_core::{Pace, Protocol};
+use muesli_protocols::bumper::{self, Bumper};
+use muesli_protocols::score::{Rules, Score};
+use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::{Plan, PlanShape};
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::world::Mistake;
+use muesli_workloads::embedded::Length;
+use muesli_workloads::registry;
+use muesli_workloads::simulated::{Simulated, Upkeep, promise, run_protocol};
+use muesli_workloads::tally::Tallies;
+use muesli_workloads::tempo::Tempo;
+use serde_json::Map;
+
+const CLIENTS: u32 = 8;
+
+/// Where a mistake is looked for.
+#[derive(Clone, Copy)]
+struct Search {
+    workload: &'static str,
+    /// What goes wrong, by the seed and the length of the run in milliseconds.
+    plan: fn(u64, u64) -> Plan,
+    /// How long the clients run.
+    millis: u64,
+    upkeep: Upkeep,
+    tempo: Tempo,
+    /// Nodes on which clients run as applications do on theirs; without these they run beside the
+    /// three repositories.
+    client_nodes: usize,
+}
+
+impl Search {
+    /// The first seed with which a mistake is noticed.
+    fn first<P: Protocol>(&self, rules: &P::Rules, mut seeds: Range<u64>) -> Option<u64> {
+        seeds.find(|&seed| self.is_noticed::<P>(rules, seed))
+    }
+
+    fn is_noticed<P: Protocol>(&self, rules: &P::Rules, seed: u64) -> bool {
+        let given: Vec<String> = self.workload.split(' ').map(str::to_owned).collect();
+        let workload = registry::find("append").unwrap().build(&given, CLIENTS).unwrap();
+        let length = Length::Time(Duration::from_millis(self.millis));
+        let plan = Simulated {
+            plan: (self.plan)(seed, self.millis),
+            replicas: 2,
+            pause_most: Span::from_micros(300),
+            logging: true,
+            history: true,
+            upkeep: self.upkeep,
+            client_nodes: self.client_nodes,
+            visiting: self.client_nodes > 0,
+            tempo: Some(self.tempo),
+            ..Simulated::calm(P::NAME, 3, seed, length)
+        };
+        let tallies = Arc::new(Tallies::new(CLIENTS));
+        // An assertion of the protocol may notice before the judge does.
+        let run = catch_unwind(AssertUnwindSafe(|| {
+            run_protocol::<P>(&workload, &plan, rules.clone(), &tallies).unwrap()
+        }));
+        let Ok(run) = run else { return true };
+        let (level, options) = promise(P::NAME).unwrap();
+        let holds = |history| check(&history, level, &options).holds();
+        run.checks.iter().any(|check| !check.ok) || !run.run.history(Map::new()).is_ok_and(holds)
+    }
+}
+
+/// Garbage is collected at once, and leases are over in a run. That of clients is longer than they
+/// try: who forgets one that still speaks may take up what it refused.
+fn short() -> Tempo {
+    let millis = Span::from_millis;
+    Tempo {
+        gossip_every: Span::from_micros(500),
+        snapshot_lease: millis(10),
+        snapshot_age_max: millis(100),
+        client_lease: millis(70),
+        give_up_after: millis(60),
+        in_doubt_after: millis(10),
+        pace: Pace { collect_after: 1, log_low_after: 4, tell_bound_after: 4, ..Pace::default() },
+    }
+}
+
+/// Snapshots of silent nodes do not count for long.
+fn impatient() -> Tempo {
+    let micros = Span::from_micros;
+    Tempo { gossip_every: micros(200), snapshot_lease: micros(2_000), ..short() }
+}
+
+fn crashes(seed: u64, millis: u64) -> Plan {
+    let kinds: FaultKinds = "crash,client,partition,link,pause".parse().unwrap();
+    let horizon = VirtualTime::ZERO + Span::from_millis(millis);
+    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 8 };
+    shape.draw(Seed::new(seed))
+}
+
+/// A fault of one of three nodes after the other, every so many milliseconds.
+fn in_turn(millis: u64, every: u64, fault: impl Fn(u64) -> String) -> Plan {
+    let faults: Vec<_> =
+        (1..(millis - 20) / every).map(|at| format!("{}ms+{}", every * at, fault(at))).collect();
+    format!("horizon {millis}ms; {}", faults.join("; ")).parse().unwrap()
+}
+
+/// The nodes of clients, behind those of the repositories, are cut off for longer than the lease of
+/// their snapshots.
+fn clients_cut_off(seed: u64, millis: u64) -> Plan {
+    in_turn(millis, 16, |at| format!("14ms partition n{}", 3 + (at + seed) % 3))
+}
+
+/// Lists and marks, read one after the other for long enough that the watermark moves meanwhile.
+const LONG: &str = "keys=5 operations=12 appends=30 marks=60";
+const SHORT: &str = "keys=5 marks=60";
+
+/// Clients beside the repositories, crashes, and logs that are cut often.
+fn cutting() -> Search {
+    let checkpoint_every = Some(Span::from_millis(3));
+    let upkeep = Upkeep { checkpoint_every, ..Upkeep::default() };
+    let (workload, plan, tempo) = (SHORT, crashes as fn(u64, u64) -> Plan, short());
+    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 0 }
+}
+
+/// Clients on nodes of their own, as applications are.
+fn applications(workload: &'static str, plan: fn(u64, u64) -> Plan, tempo: Tempo) -> Search {
+    let upkeep = Upkeep::default();
+    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 3 }
+}
+
+/// Leases of open snapshots run out.
+fn leases() -> Search {
+    applications(LONG, clients_cut_off, impatient())
+}
+
+/// Leases of clients run out.
+fn silence() -> Search {
+    Search { millis: 400, ..applications(SHORT, crashes, short()) }
+}
+
+#[test]
+fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
+    for search in [cutting(), leases(), silence()] {
+        assert_eq!(search.first::<Score>(&Rules::default(), 0..10), None);
+    }
+    let rules = bumper::Rules::time_warping();
+    assert_eq!(leases().first::<Bumper>(&rules, 0..10), None);
+}
+
+#[test]
+fn a_log_that_lacks_what_was_stable_is_noticed() {
+    for mistake in [Mistake::LosesTheNewest, Mistake::CutsTooMuch] {
+        let upkeep = Upkeep { mistake: Some(mistake), ..cutting().upkeep };
+        let search = Search { upkeep, ..cutting() };
+        assert!(search.first::<Score>(&Rules::default(), 0..30).is_some(), "{mistake:?}");
+    }
+}
+
+#[test]
+fn a_decision_without_a_record_is_noticed() {
+    let rules = Rules { logs_decisions: false, ..Rules::default() };
+    assert!(cutting().first::<Score>(&rules, 0..20).is_some());
+}
+
+#[test]
+fn reads_below_the_watermark_after_a_lease_are_noticed() {
+    let rules = Rules { refuses_old_reads: false, ..Rules::default() };
+    assert!(leases().first::<Score>(&rules, 0..60).is_some());
+}
+
+#[test]
+fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
+    let rules = Rules { keeps_commits_of_silent: false, ..Rules::default() };
+    assert!(silence().first::<Score>(&rules, 0..120).is_some());
+}
