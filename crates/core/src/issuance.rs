@@ -13,6 +13,8 @@ use std::hash::Hasher as _;
 )]
 use std::hash::SipHasher;
 
+use ctutils::CtEq;
+
 use crate::ids::Timestamp;
 use crate::wire_struct;
 
@@ -51,7 +53,8 @@ impl Issuer {
 
     /// What a proof proves; nothing, where its tag is another one.
     pub fn proven(&self, proof: Proof) -> Timestamp {
-        if self.tag(proof.upto) == proof.tag { proof.upto } else { Timestamp::ZERO }
+        let holds = same_tag(self.tag(proof.upto), proof.tag);
+        if holds { proof.upto } else { Timestamp::ZERO }
     }
 
     /// The tag of something else that a member says, by the bytes of all that it is about.
@@ -64,12 +67,22 @@ impl Issuer {
         hasher.finish()
     }
 
+    /// Whether `tag` is what a member vouched with for these bytes.
+    pub fn has_vouched(&self, bytes: &[u8], tag: u64) -> bool {
+        same_tag(self.vouch(bytes), tag)
+    }
+
     fn tag(&self, upto: Timestamp) -> u64 {
         #[expect(deprecated, reason = "as above")]
         let mut hasher = SipHasher::new_with_keys(self.key.0, self.key.1);
         hasher.write_u64(upto.0);
         hasher.finish()
     }
+}
+
+/// Takes as long whatever the answer is.
+fn same_tag(one: u64, other: u64) -> bool {
+    one.ct_eq(&other).to_bool()
 }
 
 /// The key is not shown.
@@ -93,6 +106,8 @@ mod tests {
         assert_eq!(own.proven(Proof::default()), Timestamp::ZERO);
         assert_eq!(format!("{own:?}"), "Issuer(…)");
         assert_eq!(own.vouch(b"yes"), own.vouch(b"yes"));
+        assert!(own.has_vouched(b"yes", own.vouch(b"yes")));
+        assert!(!own.has_vouched(b"yes", own.vouch(b"yes") ^ 1));
         assert_ne!(own.vouch(b"yes"), own.vouch(b"no"));
         assert_ne!(own.vouch(b"yes"), other.vouch(b"yes"));
         assert_ne!(own.vouch(&7u64.to_le_bytes()), own.proof(Timestamp(7)).tag);

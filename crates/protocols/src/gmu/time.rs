@@ -76,6 +76,14 @@ impl VectorTime {
         Ballot { txn, vector, writes, unique }
     }
 
+    /// Whether a number that was not applied here may come to be. Whoever is given one has voted
+    /// here, and stands in the queue until it is applied; a client may name any other in what its
+    /// transaction depends on, and whoever reads what that wrote would wait for ever.
+    fn may_come(&self, number: Number) -> bool {
+        let unknown = !self.rules.unique_numbers || !self.rules.asks_who_numbers_are_of;
+        unknown || self.queue.places().any(|turn| turn.txn == number.by)
+    }
+
     /// Whether a read at `snapshot` sees the version `at` of a key.
     fn sees(&self, space: SpaceId, key: &SmallBytes, at: Timestamp, snapshot: &Reads) -> bool {
         if !self.rules.filter_by_vectors {
@@ -121,7 +129,8 @@ impl Time<Vectors> for VectorTime {
             return Err(NotServed::TooOld);
         }
         let waits = self.rules.reads_wait && (self.rules.local_reads_wait || !reading.here);
-        if waits && self.most_recent().get(self.me) < snapshot.clock.get(self.me) {
+        let needs = snapshot.clock.get(self.me);
+        if waits && self.most_recent().get(self.me) < needs && self.may_come(needs) {
             return Err(NotServed::Blocked);
         }
         if !snapshot.answered.contains(&self.me) {

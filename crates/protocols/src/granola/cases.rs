@@ -22,6 +22,7 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::parts::window::Window;
 use muesli_core::{Nanos, NodeId, TxnId};
 
+use super::ballots;
 use super::coordinator::{Context, Coordinator};
 use super::master::Ruling;
 use super::message::{Agreement, Repositories, Request};
@@ -35,6 +36,8 @@ pub(super) const CASES_TIMER: u32 = 4;
 pub(super) struct Case {
     pub participants: Repositories,
     pub ruling: Ruling,
+    /// What stands for the request; votes on another one are against it.
+    pub about: u64,
     /// When anything was heard of it last.
     heard: Nanos,
 }
@@ -72,7 +75,7 @@ impl Cases {
     }
 
     /// Takes a request up; false: it is known, or nobody waits for it any more.
-    fn open(&mut self, request: &Request, now: Nanos) -> bool {
+    fn open(&mut self, request: &Request, about: u64, now: Nanos) -> bool {
         let TxnId { node, incarnation, sequence } = request.txn;
         let client = self.clients.entry(node).or_default();
         if incarnation > client.life {
@@ -90,7 +93,7 @@ impl Cases {
         }
         let participants = request.participants.clone();
         let ruling = Ruling::Open(Votes::from_voters(participants.iter().copied()));
-        client.open.insert(sequence, Case { participants, ruling, heard: now });
+        client.open.insert(sequence, Case { participants, ruling, about, heard: now });
         true
     }
 
@@ -113,7 +116,8 @@ impl Coordinator {
             return; // Whoever sent it here is mistaken.
         }
         // Who repeats it, because it was not answered, repeats it to the participants, too.
-        if !self.cases.open(request, cx.now()) {
+        let about = ballots::about(request, cx.settings, cx.catalog);
+        if !self.cases.open(request, about, cx.now()) {
             return;
         }
         send_to(&request.participants, request, cx);
@@ -168,12 +172,12 @@ mod tests {
     fn what_is_settled_is_forgotten_and_not_taken_up_again() {
         let mut cases = Cases::default();
         for sequence in 1..5 {
-            assert!(cases.open(&request(txn(0, 1, sequence), 1), NOW));
+            assert!(cases.open(&request(txn(0, 1, sequence), 1), 0, NOW));
         }
-        assert!(!cases.open(&request(txn(0, 1, 4), 1), NOW), "it is known");
-        assert!(cases.open(&request(txn(0, 1, 5), 4), NOW));
+        assert!(!cases.open(&request(txn(0, 1, 4), 1), 0, NOW), "it is known");
+        assert!(cases.open(&request(txn(0, 1, 5), 4), 0, NOW));
         assert_eq!(cases.len(), 2);
-        assert!(!cases.open(&request(txn(0, 1, 3), 1), NOW), "a late copy");
+        assert!(!cases.open(&request(txn(0, 1, 3), 1), 0, NOW), "a late copy");
         assert!(cases.get_mut(txn(0, 1, 4), NOW).is_some());
         assert!(cases.get_mut(txn(0, 1, 3), NOW).is_none());
     }
@@ -181,10 +185,10 @@ mod tests {
     #[test]
     fn another_life_ends_the_ones_before() {
         let mut cases = Cases::default();
-        assert!(cases.open(&request(txn(0, 1, 7), 7), NOW));
-        assert!(cases.open(&request(txn(1, 1, 1), 1), NOW));
-        assert!(cases.open(&request(txn(0, 2, 1), 1), NOW));
-        assert!(!cases.open(&request(txn(0, 1, 8), 7), NOW));
+        assert!(cases.open(&request(txn(0, 1, 7), 7), 0, NOW));
+        assert!(cases.open(&request(txn(1, 1, 1), 1), 0, NOW));
+        assert!(cases.open(&request(txn(0, 2, 1), 1), 0, NOW));
+        assert!(!cases.open(&request(txn(0, 1, 8), 7), 0, NOW));
         assert!(cases.get_mut(txn(0, 1, 7), NOW).is_none());
         assert_eq!(cases.len(), 2);
     }
@@ -193,13 +197,13 @@ mod tests {
     fn what_nobody_speaks_of_is_dropped_with_its_coordinator() {
         let mut cases = Cases::default();
         for (node, sequence) in [(0, 1), (0, 2), (1, 1)] {
-            assert!(cases.open(&request(txn(node, 1, sequence), 1), NOW));
+            assert!(cases.open(&request(txn(node, 1, sequence), 1), 0, NOW));
         }
         assert!(cases.get_mut(txn(0, 1, 2), Nanos(20)).is_some());
         cases.drop_before(Nanos(15));
         assert_eq!((cases.len(), cases.clients.len()), (1, 1));
         cases.drop_before(Nanos(20));
         assert!(cases.clients.is_empty());
-        assert!(cases.open(&request(txn(1, 1, 1), 1), NOW), "it may count anew");
+        assert!(cases.open(&request(txn(1, 1, 1), 1), 0, NOW), "it may count anew");
     }
 }

@@ -17,7 +17,7 @@ use super::calls::Holders;
 use super::cases::{CASES_TIMER, Cases};
 use super::copies::{COPIES_TIMER, Copies};
 use super::interactive::Operation;
-use super::message::{Found, Message, Seen};
+use super::message::{Found, Message, Seen, Shown};
 use super::owners::Names;
 use super::pages::Look;
 use super::pending::{Again, Pending};
@@ -350,8 +350,8 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
                     self.on_acknowledge(txn, repository);
                 }
             }
-            Message::Vote { txn, repository, ballot, order: _ } => {
-                self.on_ballot(txn, repository, ballot, cx);
+            Message::Vote { txn, repository, ballot, about, tag, order: _ } => {
+                self.on_ballot(txn, Shown { repository, ballot, about, tag }, cx);
             }
             Message::News { repository, stream, news } => {
                 self.on_news(repository, stream, news, cx);

@@ -26,8 +26,11 @@ use super::participant::{Context, Participant};
 /// Votes are kept on so many transactions whose requests have not come.
 pub(super) const EARLY_MAX: usize = 4096;
 
+/// A vote, and what it is about.
+pub(super) type Vote = (Ballot, u64);
+
 /// Votes on a transaction, each repository's once.
-pub(super) type Ballots = Vec<(RepositoryId, Ballot)>;
+pub(super) type Ballots = Vec<(RepositoryId, Vote)>;
 
 /// The votes kept, by transaction.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +57,7 @@ impl EarlyVotes {
     }
 
     /// Keeps a vote; false: there is no room for votes on another transaction.
-    fn keep(&mut self, txn: TxnId, vote: (RepositoryId, Ballot), now: Nanos) -> bool {
+    fn keep(&mut self, txn: TxnId, vote: (RepositoryId, Vote), now: Nanos) -> bool {
         if self.kept.len() >= EARLY_MAX && !self.kept.contains_key(&txn) {
             return false;
         }
@@ -72,13 +75,13 @@ impl Participant {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        ballot: Ballot,
+        vote: Vote,
         cx: &mut Context<'_>,
     ) {
         if self.memory.get(txn).is_some() || !self.memory.is_current(txn) {
             return;
         }
-        if self.early.keep(txn, (repository, ballot), cx.now()) {
+        if self.early.keep(txn, (repository, vote), cx.now()) {
             self.set_sweep_timer(cx);
         } else {
             self.streams.vote_is_lost(repository, txn);
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn a_hundred_times_as_many_votes_as_are_kept_are_no_more() {
         let mut early = EarlyVotes::default();
-        let ballot = || Ballot::Commit(Timestamp(7));
+        let ballot = || (Ballot::Commit(Timestamp(7)), 0);
         let kept = (0..100 * EARLY_MAX as u64)
             .filter(|&number| early.keep(txn(number), (RepositoryId(2), ballot()), Nanos(1)));
         assert_eq!(kept.count(), EARLY_MAX);

@@ -13,11 +13,13 @@ use muesli_core::{
     View,
 };
 
+use super::ballots;
 use super::loading::{Fetched, Load};
 use super::message::{
     Agreement, Answer, Ballot, End, Followed, Install, Message, News, Order, Part, Request, Task,
     Write,
 };
+use super::owners::name_service;
 use super::participant::Participant;
 
 /// Counts of pieces, changes and votes are below this.
@@ -35,13 +37,13 @@ pub(super) fn judge(
             judge_asker(request, from, sender, view)?;
             judge_request(request, sender, view)
         }
-        Message::Vote { txn, repository, ballot, order } => {
+        Message::Vote { txn, repository, ballot, order, .. } => {
             view.voter(from, sender, *repository)?;
             sequence(*txn)?;
             order.as_ref().map_or(Ok(()), judge_order)?;
             judge_ballot(ballot, sender, view)
         }
-        Message::Decide { txn, ballot } => judge_decide(*txn, ballot, from, sender, view),
+        Message::Decide { txn, ballot, .. } => judge_decide(*txn, ballot, from, sender, view),
         Message::Follow { has } => judge_follow(has, from, view),
         Message::Tell { txn, .. } => judge_peer(from, sender, view).and_then(|()| sequence(*txn)),
         Message::WhichPosition { repository } => judge_named(*repository, from, sender, view),
@@ -107,6 +109,9 @@ fn judge_request(request: &Request, sender: Sender, view: View<'_>) -> Result<()
     ensure(is_alone == (request.participants.len() == 1), Rejection::Range)?;
     let nearby = !request.nearby || request.read_only && is_alone;
     ensure(nearby, Rejection::Range)?;
+    let known = |master| view.catalog.masters.contains(&master) || master == request.txn.node;
+    ensure(request.master.is_none_or(known), Rejection::Catalog)?;
+    judge_whole(request, view)?;
     // What is too large is refused by an answer that names the limit (`limits`).
     for part in &request.parts {
         judge_task(&part.task, part.partition, view)?;
@@ -114,6 +119,31 @@ fn judge_request(request: &Request, sender: Sender, view: View<'_>) -> Result<()
             let installs = matches!(&part.task, Task::Install(it) if !it.writes.is_empty());
             ensure(!installs && !matches!(part.task, Task::Move(_)), Rejection::Range)?;
         }
+    }
+    Ok(())
+}
+
+/// All who hold what is written take part, and all who know where a partition is in its move: else
+/// copies would differ, or nobody would find it. Whoever names holders that there are not is
+/// refused by them.
+fn judge_whole(request: &Request, view: View<'_>) -> Result<(), Rejection> {
+    let takes_part = |it: &RepositoryId| request.participants.contains(it);
+    for part in request.parts.iter().filter(|part| part.is_about_keys()) {
+        let mut holders = part.holders(view.catalog);
+        holders.sort_unstable();
+        holders.dedup();
+        let count = view.catalog.replicas_of(part.partition).count();
+        ensure(holders.len() == count, Rejection::Catalog)?;
+        let whole = request.read_only || holders.iter().all(takes_part);
+        ensure(whole, Rejection::Catalog)?;
+    }
+    if let Some(order) = request.moving() {
+        let ends = [order.from, order.to];
+        let needed = |it: &RepositoryId| {
+            ends.contains(it) || name_service(view.catalog).any(|other| other == *it)
+        };
+        let whole = name_service(view.catalog).all(|it| takes_part(&it));
+        ensure(whole && request.participants.iter().all(needed), Rejection::Catalog)?;
     }
     Ok(())
 }
@@ -284,8 +314,9 @@ pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
             let own = Request { txn: own(&request.txn), parts, ..(**request).clone() };
             Some(Message::Request(Arc::new(own)))
         }
-        Message::Decide { txn, ballot } => {
-            Some(Message::Decide { txn: own(txn), ballot: ballot.clone() })
+        Message::Decide { txn, ballot, shown } => {
+            let (txn, ballot, shown) = (own(txn), ballot.clone(), shown.clone());
+            Some(Message::Decide { txn, ballot, shown })
         }
         Message::Follow { .. } => Some(message.clone()),
         Message::Vote { .. }
@@ -303,8 +334,13 @@ pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
 
 impl Participant {
     /// Whether a message agrees with what is known here of its transaction.
-    pub(super) fn judge_state(&self, message: &Message) -> Result<(), Rejection> {
-        let Message::Decide { txn, ballot } = message else { return Ok(()) };
+    pub(super) fn judge_state(
+        &self,
+        sender: Sender,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
         ensure(self.rules.master, Rejection::Role)?;
         let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
             return Ok(());
@@ -312,9 +348,13 @@ impl Participant {
         match ballot {
             Ballot::Commit(at) => {
                 let voted = active.prepared.is_some();
-                ensure(voted && *at >= active.proposed, Rejection::State)
+                ensure(voted && *at >= active.proposed, Rejection::State)?;
             }
-            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => Ok(()),
+            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
+        }
+        match sender {
+            Sender::Member => Ok(()),
+            Sender::Client { .. } => ballots::judge(active, ballot, shown, view),
         }
     }
 

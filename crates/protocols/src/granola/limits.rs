@@ -1,11 +1,90 @@
-//! The limit of a transaction: its coordinator refuses before anything is sent, and a participant
-//! judges a request once more, since a client may run with other limits.
+//! The limits of a transaction: its coordinator refuses before anything is sent, and a participant
+//! judges a request once more, since a client may run with other limits. And those of memory: what
+//! a repository holds is counted once in a while, and where the process has too much, a request
+//! that may write is refused as it comes. That is a vote against it like others, so all who take
+//! part come to the same end, and copies stay alike; what was voted on is done, whatever it takes.
 
+use muesli_core::judgement::ensure;
 use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
 use muesli_core::links::patience_for;
-use muesli_core::{Abort, Failure, Limits, Nanos};
+use muesli_core::memory::Held;
+use muesli_core::{Abort, Failure, Limits, Nanos, Rejection, Sender, Settings, TxnId, View};
 
-use super::message::{Install, Part, Request, Task};
+use super::message::{Agreement, Install, Message, Part, Request, Task};
+use super::participant::{Context, Participant};
+
+/// What a repository has told its process of its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reported {
+    held: Held,
+    /// Transactions since.
+    since: u32,
+}
+
+impl Participant {
+    /// Whether there is no room for what a request may write.
+    pub(super) fn lacks_room(&self, request: &Request, cx: &Context<'_>) -> bool {
+        cx.settings.memory.is_full() && request.parts.iter().any(|part| part.task.may_add(request))
+    }
+
+    /// A transaction is over: once in a while what is held is counted.
+    #[inline]
+    pub(super) fn count_for_memory(&mut self, cx: &Context<'_>) {
+        self.reported.since += 1;
+        if self.reported.since >= cx.settings.pace.collect_after {
+            self.report_memory(cx.settings);
+        }
+    }
+
+    /// Tells the process what is held here: keys, and ends that are kept for clients.
+    fn report_memory(&mut self, settings: &Settings) {
+        let spaces = self.spaces.held();
+        let now = Held { all: spaces.all + self.memory.bytes() as u64, ..spaces };
+        settings.memory.report(self.reported.held, now);
+        self.reported = Reported { held: now, since: 0 };
+    }
+
+    /// Nothing is held here any more.
+    pub(super) fn take_back_report(&mut self, settings: &Settings) {
+        settings.memory.report(self.reported.held, Held::default());
+        self.reported = Reported::default();
+    }
+
+    /// A client is heard of, and what is kept for others for a while may be forgotten.
+    pub(super) fn hear_client(&mut self, txn: TxnId, cx: &Context<'_>) {
+        if !cx.catalog.coordinators.contains(&txn.node) {
+            self.memory.hear_client(txn.node, cx.now(), cx.settings.client_lease);
+            self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
+        }
+    }
+
+    /// Whether there is room for what a client's request would leave: a client that does not settle
+    /// its transactions gets no further ones in.
+    pub(super) fn judge_room(
+        &self,
+        sender: Sender,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Request(request) = message else { return Ok(()) };
+        let reads_alone = request.read_only && request.agreement == Agreement::Alone;
+        let txn = request.txn;
+        let known = || self.active.contains_key(&txn) || self.memory.get(txn).is_some();
+        let settles = || self.memory.is_settling(txn, request.settled_below);
+        if sender.is_member() || reads_alone || known() || settles() {
+            return Ok(());
+        }
+        let most = view.settings.unsettled_max;
+        let most_bytes = view.settings.limits.transaction_bytes;
+        ensure(!self.memory.is_full(txn.node, most, most_bytes), Rejection::Full)?;
+        // What is under way is counted only where there is much of it.
+        let first = TxnId { incarnation: 0, sequence: 0, ..txn };
+        let last = TxnId { incarnation: u32::MAX, sequence: u64::MAX, ..txn };
+        let is_full =
+            self.active.len() >= most && self.active.range(first..=last).nth(most - 1).is_some();
+        ensure(!is_full, Rejection::Full)
+    }
+}
 
 /// # Errors
 /// A transaction of these parts is too large to be sent.
@@ -47,6 +126,17 @@ impl Request {
 }
 
 impl Task {
+    /// Whether it may leave more than there was: it does more than read and delete. What a
+    /// procedure does, nobody knows beforehand.
+    fn may_add(&self, request: &Request) -> bool {
+        match self {
+            Task::Call { .. } => !request.read_only,
+            Task::Install(install) => install.writes.iter().any(|(_, _, value)| value.is_some()),
+            Task::Take { .. } => true,
+            Task::Read(_) | Task::Scan { .. } | Task::Move(_) | Task::Names => false,
+        }
+    }
+
     /// Why a key or a value of it is refused for its size, if one is.
     fn judge_entries(&self, limits: &Limits) -> Option<Abort> {
         match self {

@@ -27,8 +27,10 @@ use std::sync::Arc;
 use muesli_core::parts::claims::Claim;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
-use muesli_core::{Nanos, RepositoryId, TxnId};
+use muesli_core::{Nanos, TxnId};
 
+use super::ballots;
+use super::early::Ballots;
 use super::message::{Agreement, Answer, Ballot, Few, Refusal, Request};
 use super::participant::{Active, Context, Participant};
 use super::queue::Lane;
@@ -81,12 +83,7 @@ impl Participant {
     }
 
     /// In locking mode: runs a transaction, claims what it touched, and votes.
-    pub(super) fn prepare(
-        &mut self,
-        request: Arc<Request>,
-        early: Vec<(RepositoryId, Ballot)>,
-        cx: &mut Context<'_>,
-    ) {
+    pub(super) fn prepare(&mut self, request: Arc<Request>, early: Ballots, cx: &mut Context<'_>) {
         let (mut prepared, claim) = self.try_run(&request, cx);
         if self.claims.conflict(&claim) {
             return self.refuse(&request, Ballot::Conflict, cx);
@@ -101,19 +98,31 @@ impl Participant {
         let txn = request.txn;
         let is_logged = self.is_logged(&request);
         let voted = self.log_vote(is_logged, &request, at, cx);
-        self.send_vote(&request, Ballot::Commit(at), cx);
+        let about = ballots::about(&request, cx.settings, cx.catalog);
+        self.send_vote(&request, Ballot::Commit(at), about, cx);
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
         let (place, prepared) = (None, Some(prepared));
         let (since, asked, bound, proposed) = (cx.now(), cx.now(), at, at);
         let lane = Lane::Behind(None);
-        let active =
-            Active { request, proposed, bound, lane, votes, place, prepared, voted, since, asked };
+        let active = Active {
+            request,
+            about,
+            proposed,
+            bound,
+            lane,
+            votes,
+            place,
+            prepared,
+            voted,
+            since,
+            asked,
+        };
         self.moves.begin(&active.request);
         self.active.insert(txn, active);
         self.set_sweep_timer(cx);
-        for (repository, ballot) in early {
-            self.on_vote(txn, repository, ballot, cx);
+        for (repository, vote) in early {
+            self.on_vote(txn, repository, vote, cx);
         }
     }
 
@@ -121,7 +130,7 @@ impl Participant {
     pub(super) fn take_up_coordinated(
         &mut self,
         request: Arc<Request>,
-        early: Vec<(RepositoryId, Ballot)>,
+        early: Ballots,
         cx: &mut Context<'_>,
     ) {
         cx.effects.modes.transitions += u64::from(!self.locking);
@@ -129,6 +138,9 @@ impl Participant {
         if self.locking || self.enter_locking(cx) {
             self.prepare(request, early, cx);
             return self.go_on(cx);
+        }
+        if self.deferred.len() >= cx.settings.lock_waiters_max {
+            return self.refuse(&request, Ballot::Conflict, cx);
         }
         cx.effects.modes.waited += 1;
         let txn = request.txn;

@@ -23,8 +23,9 @@
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, Nanos, RepositoryId, Settings, Timestamp, TxnId};
 
+use super::ballots;
 use super::coordinator::{self, Coordinator};
-use super::message::{Agreement, Ballot, Message, Request};
+use super::message::{Agreement, Ballot, Message, Request, Shown};
 use super::participant::{Context, Participant};
 use super::requests::end_by;
 
@@ -60,22 +61,33 @@ impl Coordinator {
     pub(super) fn on_ballot(
         &mut self,
         txn: TxnId,
-        repository: RepositoryId,
-        ballot: Ballot,
+        shown: Shown,
         cx: &mut coordinator::Context<'_>,
     ) {
         let waits = self.rules.master_waits;
+        let is_client = ballots::is_client(cx.me, cx.catalog);
+        let Shown { repository, mut ballot, about, .. } = shown.clone();
         let found = match txn.node == self.id {
             true => self
                 .pending
                 .get_mut(txn.sequence)
                 .filter(|it| it.request.txn == txn)
-                .map(|pending| (&pending.request.participants, &mut pending.ruling)),
-            false => {
-                self.cases.get_mut(txn, cx.now()).map(|case| (&case.participants, &mut case.ruling))
-            }
+                .map(|it| (&it.request.participants, &mut it.ruling, Some(&mut it.shown))),
+            false => self.cases.get_mut(txn, cx.now()).map(|case| {
+                if matches!(ballot, Ballot::Commit(_)) && about != case.about {
+                    ballot = Ballot::Conflict; // It was asked for something else.
+                }
+                (&case.participants, &mut case.ruling, None)
+            }),
         };
-        let Some((participants, ruling)) = found else { return }; // Of an earlier life, or over.
+        let Some((participants, ruling, all)) = found else { return }; // Of another life, or over.
+        let mut votes = Vec::new();
+        if let Some(all) = all.filter(|_| is_client) {
+            if matches!(ruling, Ruling::Open(_)) {
+                ballots::keep(all, shown);
+            }
+            votes = all.clone();
+        }
         let against = !matches!(ballot, Ballot::Commit(_));
         let decides = ruling.count(repository, ballot, waits);
         let Ruling::Made(made) = ruling else { return };
@@ -85,16 +97,26 @@ impl Coordinator {
             false => !against && *other == repository,
         };
         for &other in participants.iter().filter(|other| told(other)) {
-            cx.send_to_repository(other, Message::Decide { txn, ballot: made.clone() });
+            let (ballot, shown) = (made.clone(), votes.clone());
+            cx.send_to_repository(other, Message::Decide { txn, ballot, shown });
         }
     }
 }
 
 impl Participant {
-    pub(super) fn vote_to_master(&self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
-        let txn = request.txn;
-        let vote = Message::Vote { txn, repository: self.id, ballot, order: None };
+    pub(super) fn vote_to_master(
+        &self,
+        request: &Request,
+        ballot: Ballot,
+        about: u64,
+        cx: &mut Context<'_>,
+    ) {
+        let (txn, repository) = (request.txn, self.id);
         let master = Address::coordinator(request.master.unwrap_or(txn.node));
+        let shown = Shown { repository, ballot, about, tag: 0 };
+        let issuer = cx.settings.issuer.filter(|_| ballots::is_client(master, cx.catalog));
+        let tag = issuer.map_or(0, |issuer| shown.vouched(issuer, txn));
+        let vote = Message::Vote { txn, repository, ballot: shown.ballot, about, tag, order: None };
         cx.send_when_logged(master, vote);
     }
 
@@ -102,7 +124,8 @@ impl Participant {
     pub(super) fn vote_again(&self, txn: TxnId, cx: &mut Context<'_>) {
         let waits = self.active.get(&txn).filter(|active| active.place.is_none());
         if let Some(active) = waits.filter(|_| self.rules.master) {
-            self.vote_to_master(&active.request, Ballot::Commit(active.proposed), cx);
+            let ballot = Ballot::Commit(active.proposed);
+            self.vote_to_master(&active.request, ballot, active.about, cx);
         }
     }
 

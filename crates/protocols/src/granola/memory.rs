@@ -11,8 +11,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use muesli_core::parts::window::Window;
-use muesli_core::{NodeId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
+use super::early::Vote;
 use super::message::{Ballot, End, Found, Noted, Told};
 
 /// A transaction that is over here.
@@ -20,6 +21,8 @@ use super::message::{Ballot, End, Found, Noted, Told};
 pub(super) struct Over {
     /// How this repository voted, if anybody may ask.
     pub ballot: Option<Ballot>,
+    /// What stands for the request, where its client is not believed; zero elsewhere.
+    pub about: u64,
     /// How it ended.
     pub end: End,
     /// For a history, in the life in which it ended.
@@ -53,6 +56,10 @@ struct Known {
     over: Window<Over>,
     /// What is over of earlier lives.
     earlier: BTreeMap<(u32, u64), Over>,
+    /// How many bytes the ends of all these are.
+    bytes: usize,
+    /// When it was last heard of.
+    heard: Nanos,
 }
 
 impl Known {
@@ -63,11 +70,23 @@ impl Known {
             return;
         }
         let (before, over) = (self.life, std::mem::take(&mut self.over));
-        self.earlier.retain(|_, over| !over.is_refused());
-        for (number, over) in over.into_entries().filter(|(_, over)| !over.is_refused()) {
+        for (number, over) in over.into_entries() {
             self.earlier.insert((before, number), over);
         }
+        self.forget_refused();
         (self.life, self.settled_below) = (life, 0);
+    }
+
+    /// Of earlier lives, what was never voted for.
+    fn forget_refused(&mut self) {
+        let refused = self.earlier.extract_if(.., |_, over| over.is_refused());
+        self.bytes -= refused.map(|(_, over)| over.end.bytes()).sum::<usize>();
+    }
+
+    /// Nobody has been heard of who could ask for answers: that all is done, or why not, stays.
+    fn forget_answers(&mut self) {
+        let all = self.over.values_mut().chain(self.earlier.values_mut());
+        self.bytes -= all.map(Over::forget_answers).sum::<usize>();
     }
 
     fn age(&self, txn: TxnId) -> Age {
@@ -94,6 +113,15 @@ impl Over {
         }
     }
 
+    /// Forgets what parts gave; how many bytes that was.
+    fn forget_answers(&mut self) -> usize {
+        let before = self.end.bytes();
+        if let End::Done { answers, .. } = &mut self.end {
+            answers.clear();
+        }
+        before - self.end.bytes()
+    }
+
     /// Whether it was refused without ever having been voted for.
     fn is_refused(&self) -> bool {
         matches!(self.ballot, Some(Ballot::Conflict | Ballot::Moved(_)))
@@ -106,10 +134,18 @@ pub(super) struct Memory {
     coordinators: BTreeMap<NodeId, Known>,
     /// What was told of keys in transactions that are not settled, by this participant or another.
     heard: BTreeMap<TxnId, Heard>,
+    /// Votes for what was done of clients and is settled, as these say: another participant may
+    /// ask all the same. Those that became so lately, and those before.
+    retired: [BTreeMap<TxnId, Vote>; 2],
+    retired_since: Nanos,
+    /// When to look for clients that were silent for long.
+    forgets_at: Nanos,
 }
 
 /// A memory as checkpoints carry it.
-pub(super) type Carried = (Vec<(TxnId, Option<Ballot>, End)>, Vec<(NodeId, u32, u64)>);
+pub(super) type Carried = (Vec<(TxnId, CarriedOver)>, Vec<(NodeId, u32, u64)>);
+/// A transaction that is over: the vote and what it is about, and the end.
+pub(super) type CarriedOver = (Option<Ballot>, u64, End);
 
 impl Memory {
     /// What is known of the coordinator of `txn`, which has lived at least that long.
@@ -121,13 +157,16 @@ impl Memory {
 
     /// Takes note of a coordinator's life and of what it has settled.
     pub fn hear(&mut self, txn: TxnId, settled_below: u64) {
-        let known = self.known(txn);
+        let known = self.coordinators.entry(txn.node).or_default();
+        known.live(txn.incarnation);
         if txn.incarnation < known.life || settled_below <= known.settled_below {
             return;
         }
         known.settled_below = settled_below;
         while let Some(sequence) = known.over.first().filter(|first| *first < settled_below) {
-            known.over.remove(sequence);
+            let Some(over) = known.over.remove(sequence) else { break };
+            known.bytes -= over.end.bytes();
+            retire(&mut self.retired[0], TxnId { sequence, ..txn }, &over);
         }
         if !self.heard.is_empty() {
             let below = TxnId { sequence: 0, ..txn }..TxnId { sequence: settled_below, ..txn };
@@ -157,13 +196,79 @@ impl Memory {
     /// `txn` is over.
     pub fn remember(&mut self, txn: TxnId, over: Over) {
         let known = self.known(txn);
-        match known.age(txn) {
-            Age::Settled => {}
-            Age::Current => _ = known.over.insert(txn.sequence, over),
-            Age::EarlierLife => {
-                known.earlier.insert((txn.incarnation, txn.sequence), over);
-            }
+        let added = over.end.bytes();
+        let replaced = match known.age(txn) {
+            Age::Settled => return retire(&mut self.retired[0], txn, &over),
+            Age::Current => known.over.insert(txn.sequence, over),
+            Age::EarlierLife => known.earlier.insert((txn.incarnation, txn.sequence), over),
+        };
+        known.bytes += added;
+        known.bytes -= replaced.map_or(0, |over| over.end.bytes());
+    }
+
+    /// The vote for a transaction that was done, and is settled as its client says.
+    pub fn retired(&self, txn: TxnId) -> Option<Vote> {
+        self.retired.iter().find_map(|votes| votes.get(&txn).cloned())
+    }
+
+    /// Forgets the votes of those that have been settled for `after`, or twice as long.
+    pub fn forget_retired(&mut self, now: Nanos, after: Nanos) {
+        if self.retired_since + after <= now {
+            let [lately, before] = &mut self.retired;
+            *before = std::mem::take(lately);
+            self.retired_since = now;
         }
+    }
+
+    /// A client was heard of. Once in a while those are looked for that were silent for `lease`:
+    /// what was refused of them is forgotten, and what parts gave; and they are, where nothing is
+    /// left.
+    pub fn hear_client(&mut self, node: NodeId, now: Nanos, lease: Nanos) {
+        if let Some(known) = self.coordinators.get_mut(&node) {
+            known.heard = now;
+        }
+        if now < self.forgets_at {
+            return;
+        }
+        self.forgets_at = now + Nanos(lease.0 / 8);
+        self.coordinators.retain(|_, known| {
+            if known.heard == Nanos(0) || known.heard + lease > now {
+                return true; // Members are never heard of here.
+            }
+            known.forget_refused();
+            known.forget_answers();
+            known.over.len() + known.earlier.len() > 0
+        });
+    }
+
+    /// All clients count as heard of just now: nobody knows when they last were.
+    pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
+        let clients = self.coordinators.iter_mut().filter(|(node, _)| is_client(**node));
+        clients.for_each(|(_, known)| known.heard = now.max(Nanos(1)));
+    }
+
+    /// Whether so many ends of a coordinator are kept, or so many bytes of them, that it gets no
+    /// further transaction in before some are settled.
+    pub fn is_full(&self, node: NodeId, most: usize, most_bytes: usize) -> bool {
+        self.coordinators.get(&node).is_some_and(|known| {
+            known.over.len() + known.earlier.len() >= most || known.bytes >= most_bytes
+        })
+    }
+
+    /// Whether this says of a coordinator's transactions that more are settled than is known.
+    pub fn is_settling(&self, txn: TxnId, below: u64) -> bool {
+        let known = self.coordinators.get(&txn.node);
+        known.is_none_or(|it| txn.incarnation > it.life || below > it.settled_below)
+    }
+
+    /// How many bytes are kept.
+    pub fn bytes(&self) -> usize {
+        self.coordinators.values().map(|known| known.bytes).sum()
+    }
+
+    /// How many coordinators are known.
+    pub fn known_coordinators(&self) -> usize {
+        self.coordinators.len()
     }
 
     /// Something was told in `txn`; what was told before stays.
@@ -217,7 +322,7 @@ impl Memory {
             let over = known.over.iter().map(|(sequence, over)| ((known.life, sequence), over));
             for ((incarnation, sequence), over) in earlier.chain(over) {
                 let txn = TxnId { node: *node, incarnation, sequence };
-                all.push((txn, over.ballot.clone(), over.end.clone()));
+                all.push((txn, (over.ballot.clone(), over.about, over.end.clone())));
             }
             settled.push((*node, known.life, known.settled_below));
         }
@@ -229,10 +334,17 @@ impl Memory {
         for (node, incarnation, below) in settled {
             self.hear(TxnId { node, incarnation, sequence: 0 }, below);
         }
-        for (txn, ballot, end) in over {
+        for (txn, (ballot, about, end)) in over {
             self.note_vote(txn);
-            self.remember(txn, Over { ballot, end, noted: Noted::default() });
+            self.remember(txn, Over { ballot, about, end, noted: Noted::default() });
         }
+    }
+}
+
+/// A transaction is settled as its client says, who may say so before that is true.
+fn retire(retired: &mut BTreeMap<TxnId, Vote>, txn: TxnId, over: &Over) {
+    if over.about != 0 && matches!(over.end, End::Done { .. }) {
+        retired.insert(txn, (over.vote(), over.about));
     }
 }
 
@@ -245,7 +357,7 @@ mod tests {
     }
 
     fn over(ballot: Ballot) -> Over {
-        Over { ballot: Some(ballot), end: End::Conflict, noted: Noted::default() }
+        Over { ballot: Some(ballot), about: 0, end: End::Conflict, noted: Noted::default() }
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub enum Message {
         repository: RepositoryId,
         /// How.
         ballot: Ballot,
+        /// What stands for the request, where its client is not believed; zero elsewhere.
+        about: u64,
+        /// To a client: that a member has said so, for the client to show. Zero elsewhere.
+        tag: u64,
         /// Its number, if it is told for the first time, and to whom it may imply something.
         order: Option<Order>,
     },
@@ -88,6 +92,8 @@ pub enum Message {
         txn: TxnId,
         /// To be done, at this very timestamp; or why not.
         ballot: Ballot,
+        /// From a client: the votes that decide it. Members need not show them.
+        shown: Vec<Shown>,
     },
     /// Participant to participant: this is the transaction, that is my vote; which one is yours?
     Ask {
@@ -303,6 +309,19 @@ pub enum Ballot {
     Abort(Timestamp, Refusal),
     /// A partition is not here: it was moved at this timestamp or later, or is about to be.
     Moved(Timestamp),
+}
+
+/// A vote as a client was told it, to be shown to those who take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Who voted.
+    pub repository: RepositoryId,
+    /// How.
+    pub ballot: Ballot,
+    /// On what.
+    pub about: u64,
+    /// That a member has said so.
+    pub tag: u64,
 }
 
 /// Where a vote stands among those of its voter for one other repository.

@@ -26,11 +26,13 @@
 //! come), [`together`] (at the same time as others), [`locking`], [`blocked`] (a participant stays
 //! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`]
 //! and [`checkpoint`]. Partitions move: [`owners`] (who holds which), [`mover`] (who has it done),
-//! [`loading`] (the keys) and [`moving`] (the move itself). `sizes` and `wire` are about bytes.
+//! [`loading`] (the keys) and [`moving`] (the move itself). `ballots` is about clients that lie;
+//! `sizes` and `wire` are about bytes.
 
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
 
+mod ballots;
 pub mod blocked;
 pub mod calls;
 pub mod cases;

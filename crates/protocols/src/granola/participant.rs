@@ -16,6 +16,7 @@ use muesli_core::{
 use super::clock::Clock;
 use super::early::EarlyVotes;
 use super::feed::{FEED_TIMER, Feeds};
+use super::limits::Reported;
 use super::locking::{Deferred, Prepared};
 use super::memory::Memory;
 use super::message::{Agreement, Message, Record, Request};
@@ -40,6 +41,8 @@ const ACKNOWLEDGE_AT: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Active {
     pub request: Arc<Request>,
+    /// What stands for the request, where its client is not believed; zero elsewhere.
+    pub about: u64,
     /// What was proposed here.
     pub proposed: Timestamp,
     /// Where it stands in the queue: it will not be done below this.
@@ -92,6 +95,8 @@ pub struct Participant {
     pub(super) moves: Moves,
     /// When copies were last told how far it has come.
     pub(super) reached: Option<Nanos>,
+    /// What it has told the process of its memory.
+    pub(super) reported: Reported,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     ready_timer_set: bool,
@@ -106,6 +111,11 @@ impl Participant {
     /// How many ends are remembered for those who may ask.
     pub fn remembered(&self) -> usize {
         self.memory.len()
+    }
+
+    /// How many coordinators are known here.
+    pub fn known_coordinators(&self) -> usize {
+        self.memory.known_coordinators()
     }
 
     /// The highest timestamp at which anything was done here.
@@ -212,6 +222,7 @@ impl muesli_core::Participant<Granola> for Participant {
             feeds: Feeds::default(),
             moves: Moves::default(),
             reached: None,
+            reported: Reported::default(),
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
             ready_timer_set: false,
@@ -219,6 +230,8 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
+        let catalog = cx.catalog;
+        self.memory.hear_all(cx.now(), |node| !catalog.coordinators.contains(&node));
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
         if self.rules.always_locks || self.active.values().any(coordinated) {
             // What was voted on when the log broke off was prepared at one time, or claimed by
@@ -237,11 +250,12 @@ impl muesli_core::Participant<Granola> for Participant {
     fn judge(
         &self,
         _from: Address,
-        _sender: Sender,
+        sender: Sender,
         message: &Message,
-        _view: View<'_>,
+        view: View<'_>,
     ) -> Result<(), Rejection> {
-        self.judge_state(message)
+        self.judge_room(sender, message, view)?;
+        self.judge_state(sender, message, view)
     }
 
     fn issued(&self) -> Timestamp {
@@ -251,9 +265,9 @@ impl muesli_core::Participant<Granola> for Participant {
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
         match message {
             Message::Request(request) => self.on_request(request, cx),
-            Message::Vote { txn, repository, ballot, order } => {
+            Message::Vote { txn, repository, ballot, about, order, .. } => {
                 self.note_order(repository, &ballot, order, cx);
-                self.on_vote(txn, repository, ballot, cx);
+                self.on_vote(txn, repository, (ballot, about), cx);
                 // Of who waits for this repository it may be known now that they come later; and
                 // who waited for it may wait for another one now, behind more.
                 if self.next_ready().is_some() {
@@ -265,7 +279,7 @@ impl muesli_core::Participant<Granola> for Participant {
             Message::Position { repository, order, at, voted } => {
                 self.on_position(repository, order, at, voted, cx);
             }
-            Message::Decide { txn, ballot } => self.on_decide(txn, ballot, cx),
+            Message::Decide { txn, ballot, .. } => self.on_decide(txn, ballot, cx),
             Message::Ask { request, repository, ballot } => {
                 self.on_ask(request, repository, ballot, cx);
             }
@@ -311,6 +325,10 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn answer_behind(&mut self, message: &Message, cx: &mut Context<'_>) -> bool {
         self.answer_as_copy(message, cx)
+    }
+
+    fn end(&mut self, settings: &Settings) {
+        self.take_back_report(settings);
     }
 
     fn in_doubt(&self) -> usize {

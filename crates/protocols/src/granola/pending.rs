@@ -13,7 +13,9 @@ use super::Rules;
 use super::calls::{Invocation, other_reader};
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
-use super::message::{Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request};
+use super::message::{
+    Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request, Shown,
+};
 use super::mover::Moving;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
@@ -36,6 +38,8 @@ pub(super) struct Pending {
     ends: Few<(RepositoryId, End)>,
     /// What it comes to, under a master that decides.
     pub ruling: Ruling,
+    /// At a client that decides: the votes, to be shown with what they come to.
+    pub shown: Vec<Shown>,
     /// Who is to be told; nobody once told.
     pub purpose: Option<Purpose>,
     /// When it was sent last.
@@ -112,6 +116,7 @@ impl Pending {
             request: Arc::new(request),
             ends: Few::new(),
             ruling: Ruling::Open(Votes::from_voters(voters)),
+            shown: Vec::new(),
             purpose: Some(purpose),
             sent: cx.now(),
             quiet: cx.now(),

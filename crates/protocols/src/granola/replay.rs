@@ -39,7 +39,8 @@ impl Participant {
             }
             Record::Against { txn, ballot } => {
                 if let Some(end) = end_by(&ballot) {
-                    self.memory.remember(txn, Over { ballot: Some(ballot), end, noted });
+                    let over = Over { ballot: Some(ballot), about: 0, end, noted };
+                    self.memory.remember(txn, over);
                 }
             }
             Record::Done { txn, at, writes, end } => {
@@ -54,13 +55,16 @@ impl Participant {
                 if let Some(recorder) = recorder {
                     recorder.applied(txn, at);
                 }
+                let about = active.as_ref().map_or(0, |active| active.about);
                 let ballot = active.map(|_| Ballot::Commit(at));
-                self.memory.remember(txn, Over { ballot, end, noted });
+                self.memory.remember(txn, Over { ballot, about, end, noted });
             }
             Record::Told { txn, told } => self.memory.hear_of(txn, told),
             Record::Dropped { txn, end } => {
-                let ballot = self.take_out(txn).map(|active| Ballot::Commit(active.proposed));
-                self.memory.remember(txn, Over { ballot, end, noted });
+                let active = self.take_out(txn);
+                let about = active.as_ref().map_or(0, |active| active.about);
+                let ballot = active.map(|active| Ballot::Commit(active.proposed));
+                self.memory.remember(txn, Over { ballot, about, end, noted });
             }
             Record::Staged { partition, anew, keys } => {
                 self.replay_staged(partition, anew, &keys, cx);

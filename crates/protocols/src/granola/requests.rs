@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
+use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
 
+use super::ballots;
+use super::early::{Ballots, Vote};
 use super::memory::{Age, Over};
 use super::message::{
     Agreement, Ballot, End, Message, Noted, Part, Record, Refusal, Repositories, Request, Task,
@@ -21,37 +23,41 @@ impl Participant {
             return; // Whoever sent it here is mistaken.
         }
         self.memory.hear(txn, request.settled_below);
+        self.hear_client(txn, cx);
         if self.active.contains_key(&txn) || self.is_deferred(txn) {
             return self.vote_again(txn, cx); // It is under way.
         }
         if let Some(over) = self.memory.get(txn) {
-            let (end, noted) = (over.end.clone(), over.noted.clone());
+            let (end, noted, about) = (over.end.clone(), over.noted.clone(), over.about);
             if let (Some(_), Some(ballot)) = (request.master, over.ballot.clone()) {
                 // One that has started again counts anew.
-                self.vote_to_master(&request, ballot, cx);
+                self.vote_to_master(&request, ballot, about, cx);
             }
             return self.tell_end(&request, end, noted, cx);
         }
         match self.memory.age(txn) {
             Age::Current => self.take_up(request, cx),
             Age::Settled => {}
+            // Its client says that it is settled, and it was done.
+            Age::EarlierLife if self.memory.retired(txn).is_some() => {}
             Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
         }
     }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
         let early = self.early.take(request.txn);
-        let against = early.iter().find(|(_, ballot)| !matches!(ballot, Ballot::Commit(_)));
-        if let Some((_, ballot)) = against {
+        let against = early.iter().find(|(_, (ballot, _))| !matches!(ballot, Ballot::Commit(_)));
+        if let Some((_, (ballot, _))) = against {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
-        if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
-            return self.on_take(&request, cx);
-        }
-        if let Some(reason) = request.judge_size(&cx.settings.limits) {
+        let lacks_room = self.lacks_room(&request, cx).then_some(Abort::OutOfMemory);
+        if let Some(reason) = request.judge_size(&cx.settings.limits).or(lacks_room) {
             let ballot = Ballot::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
             return self.refuse(&request, ballot, cx);
+        }
+        if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
+            return self.on_take(&request, cx);
         }
         if let Some(at) = self.is_elsewhere(&request, cx) {
             return self.refuse(&request, Ballot::Moved(at), cx);
@@ -59,9 +65,9 @@ impl Participant {
         if request.moving().is_some_and(|order| self.refuses_move(order, cx)) {
             return self.refuse(&request, Ballot::Moved(self.clock.done), cx);
         }
-        // Who is alone finds out as it runs.
-        let several = request.agreement != Agreement::Alone;
-        if let Some(refusal) = several.then(|| self.lacks(&request, cx)).flatten() {
+        // Who is alone finds out as it runs; but for one that says that it only reads.
+        let asks = request.agreement != Agreement::Alone || request.read_only;
+        if let Some(refusal) = asks.then(|| self.lacks(&request, cx)).flatten() {
             let at = self.clock.done;
             return self.refuse(&request, Ballot::Abort(at, refusal), cx);
         }
@@ -77,15 +83,23 @@ impl Participant {
         }
     }
 
-    /// A procedure that this node does not know.
+    /// A procedure that this node does not know; or that may write, in a transaction that says that
+    /// it only reads: what it wrote would be in no log, and at no other copy.
     pub(super) fn lacks(&self, request: &Request, cx: &Context<'_>) -> Option<Refusal> {
         let own = request.parts.iter().filter(|part| part.is_held_by(self.id, cx.catalog));
         for part in own {
-            if let Task::Call { procedure, .. } = &part.task
-                && cx.settings.procedures.get(procedure).is_none()
-                && let Stop::Faulty(text) = unknown(procedure, cx.settings)
-            {
-                return Some(Refusal::Faulty(text));
+            let Task::Call { procedure, .. } = &part.task else { continue };
+            match cx.settings.procedures.get(procedure) {
+                Some(known) if known.read_only || !request.read_only => {}
+                Some(_) => {
+                    let text = format!("procedure {procedure} may write, and was called to read");
+                    return Some(Refusal::Faulty(text));
+                }
+                None => {
+                    if let Stop::Faulty(text) = unknown(procedure, cx.settings) {
+                        return Some(Refusal::Faulty(text));
+                    }
+                }
             }
         }
         None
@@ -147,13 +161,14 @@ impl Participant {
     pub(super) fn vote_in_timestamp_mode(
         &mut self,
         request: Arc<Request>,
-        early: Vec<(RepositoryId, Ballot)>,
+        early: Ballots,
         cx: &mut Context<'_>,
     ) {
         let (txn, at) = (request.txn, self.propose(&request, cx));
         let is_logged = request.is_update();
         let voted = self.log_vote(is_logged, &request, at, cx);
-        self.send_vote(&request, Ballot::Commit(at), cx);
+        let about = ballots::about(&request, cx.settings, cx.catalog);
+        self.send_vote(&request, Ballot::Commit(at), about, cx);
         if !self.rules.tells_in_turn {
             self.tell(&request, at, cx);
         }
@@ -161,8 +176,8 @@ impl Participant {
         self.enter(request, at, votes, cx);
         self.active.get_mut(&txn).expect("just entered").voted = voted;
         self.set_sweep_timer(cx);
-        for (repository, ballot) in early {
-            self.on_vote(txn, repository, ballot, cx);
+        for (repository, vote) in early {
+            self.on_vote(txn, repository, vote, cx);
         }
     }
 
@@ -179,8 +194,21 @@ impl Participant {
         let (since, asked) = (cx.now(), cx.now());
         let (bound, proposed, prepared, lane) = (at, at, None, Lane::Placed);
         let voted = LogPosition(0);
-        let mut active =
-            Active { request, proposed, bound, lane, votes, place, prepared, voted, since, asked };
+        let alone = request.agreement == Agreement::Alone;
+        let about = if alone { 0 } else { ballots::about(&request, cx.settings, cx.catalog) };
+        let mut active = Active {
+            request,
+            about,
+            proposed,
+            bound,
+            lane,
+            votes,
+            place,
+            prepared,
+            voted,
+            since,
+            asked,
+        };
         active.lane = self.streams.lane_of(&active);
         self.moves.begin(&active.request);
         self.queue.insert(active.lane, (at, txn));
@@ -212,15 +240,21 @@ impl Participant {
         }
     }
 
-    pub(super) fn send_vote(&mut self, request: &Request, ballot: Ballot, cx: &mut Context<'_>) {
+    pub(super) fn send_vote(
+        &mut self,
+        request: &Request,
+        ballot: Ballot,
+        about: u64,
+        cx: &mut Context<'_>,
+    ) {
         if self.rules.master {
-            return self.vote_to_master(request, ballot, cx);
+            return self.vote_to_master(request, ballot, about, cx);
         }
         self.memory.note_vote(request.txn);
         for other in self.others(request) {
             let order = self.number_vote(other, &ballot, cx);
             let (txn, repository, ballot) = (request.txn, self.id, ballot.clone());
-            let vote = Message::Vote { txn, repository, ballot, order };
+            let vote = Message::Vote { txn, repository, ballot, about, tag: 0, order };
             cx.send_to_repository_when_logged(other, vote);
         }
     }
@@ -238,10 +272,10 @@ impl Participant {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
         }
         if !alone {
-            self.send_vote(request, ballot.clone(), cx);
+            self.send_vote(request, ballot.clone(), 0, cx);
         }
         let (ballot, noted) = (Some(ballot), Noted::default());
-        self.memory.remember(txn, Over { ballot, end: end.clone(), noted });
+        self.memory.remember(txn, Over { ballot, about: 0, end: end.clone(), noted });
         self.tell_end(request, end, Noted::default(), cx);
     }
 
@@ -264,12 +298,12 @@ impl Participant {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        ballot: Ballot,
+        (ballot, about): Vote,
         cx: &mut Context<'_>,
     ) {
         let Some(active) = self.active.get_mut(&txn) else {
             if !self.vote_on_deferred(txn, &ballot, cx) {
-                self.keep_early(txn, repository, ballot, cx);
+                self.keep_early(txn, repository, (ballot, about), cx);
             }
             return;
         };
@@ -280,6 +314,10 @@ impl Participant {
             let end = end_by(&ballot).expect("a vote against it");
             return self.drop_active(txn, end, cx);
         };
+        if about != active.about {
+            // It was asked for something else.
+            return self.drop_active(txn, End::Conflict, cx);
+        }
         match active.votes.count(repository, at) {
             Counted::Complete => self.decide(txn, cx),
             Counted::Waiting => self.change_lane(txn),
@@ -333,7 +371,8 @@ impl Participant {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
         let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
-        self.memory.remember(txn, Over { ballot, end: end.clone(), noted: noted.clone() });
+        let (about, end_here) = (active.about, end.clone());
+        self.memory.remember(txn, Over { ballot, about, end: end_here, noted: noted.clone() });
         self.tell_end(&active.request, end, noted, cx);
         if active.request.moving().is_some() {
             self.set_loose_timer(cx);
@@ -351,30 +390,36 @@ impl Participant {
         let txn = request.txn;
         let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
         let known = waits || self.memory.get(txn).is_some();
+        if let Some(vote) = self.memory.retired(txn).filter(|_| !known) {
+            // It was done, and its client has said that this is known everywhere.
+            return self.tell_vote(repository, txn, vote, cx);
+        }
         if self.memory.age(txn) == Age::Settled && !known {
             // A copy of a request that was long under way, or a reader's that a crash had
             // forgotten: nobody waits for it any more. Or its client has said that it is settled
             // where it is not, and nobody knows more of it.
-            return self.tell_vote(repository, txn, Ballot::Conflict, cx);
+            return self.tell_vote(repository, txn, (Ballot::Conflict, 0), cx);
         }
+        let about = ballots::about(&request, cx.settings, cx.catalog);
         self.tell_again(repository, &request, cx);
         if !known {
             // Its request may never have come here, or this life does not know of it.
             self.on_request(request, cx);
         }
-        self.on_vote(txn, repository, ballot, cx);
-        let ballot = match self.active.get(&txn) {
-            Some(active) => Some(Ballot::Commit(active.proposed)),
-            None => self.memory.get(txn).map(Over::vote),
+        self.on_vote(txn, repository, (ballot, about), cx);
+        let vote = match self.active.get(&txn) {
+            Some(active) => Some((Ballot::Commit(active.proposed), active.about)),
+            None => self.memory.get(txn).map(|over| (over.vote(), over.about)),
         };
-        if let Some(ballot) = ballot.filter(|_| known || self.rules.master) {
-            self.tell_vote(repository, txn, ballot, cx);
+        if let Some(vote) = vote.filter(|_| known || self.rules.master) {
+            self.tell_vote(repository, txn, vote, cx);
         }
     }
 
     /// Tells of a vote again. It implies nothing: newer ones may have been cast since.
-    fn tell_vote(&self, to: RepositoryId, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
-        let message = Message::Vote { txn, repository: self.id, ballot, order: None };
+    fn tell_vote(&self, to: RepositoryId, txn: TxnId, vote: Vote, cx: &mut Context<'_>) {
+        let ((ballot, about), repository) = (vote, self.id);
+        let message = Message::Vote { txn, repository, ballot, about, tag: 0, order: None };
         cx.send_to_repository_when_logged(to, message);
     }
 

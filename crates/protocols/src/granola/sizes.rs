@@ -48,7 +48,7 @@ impl Request {
 }
 
 impl End {
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let found = |found: &Found| 8 + value_bytes(found.value.as_ref());
         let answer = |(_, answer): &(u16, Answer)| match answer {
             Answer::Given(result) => 6 + result.len(),
@@ -107,8 +107,11 @@ impl Message {
         let body = match self {
             Message::Request(request) => request.bytes(),
             Message::Ask { request, .. } => request.bytes() + 12,
-            Message::Vote { order, .. } => 12 + 16 * usize::from(order.is_some()),
-            Message::Decide { .. } => 12,
+            Message::Vote { about, tag, order, .. } => {
+                let shown = if *about == 0 && *tag == 0 { 0 } else { 16 };
+                12 + shown + 16 * usize::from(order.is_some())
+            }
+            Message::Decide { shown, .. } => 12 + 28 * shown.len(),
             Message::Tell { told, .. } => told_bytes(told),
             Message::WhichPosition { .. } => 2,
             Message::Position { voted, .. } => 26 + 16 * voted.len(),

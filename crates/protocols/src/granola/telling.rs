@@ -36,6 +36,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use super::early::Ballots;
 use super::memory::Heard;
 use super::message::{
     Agreement, Ballot, Found, Message, Part, Record, Repositories, Request, Task, Told,
@@ -229,7 +230,7 @@ impl Participant {
     pub(super) fn claim_untold(
         &mut self,
         request: std::sync::Arc<Request>,
-        early: Vec<(RepositoryId, Ballot)>,
+        early: Ballots,
         cx: &mut Context<'_>,
     ) {
         let claim = self.all_it_may_touch(&request, cx);

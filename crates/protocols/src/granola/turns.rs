@@ -12,6 +12,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{SmallBytes, Timestamp, TxnId};
 
+use super::ballots;
 use super::locking::Prepared;
 use super::memory::Over;
 use super::message::{
@@ -124,9 +125,11 @@ impl Participant {
         let alone = request.agreement == Agreement::Alone;
         if request.is_update() || !alone {
             let ballot = (!alone).then_some(Ballot::Commit(at));
-            let over = Over { ballot, end: end.clone(), noted: noted.clone() };
+            let about = if alone { 0 } else { ballots::about(request, cx.settings, cx.catalog) };
+            let over = Over { ballot, about, end: end.clone(), noted: noted.clone() };
             self.memory.remember(request.txn, over);
         }
+        self.count_for_memory(cx);
         self.tell_end(request, end, noted, cx);
     }
 

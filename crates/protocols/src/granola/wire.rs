@@ -15,7 +15,7 @@ use muesli_core::{
 use super::loading::{Fetched, Load};
 use super::message::{
     Agreement, Answer, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order,
-    Part, Record, Refusal, Repositories, Request, Seen, Task, Told, Write,
+    Part, Record, Refusal, Repositories, Request, Seen, Shown, Task, Told, Write,
 };
 use super::owners::{Held, Move, Owners};
 
@@ -53,6 +53,7 @@ impl Wire for Found {
 }
 wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
 wire_struct!(Order { stream: Timestamp, number: u64 });
+wire_struct!(Shown { repository: RepositoryId, ballot: Ballot, about: u64, tag: u64 });
 wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
 wire_struct!(Part { partition: u16, owners: Option<std::sync::Arc<Owners>>, task: Task });
 wire_struct!(Owners { epoch: u64, holders: Repositories });
@@ -198,6 +199,8 @@ wire_enum!(Message, "message" {
         txn: TxnId,
         repository: RepositoryId,
         ballot: Ballot,
+        about: u64,
+        tag: u64,
         order: Option<Order>
     },
     2 => Message::Ask {
@@ -207,7 +210,7 @@ wire_enum!(Message, "message" {
     },
     3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End, noted: Noted },
     4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
-    5 => Message::Decide { txn: TxnId, ballot: Ballot },
+    5 => Message::Decide { txn: TxnId, ballot: Ballot, shown: Vec<Shown> },
     6 => Message::WhichPosition { repository: RepositoryId },
     7 => Message::Position {
         repository: RepositoryId,

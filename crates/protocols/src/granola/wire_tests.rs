@@ -112,8 +112,11 @@ fn messages() -> Vec<Message> {
     ] {
         let order = Some(Order { stream: Timestamp(8), number: 3 });
         for order in [None, order] {
-            all.push(Message::Vote { txn, repository, ballot: ballot.clone(), order });
+            let (about, tag) = (order.map_or(0, |order| order.number), 7);
+            all.push(Message::Vote { txn, repository, ballot: ballot.clone(), about, tag, order });
         }
+        let shown = vec![Shown { repository, ballot: ballot.clone(), about: 5, tag: 6 }];
+        all.push(Message::Decide { txn, ballot: ballot.clone(), shown });
         all.push(Message::Ask { request: request(Agreement::Independent), repository, ballot });
     }
     for end in ends() {

@@ -1,52 +1,136 @@
-//! What a client shows with a decision: the votes that decide it.
+//! What a client shows with a decision: the votes that decide it, and what they are about.
 //!
+//! # Ends
 //! Members believe a member that says how a transaction ended. A client is not believed: it could
 //! tell each participant something else, or place its transaction where another one's is. So what a
 //! participant says of a vote to a client comes with a tag that only members make, and a client's
 //! decision counts where the votes that come with it are those, and decide that. A participant
 //! that is told what the votes do not decide goes on waiting, and in the end asks the others.
+//!
+//! # Copies
+//! A client sends each participant its part of the transaction, and could send the copies of a key
+//! different values, or send some of them nothing: then they differ for ever, and other clients see
+//! it. So a vote on a client's transaction says what it is [about](About), where keys have copies:
+//! who takes part, and for each partition what stands for its changes, under the members' key.
+//! Whoever decides, by what a client shows or by asking, commits only where all votes are about the
+//! same participants and all copies of a partition about the same changes. Two participants that
+//! were told alike of who takes part see the same votes, and so decide alike; and copies that were
+//! not are not told alike.
+
+use std::collections::BTreeMap;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Address, Catalog, Decision, Rejection, RepositoryId, Role, TxnId, View, Wire};
+use muesli_core::{
+    Address, Catalog, Decision, NodeId, Rejection, RepositoryId, Role, TxnId, View, Wire,
+};
 
 use super::Variant;
-use super::message::{Ballot, Prepare, Vote};
+use super::message::{About, Ballot, Message, Prepare, Vote};
+use super::participant::{Context, Participant};
+use super::table::Prepared;
 use super::time::Time;
 
-/// What members vouch for as they say to a client how a repository stands to a transaction.
-pub(super) fn tag_of<V: Variant>(
-    issuer: Issuer,
-    txn: TxnId,
-    repository: RepositoryId,
-    vote: &Vote<V>,
-) -> u64 {
-    let mut bytes = Vec::with_capacity(64);
-    txn.encode(&mut bytes);
-    repository.encode(&mut bytes);
-    vote.encode(&mut bytes);
-    issuer.vouch(&bytes)
+impl<V: Variant> Ballot<V> {
+    fn bytes(&self, txn: TxnId) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        txn.encode(&mut bytes);
+        self.repository.encode(&mut bytes);
+        self.vote.encode(&mut bytes);
+        self.about.encode(&mut bytes);
+        bytes
+    }
+
+    /// What members vouch with for it.
+    pub(super) fn vouched(&self, issuer: Issuer, txn: TxnId) -> u64 {
+        issuer.vouch(&self.bytes(txn))
+    }
+
+    /// Whether a member has said it of this transaction.
+    fn is_said(&self, issuer: Issuer, txn: TxnId) -> bool {
+        issuer.has_vouched(&self.bytes(txn), self.tag)
+    }
+}
+
+impl<V: Variant> Participant<V> {
+    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
+    /// else that is said tells of a vote, so nothing else waits for one.
+    pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
+        let (repository, committed) = (self.id, self.time.committed());
+        let about = self.table.about(txn);
+        let issuer = cx.settings.issuer.filter(|_| is_client(to, cx.catalog));
+        let mut ballot = Ballot { repository, vote, about, tag: 0 };
+        ballot.tag = issuer.map_or(0, |issuer| ballot.vouched(issuer, txn));
+        let Ballot { vote, about, tag, .. } = ballot;
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, about, tag });
+    }
+}
+
+fn is_client_node(node: NodeId, catalog: &Catalog) -> bool {
+    !catalog.coordinators.contains(&node)
 }
 
 /// Whether what is said to `to` is shown to others by somebody whom they do not believe.
 pub(super) fn is_client(to: Address, catalog: &Catalog) -> bool {
-    to.role == Role::Coordinator && !catalog.coordinators.contains(&to.node)
+    to.role == Role::Coordinator && is_client_node(to.node, catalog)
+}
+
+/// What a vote on this is about; `None` where its coordinator is believed, or keys have no copies.
+pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Option<Box<About>> {
+    let (issuer, catalog) = (cx.settings.issuer?, cx.catalog);
+    if catalog.replicas < 2 || !is_client_node(prepare.txn.node, catalog) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    prepare.participants.encode(&mut bytes);
+    // Zero stands for nothing.
+    let participants = issuer.vouch(&bytes).max(1);
+    let mut changes: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+    for write in &prepare.writes {
+        write.encode(changes.entry(catalog.partition(write.0, &write.1)).or_default());
+    }
+    for delayed in &prepare.delayed {
+        delayed.encode(changes.entry(catalog.partition(delayed.0, &delayed.1)).or_default());
+    }
+    for call in prepare.calls() {
+        call.encode(changes.entry(call.partition).or_default());
+    }
+    let changes = changes.into_iter().map(|(partition, it)| (partition, issuer.vouch(&it)));
+    Some(Box::new(About { participants, changes: changes.collect() }))
+}
+
+/// Whether two were told the same of who takes part, as far as it matters to the first.
+pub(super) fn same_participants(mine: Option<&About>, other: Option<&About>) -> bool {
+    mine.is_none_or(|mine| other.is_some_and(|it| it.participants == mine.participants))
+}
+
+/// Whether votes are about one transaction: all copies of what changes were told alike, and all of
+/// who takes part.
+pub(super) fn are_about_one<'a>(
+    abouts: impl Iterator<Item = (RepositoryId, Option<&'a About>)>,
+    catalog: &Catalog,
+) -> bool {
+    let all: Vec<_> = abouts.collect();
+    let Some((_, first)) = all.first() else { return true };
+    let has = |holder: RepositoryId, change: &(u16, u64)| {
+        let found = all.iter().find(|(voter, _)| *voter == holder).and_then(|(_, about)| *about);
+        found.is_some_and(|about| about.changes.contains(change))
+    };
+    let is_whole =
+        |change: &(u16, u64)| catalog.replicas_of(change.0).all(|holder| has(holder, change));
+    all.iter().all(|(_, about)| same_participants(*first, *about))
+        && all.iter().filter_map(|(_, about)| *about).all(|it| it.changes.iter().all(is_whole))
 }
 
 /// Keeps a vote to be shown. One of no is enough, and so is one that says how it ended.
-pub(super) fn keep<V: Variant>(
-    ballots: &mut Vec<Ballot<V>>,
-    repository: RepositoryId,
-    vote: &Vote<V>,
-    tag: u64,
-) {
-    match vote {
-        Vote::Yes(_) if ballots.iter().any(|ballot| ballot.repository == repository) => return,
+pub(super) fn keep<V: Variant>(ballots: &mut Vec<Ballot<V>>, ballot: &Ballot<V>) {
+    match ballot.vote {
+        Vote::Yes(_) if ballots.iter().any(|it| it.repository == ballot.repository) => return,
         Vote::Yes(_) => {}
         Vote::No(_) | Vote::Decided(_) => ballots.clear(),
     }
-    ballots.push(Ballot { repository, vote: vote.clone(), tag });
+    ballots.push(ballot.clone());
 }
 
 /// Whether what a client says of the end of its transaction is what these votes decide.
@@ -54,37 +138,45 @@ pub(super) fn keep<V: Variant>(
 /// # Errors
 /// It is not, or members have not said all of them.
 pub(super) fn judge<V: Variant>(
-    prepare: &Prepare<V>,
+    prepared: &Prepared<V>,
     decision: &Decision<V::Place>,
     ballots: &[Ballot<V>],
     rules: &V::Rules,
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let issuer = view.settings.issuer.ok_or(Rejection::Unproven)?;
+    let prepare = &prepared.prepare;
     let is_said = |ballot: &Ballot<V>| {
-        prepare.participants.contains(&ballot.repository)
-            && ballot.tag == tag_of(issuer, prepare.txn, ballot.repository, &ballot.vote)
+        prepare.participants.contains(&ballot.repository) && ballot.is_said(issuer, prepare.txn)
     };
     ensure(ballots.len() <= prepare.participants.len(), Rejection::Unproven)?;
     ensure(ballots.iter().all(is_said), Rejection::Unproven)?;
-    let decided = decided_by::<V>(prepare, ballots, rules).ok_or(Rejection::Unproven)?;
+    let decided = decided_by(prepared, ballots, rules, view.catalog).ok_or(Rejection::Unproven)?;
     ensure(same_end(&decided, decision), Rejection::State)
 }
 
 /// What votes decide, as the coordinator counts them.
 fn decided_by<V: Variant>(
-    prepare: &Prepare<V>,
+    prepared: &Prepared<V>,
     ballots: &[Ballot<V>],
     rules: &V::Rules,
+    catalog: &Catalog,
 ) -> Option<Decision<V::Place>> {
-    let mut votes = Votes::from_voters(prepare.participants.iter().copied());
+    let mut votes = Votes::from_voters(prepared.prepare.participants.iter().copied());
     for ballot in ballots {
         match &ballot.vote {
             Vote::No(reason) => return Some(Decision::Abort(*reason)),
-            Vote::Decided(decision) => return Some(decision.clone()),
+            Vote::Decided(Decision::Abort(reason)) => return Some(Decision::Abort(*reason)),
+            Vote::Decided(decision) => {
+                // Of other participants it says nothing of this transaction.
+                let same = same_participants(prepared.about.as_deref(), ballot.about.as_deref());
+                return same.then(|| decision.clone());
+            }
             Vote::Yes(yes) => {
                 if votes.count(ballot.repository, yes.clone()) == Counted::Complete {
-                    return Some(V::Time::decide(rules, &votes));
+                    let abouts = ballots.iter().map(|it| (it.repository, it.about.as_deref()));
+                    let one = are_about_one(abouts, catalog);
+                    return one.then(|| V::Time::decide(rules, &votes));
                 }
             }
         }

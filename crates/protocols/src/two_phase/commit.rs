@@ -233,19 +233,14 @@ impl<V: Variant> Coordinator<V> {
         op
     }
 
-    pub(super) fn on_vote(
-        &mut self,
-        txn: TxnId,
-        repository: RepositoryId,
-        (vote, tag): (Vote<V>, u64),
-        cx: &mut Context<'_, V>,
-    ) {
+    pub(super) fn on_vote(&mut self, txn: TxnId, ballot: Ballot<V>, cx: &mut Context<'_, V>) {
         let is_client = self.is_client(cx);
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         let Phase::Preparing(votes) = &mut commit.phase else { return };
         if is_client {
-            ballots::keep(&mut commit.ballots, repository, &vote, tag);
+            ballots::keep(&mut commit.ballots, &ballot);
         }
+        let Ballot { repository, vote, .. } = ballot;
         let decision = match vote {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,

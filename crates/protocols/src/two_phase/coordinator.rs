@@ -13,7 +13,7 @@ use muesli_core::{
 
 use super::commit::Committing;
 use super::failed::Failed;
-use super::message::Message;
+use super::message::{Ballot, Message};
 use super::requests::{Operation, Request};
 use super::slot::Slot;
 use super::time::Snapshot;
@@ -435,10 +435,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         match message {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
             Message::ScanReply(reply) => self.on_scan_reply(*reply, here, cx),
-            Message::Vote { txn, repository, vote, committed, tag } => {
+            Message::Vote { txn, repository, vote, committed, about, tag } => {
                 self.heard.join(&committed);
                 if txn.incarnation == self.incarnation {
-                    self.on_vote(txn, repository, (vote, tag), cx);
+                    self.on_vote(txn, Ballot { repository, vote, about, tag }, cx);
                 }
             }
             Message::Acknowledge { repository, txns } => {

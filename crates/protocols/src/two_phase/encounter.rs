@@ -20,9 +20,10 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::limits::read_bytes;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Abort, Address, Nanos, SpaceId};
+use muesli_core::{Abort, Address, Nanos, Settings, SpaceId};
 
 use super::Variant;
 use super::message::{Few, LockRequest, Message};
@@ -31,11 +32,16 @@ use super::prepare::NO_HANDLE;
 
 /// Owns all locks of transactions that have not prepared: a number that no prepared one has.
 const RUNNING: Owner = Owner((1 << 30) - 1);
+/// Running transactions hold locks of so many bytes of keys at a repository, with
+/// [16](muesli_core::limits::ENTRY_BYTES) for each, and at least of those of one transaction.
+const LOCKS_BYTES_MAX: usize = 128 << 20;
 
 /// What a running transaction has locked here.
 #[derive(Clone, Debug)]
 struct Held {
     keys: Few<(SpaceId, Handle)>,
+    /// What these count.
+    bytes: usize,
     /// Unless more is heard of it.
     until: Nanos,
 }
@@ -52,6 +58,8 @@ struct WaitingLock<V: Variant> {
 #[derive(Clone, Debug)]
 pub(super) struct EncounterLocks<V: Variant> {
     held: BTreeMap<V::Reader, Held>,
+    /// What all that is held counts.
+    bytes: usize,
     /// In the order in which they came.
     waiting: BTreeMap<u64, WaitingLock<V>>,
     arrivals: u64,
@@ -59,7 +67,7 @@ pub(super) struct EncounterLocks<V: Variant> {
 
 impl<V: Variant> Default for EncounterLocks<V> {
     fn default() -> EncounterLocks<V> {
-        EncounterLocks { held: BTreeMap::new(), waiting: BTreeMap::new(), arrivals: 0 }
+        EncounterLocks { held: BTreeMap::new(), bytes: 0, waiting: BTreeMap::new(), arrivals: 0 }
     }
 }
 
@@ -85,6 +93,18 @@ impl<V: Variant> EncounterLocks<V> {
     pub fn counts(&self) -> (usize, usize) {
         (self.held.len(), self.waiting.len())
     }
+
+    /// Why a transaction gets no further lock, if it does not: whoever asks for ever more of them
+    /// would have them all kept.
+    fn is_full(&self, reader: V::Reader, asked: usize, settings: &Settings) -> Option<Abort> {
+        let held = self.held.get(&reader).map_or(0, |held| held.bytes);
+        let too_many = settings.memory.is_full().then_some(Abort::OutOfMemory);
+        let most = LOCKS_BYTES_MAX.max(settings.limits.transaction_bytes);
+        let all = self.bytes.saturating_add(asked) > most;
+        too_many
+            .or_else(|| settings.limits.judge_transaction(held.saturating_add(asked)))
+            .or_else(|| all.then_some(Abort::Overloaded))
+    }
 }
 
 impl<V: Variant> Participant<V> {
@@ -102,6 +122,10 @@ impl<V: Variant> Participant<V> {
         let again = |it: &WaitingLock<V>| it.from == from && it.asked.request == asked.request;
         if !V::MAY_LOCK_AT_WRITES || self.encounters.waiting.values().any(again) {
             return;
+        }
+        let bytes = read_bytes(&asked.key);
+        if let Some(refused) = self.encounters.is_full(asked.reader, bytes, cx.settings) {
+            return self.answer_lock(from, &asked, Some(refused), cx);
         }
         if self.try_encounter(&asked, cx) {
             return self.answer_lock(from, &asked, None, cx);
@@ -127,11 +151,13 @@ impl<V: Variant> Participant<V> {
             return false;
         }
         let until = cx.now() + cx.settings.in_doubt_after;
-        let none = || Held { keys: Few::new(), until };
+        let none = || Held { keys: Few::new(), bytes: 0, until };
         let held = self.encounters.held.entry(asked.reader).or_insert_with(none);
         held.until = until;
         if taken {
             held.keys.push(key);
+            held.bytes += read_bytes(&asked.key);
+            self.encounters.bytes += read_bytes(&asked.key);
         }
         self.set_sweep_timer(cx);
         true
@@ -158,6 +184,7 @@ impl<V: Variant> Participant<V> {
     /// Gives back what a running transaction has locked; whether that was anything.
     pub(super) fn release_encounter(&mut self, reader: V::Reader, cx: &Context<'_, V>) -> bool {
         let Some(held) = self.encounters.held.remove(&reader) else { return false };
+        self.encounters.bytes -= held.bytes;
         for (space, handle) in held.keys {
             let versions = self.space(space, cx);
             versions.lock_mut(handle).release_exclusive(RUNNING);
@@ -174,8 +201,12 @@ impl<V: Variant> Participant<V> {
             return;
         }
         versions.lock_mut(key.1).release_exclusive(RUNNING);
+        let bytes = read_bytes(versions.key(key.1));
+        self.encounters.bytes -= bytes;
         for held in self.encounters.held.values_mut() {
+            let before = held.keys.len();
             held.keys.retain(|other| *other != key);
+            held.bytes -= bytes * (before - held.keys.len());
         }
         self.encounters.held.retain(|_, held| !held.keys.is_empty());
     }

@@ -9,10 +9,10 @@
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
-use super::Variant;
-use super::message::{Message, Record, Vote};
+use super::message::{About, Message, Record, Vote};
 use super::participant::{Context, Participant};
 use super::time::Time;
+use super::{Variant, ballots};
 
 /// The pause between two rounds of asking doubles this often at most.
 const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
@@ -21,9 +21,27 @@ const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
 #[derive(Clone, Debug)]
 pub(super) struct Finishing<V: Variant> {
     votes: Votes<RepositoryId, V::Yes>,
+    /// What they are about, its own first.
+    abouts: Vec<(RepositoryId, Option<Box<About>>)>,
     /// How often the others were asked; each time it is longer to the next.
     asked: u32,
     next: Nanos,
+}
+
+impl<V: Variant> Finishing<V> {
+    /// What all votes decide: nothing is committed that was not asked of all alike.
+    fn decide(&self, rules: &V::Rules, cx: &Context<'_, V>) -> Decision<V::Place> {
+        let abouts = self.abouts.iter().map(|(voter, about)| (*voter, about.as_deref()));
+        match ballots::are_about_one(abouts, cx.catalog) {
+            true => V::Time::decide(rules, &self.votes),
+            false => Decision::Abort(Abort::Abandoned),
+        }
+    }
+
+    /// Whether somebody was told the same of who takes part.
+    fn has_same_participants(&self, about: Option<&About>) -> bool {
+        ballots::same_participants(self.abouts[0].1.as_deref(), about)
+    }
 }
 
 impl<V: Variant> Participant<V> {
@@ -50,17 +68,17 @@ impl<V: Variant> Participant<V> {
         let Some(owner) = self.table.owner(txn) else { return };
         let prepared = self.table.get(owner);
         let (participants, own) = (prepared.prepare.participants.clone(), prepared.yes.clone());
-        let id = self.id;
+        let (id, about) = (self.id, prepared.about.clone());
         let finishing = self.finishing.entry(txn).or_insert_with(|| {
             let mut votes = Votes::from_voters(participants.iter().copied());
             votes.count(id, own);
-            Finishing { votes, asked: 0, next: cx.now() }
+            Finishing { votes, abouts: vec![(id, about)], asked: 0, next: cx.now() }
         });
         let pause = cx.settings.retry_after.0 << finishing.asked.min(BACK_OFF_DOUBLINGS_MAX);
         finishing.next = cx.now() + Nanos(pause);
         finishing.asked += 1;
         if finishing.votes.is_complete() {
-            let decision = V::Time::decide(&self.protocol_rules, &finishing.votes);
+            let decision = finishing.decide(&self.protocol_rules, cx);
             self.finish_as(txn, decision, cx);
             return;
         }
@@ -96,17 +114,25 @@ impl<V: Variant> Participant<V> {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        vote: Vote<V>,
+        (vote, about): (Vote<V>, Option<Box<About>>),
         cx: &mut Context<'_, V>,
     ) {
         let Some(finishing) = self.finishing.get_mut(&txn) else { return };
         let decision = match vote {
-            Vote::Decided(decision) => decision,
-            Vote::No(_) => Decision::Abort(Abort::Abandoned),
-            Vote::Yes(at) => match finishing.votes.count(repository, at) {
-                Counted::Complete => V::Time::decide(&self.protocol_rules, &finishing.votes),
-                Counted::Waiting | Counted::Ignored => return,
-            },
+            Vote::Decided(decision) if finishing.has_same_participants(about.as_deref()) => {
+                decision
+            }
+            Vote::No(_) | Vote::Decided(_) => Decision::Abort(Abort::Abandoned),
+            Vote::Yes(at) => {
+                let counted = finishing.votes.count(repository, at);
+                if counted != Counted::Ignored {
+                    finishing.abouts.push((repository, about));
+                }
+                match counted {
+                    Counted::Complete => finishing.decide(&self.protocol_rules, cx),
+                    Counted::Waiting | Counted::Ignored => return,
+                }
+            }
         };
         self.finish_as(txn, decision, cx);
     }

@@ -196,7 +196,11 @@ fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
     }
     for call in prepare.calls() {
         call.ranges.iter().try_for_each(|range| view.range(range))?;
-        call.keys.iter().try_for_each(|(space, key)| view.key(*space, key))?;
+        call.keys.iter().try_for_each(|(space, key)| {
+            view.key(*space, key)?;
+            // Copies of a partition run it on that, and hold others that differ.
+            ensure(view.catalog.partition(*space, key) == call.partition, Rejection::Catalog)
+        })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();
     ensure(prepare.asked().iter().all(|(at, _)| (*at as usize) < all), Rejection::Range)
@@ -431,7 +435,7 @@ impl<V: Variant> Participant<V> {
         if prepared.decided.is_some() {
             return Ok(());
         }
-        ballots::judge(&prepared.prepare, decision, ballots, &self.protocol_rules, view)
+        ballots::judge(prepared, decision, ballots, &self.protocol_rules, view)
     }
 
     /// The largest timestamp that was issued here, or that members have told of.

@@ -64,6 +64,8 @@ pub enum Message<V: Variant> {
         /// The last transaction applied there: what is refused as stale now is not stale at a
         /// snapshot of at least this.
         committed: V::Snapshot,
+        /// What was voted on, where the transaction is a client's and keys have copies.
+        about: Option<Box<About>>,
         /// To a client: that a member has said so, for the client to show. Otherwise zero.
         tag: u64,
     },
@@ -309,6 +311,16 @@ pub enum Vote<V: Variant> {
     Decided(Decision<V::Place>),
 }
 
+/// What a vote is about, so that others are sure to have been asked the same: a client that tells
+/// the copies of a key different things has told them of different transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Stands for all who take part, as the voter was told.
+    pub participants: u64,
+    /// Of each partition that changes, what stands for its changes; nothing once they are made.
+    pub changes: Vec<(u16, u64)>,
+}
+
 /// A vote as a client was told it, to be shown to the others who take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ballot<V: Variant> {
@@ -316,6 +328,8 @@ pub struct Ballot<V: Variant> {
     pub repository: RepositoryId,
     /// How.
     pub vote: Vote<V>,
+    /// On what.
+    pub about: Option<Box<About>>,
     /// That a member has said so.
     pub tag: u64,
 }

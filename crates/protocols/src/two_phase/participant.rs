@@ -19,7 +19,7 @@ use super::prepare::WaitingPrepare;
 use super::table::{Prepared, Table};
 use super::time::Time;
 use super::waiting_reads::WaitingReads;
-use super::{Rules, TwoPhase, Variant, ballots};
+use super::{Rules, TwoPhase, Variant};
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
@@ -135,7 +135,11 @@ impl<V: Variant> Participant<V> {
 
     /// Once in a while: of clients that were silent for long, what nobody asks for.
     fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
-        if !cx.catalog.visiting_coordinators || cx.now() < self.forgets_at {
+        if !cx.catalog.visiting_coordinators {
+            return;
+        }
+        self.table.forget_retired(cx.now(), cx.settings.snapshot_lease);
+        if cx.now() < self.forgets_at {
             return;
         }
         let lease = cx.settings.client_lease;
@@ -413,15 +417,6 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
-    /// else that is said tells of a vote, so nothing else waits for one.
-    pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
-        let (repository, committed) = (self.id, self.time.committed());
-        let issuer = cx.settings.issuer.filter(|_| ballots::is_client(to, cx.catalog));
-        let tag = issuer.map_or(0, |issuer| ballots::tag_of(issuer, txn, repository, &vote));
-        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, tag });
-    }
-
     /// Votes no, for good.
     pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
         cx.log_lazily(|| Record::Refused { txn, reason });
@@ -522,8 +517,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             Message::Lock(asked) => self.on_lock(from, asked, cx),
             Message::Unlock { reader } => self.on_unlock(reader, cx),
             Message::Settled { txn } => self.table.settle_below(txn),
-            Message::Vote { txn, repository, vote, .. } => {
-                self.on_vote(txn, repository, vote, cx);
+            Message::Vote { txn, repository, vote, about, .. } => {
+                self.on_vote(txn, repository, (vote, about), cx);
             }
             Message::Watermark { low, .. } => self.raise_low(&low, cx),
             Message::ReadReply(_)

@@ -13,7 +13,7 @@ use super::participant::{Context, LOCK_TIMER, Participant};
 use super::table::{LockedWrite, Prepared};
 use super::time::Time;
 use super::waits::Way;
-use super::{Snapshot, Standing, Variant};
+use super::{Snapshot, Standing, Variant, ballots};
 
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
 /// A key read is compared with at most so many keys written.
@@ -342,7 +342,9 @@ impl<V: Variant> Participant<V> {
         let delayed = self.enter_delayed(&prepare, owner, cx);
         let calls = self.enter_calls(&prepare, owner, cx);
         let decided = None;
-        let prepared = Prepared { prepare, yes, decided, since, writes, delayed, calls, shared };
+        let about = ballots::about(&prepare, cx);
+        let prepared =
+            Prepared { prepare, yes, decided, since, writes, delayed, calls, shared, about };
         assert_eq!(self.table.insert(prepared), owner);
     }
 

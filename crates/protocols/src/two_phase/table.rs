@@ -10,7 +10,7 @@ use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
 use super::calls::LockedCall;
-use super::message::{Answers, Few, Prepare, Vote};
+use super::message::{About, Answers, Few, Prepare, Vote};
 
 /// A key that a prepared transaction will write, exclusively locked.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub(super) struct Prepared<V: Variant> {
     pub calls: Vec<LockedCall>,
     /// Keys locked for reading.
     pub shared: Few<(SpaceId, Handle)>,
+    /// What its vote is about, where others have to be sure of that.
+    pub about: Option<Box<About>>,
 }
 
 impl<V: Variant> Prepared<V> {
@@ -60,13 +62,17 @@ impl<V: Variant> Prepared<V> {
 enum Entry<V: Variant> {
     /// Voted yes, and not over.
     Prepared(Owner),
-    /// No, or decided: remembered until the coordinator says that it is settled everywhere.
-    Over(Vote<V>),
+    /// No, or decided: remembered until the coordinator says that it is settled everywhere. With
+    /// what stands for all who took part, where others have to be sure of that, or zero.
+    Over(Vote<V>, u64),
 }
 
 /// The votes and decisions remembered; and per coordinator its newest life and the number below
 /// which everything is settled.
-pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>)>, Vec<(NodeId, u32, u64)>);
+pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>, u64)>, Vec<(NodeId, u32, u64)>);
+
+/// Ends with what stands for all who took part.
+type Ends<V> = BTreeMap<TxnId, (Vote<V>, u64)>;
 
 /// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
 #[derive(Clone, Debug)]
@@ -78,6 +84,10 @@ pub(super) struct Table<V: Variant> {
     answers: BTreeMap<TxnId, Answers>,
     /// What is known of each coordinator.
     settled: BTreeMap<NodeId, Known>,
+    /// Commits of clients that are settled, as their clients say: another participant may ask all
+    /// the same. Those that became so lately, and those before.
+    retired: [Ends<V>; 2],
+    retired_since: Nanos,
 }
 
 /// A coordinator, as a repository knows it.
@@ -101,6 +111,8 @@ impl<V: Variant> Default for Table<V> {
             standings: BTreeMap::new(),
             answers: BTreeMap::new(),
             settled: BTreeMap::new(),
+            retired: [Ends::new(), Ends::new()],
+            retired_since: Nanos(0),
         }
     }
 }
@@ -203,8 +215,8 @@ impl<V: Variant> Table<V> {
         let first = TxnId { node, incarnation: 0, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: 0 };
         let refused = |entry: &Entry<V>| match entry {
-            Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_))) => false,
-            Entry::Over(_) => true,
+            Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_)), _) => false,
+            Entry::Over(..) => true,
         };
         let earlier = self.standings.range(first..end).filter(|(_, entry)| refused(entry));
         let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
@@ -224,14 +236,37 @@ impl<V: Variant> Table<V> {
         let end = TxnId { node, incarnation, sequence: below };
         let mut next = first;
         while let Some((&txn, entry)) = self.standings.range(next..end).next() {
-            if let Entry::Over(_) = entry {
+            if let Entry::Over(vote, participants) = entry {
+                let end = (vote.clone(), *participants);
                 self.take(txn);
+                self.retire(txn, end);
             }
             next = TxnId { sequence: txn.sequence + 1, ..txn };
         }
         while let Some((&txn, _)) = self.answers.range(first..end).next() {
             self.answers.remove(&txn);
         }
+    }
+
+    /// A client says that its transaction is settled. It may say so before that is true, and to
+    /// one copy of a key alone; so a commit is known for a while to those who ask.
+    fn retire(&mut self, txn: TxnId, end: (Vote<V>, u64)) {
+        if end.1 != 0 && matches!(end.0, Vote::Decided(Decision::Commit(_))) {
+            self.retired[0].insert(txn, end);
+        }
+    }
+
+    /// Forgets the commits of clients that have been settled for `after`, or twice as long.
+    pub fn forget_retired(&mut self, now: Nanos, after: Nanos) {
+        if self.retired_since + after <= now {
+            let [lately, before] = &mut self.retired;
+            *before = std::mem::take(lately);
+            self.retired_since = now;
+        }
+    }
+
+    fn retired(&self, txn: TxnId) -> Option<&(Vote<V>, u64)> {
+        self.retired.iter().find_map(|ends| ends.get(&txn))
     }
 
     /// Remembers what was told of a transaction, unless nobody can ask for it any more.
@@ -264,10 +299,22 @@ impl<V: Variant> Table<V> {
 
     /// How this repository stands to `txn`, if it has voted.
     pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
-        match self.standings.get(&txn)? {
-            Entry::Prepared(owner) => Some(Vote::Yes(self.get(*owner).yes.clone())),
-            Entry::Over(vote) => Some(vote.clone()),
+        match self.standings.get(&txn) {
+            Some(Entry::Prepared(owner)) => Some(Vote::Yes(self.get(*owner).yes.clone())),
+            Some(Entry::Over(vote, _)) => Some(vote.clone()),
+            None => self.retired(txn).map(|(vote, _)| vote.clone()),
         }
+    }
+
+    /// What that is about, where others have to be sure of it.
+    pub fn about(&self, txn: TxnId) -> Option<Box<About>> {
+        let participants = match self.standings.get(&txn) {
+            Some(Entry::Prepared(owner)) => return self.get(*owner).about.clone(),
+            Some(Entry::Over(_, participants)) => *participants,
+            None => self.retired(txn)?.1,
+        };
+        let is_known = participants != 0;
+        is_known.then(|| Box::new(About { participants, changes: Vec::new() }))
     }
 
     /// The owner that the next insertion will have.
@@ -306,7 +353,7 @@ impl<V: Variant> Table<V> {
     pub fn owner(&self, txn: TxnId) -> Option<Owner> {
         match self.standings.get(&txn)? {
             Entry::Prepared(owner) => Some(*owner),
-            Entry::Over(_) => None,
+            Entry::Over(..) => None,
         }
     }
 
@@ -315,10 +362,13 @@ impl<V: Variant> Table<V> {
         let prepared = self.slots[owner.0 as usize].take().expect("a known owner");
         self.free.push(owner.0);
         let txn = prepared.prepare.txn;
+        let participants = prepared.about.as_ref().map_or(0, |about| about.participants);
+        let vote = Vote::Decided(decision);
         if self.is_settled(txn) {
             self.take(txn);
+            self.retire(txn, (vote, participants));
         } else {
-            self.put(txn, Entry::Over(Vote::Decided(decision)));
+            self.put(txn, Entry::Over(vote, participants));
         }
         prepared
     }
@@ -326,7 +376,7 @@ impl<V: Variant> Table<V> {
     /// Remembers a vote of no or a decision, unless nobody can ask for it any more.
     pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) {
         if !self.is_settled(txn) {
-            self.put(txn, Entry::Over(vote));
+            self.put(txn, Entry::Over(vote, 0));
         }
     }
 
@@ -335,7 +385,7 @@ impl<V: Variant> Table<V> {
         let prepared = self.slots.len() - self.free.len();
         let all = self.standings.values().filter_map(|entry| match entry {
             Entry::Prepared(owner) => Some((*owner, self.get(*owner))),
-            Entry::Over(_) => None,
+            Entry::Over(..) => None,
         });
         all.take(prepared).filter(|(_, prepared)| prepared.decided.is_none())
     }
@@ -344,7 +394,7 @@ impl<V: Variant> Table<V> {
     pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
         self.standings.values().filter_map(|entry| match entry {
             Entry::Prepared(owner) => Some(self.get(*owner)),
-            Entry::Over(_) => None,
+            Entry::Over(..) => None,
         })
     }
 
@@ -352,7 +402,7 @@ impl<V: Variant> Table<V> {
     pub fn memory(&self) -> Memory<V> {
         let over = self.standings.iter().filter_map(|(&txn, entry)| match entry {
             Entry::Prepared(_) => None,
-            Entry::Over(vote) => Some((txn, vote.clone())),
+            Entry::Over(vote, participants) => Some((txn, vote.clone(), *participants)),
         });
         let over = over.collect();
         let each = |(&node, known): (&NodeId, &Known)| (node, known.life, known.below);
@@ -365,8 +415,8 @@ impl<V: Variant> Table<V> {
             let known = self.settled.entry(node).or_default();
             (known.life, known.below) = (life, below);
         }
-        for (txn, vote) in over {
-            self.put(txn, Entry::Over(vote));
+        for (txn, vote, participants) in over {
+            self.put(txn, Entry::Over(vote, participants));
         }
     }
 

@@ -13,8 +13,8 @@ use muesli_core::{
 
 use super::Variant;
 use super::message::{
-    Ballot, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    Record, Repositories, ScanReply, ScanRequest, Vote,
+    About, Ballot, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply,
+    ReadRequest, Record, Repositories, ScanReply, ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -85,7 +85,14 @@ wire_struct!(Prepare<V: Variant> {
     extra: Option<Box<Extra>>,
 });
 
-wire_struct!(Ballot<V: Variant> { repository: RepositoryId, vote: Vote<V>, tag: u64 });
+wire_struct!(About { participants: u64, changes: Vec<(u16, u64)> });
+
+wire_struct!(Ballot<V: Variant> {
+    repository: RepositoryId,
+    vote: Vote<V>,
+    about: Option<Box<About>>,
+    tag: u64,
+});
 
 wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)> });
 
@@ -184,11 +191,12 @@ impl<V: Variant> Wire for Message<V> {
             Message::Scan(scan) => put(kind::SCAN, scan, out),
             Message::ScanReply(reply) => put(kind::SCAN_REPLY, reply, out),
             Message::Prepare(prepare) => put(kind::PREPARE, prepare, out),
-            Message::Vote { txn, repository, vote, committed, tag } => {
+            Message::Vote { txn, repository, vote, committed, about, tag } => {
                 put(kind::VOTE, txn, out);
                 repository.encode(out);
                 vote.encode(out);
                 committed.encode(out);
+                about.encode(out);
                 tag.encode(out);
             }
             Message::Decide { txn, decision, ballots } => {
@@ -237,6 +245,7 @@ impl<V: Variant> Wire for Message<V> {
                 repository: Wire::decode(input)?,
                 vote: Wire::decode(input)?,
                 committed: Wire::decode(input)?,
+                about: Wire::decode(input)?,
                 tag: Wire::decode(input)?,
             },
             kind::DECIDE => Message::Decide {

@@ -16,7 +16,7 @@ use super::is_about;
 use crate::score::message::{Ballot, Prepare, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
-    Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -56,9 +56,14 @@ fn vote() -> impl Strategy<Value = Vote> {
 }
 
 fn ballot() -> impl Strategy<Value = Ballot> {
-    (any::<u16>(), vote(), any::<u64>()).prop_map(|(repository, vote, tag)| {
+    let changes = vec((any::<u16>(), any::<u64>()), 0..3);
+    let about = option::of(
+        (any::<u64>(), changes)
+            .prop_map(|(participants, changes)| Box::new(About { participants, changes })),
+    );
+    (any::<u16>(), vote(), about, any::<u64>()).prop_map(|(repository, vote, about, tag)| {
         let repository = RepositoryId(repository);
-        Ballot { repository, vote, tag }
+        Ballot { repository, vote, about, tag }
     })
 }
 
@@ -159,10 +164,10 @@ fn answering() -> impl Strategy<Value = Message> {
             Message::ScanReply(Box::new(reply))
         },
     );
-    let voted =
-        (ballot(), txn(), at()).prop_map(|(Ballot { repository, vote, tag }, txn, committed)| {
-            Message::Vote { txn, repository, vote, committed, tag }
-        });
+    let voted = (ballot(), txn(), at()).prop_map(|(ballot, txn, committed)| {
+        let Ballot { repository, vote, about, tag } = ballot;
+        Message::Vote { txn, repository, vote, committed, about, tag }
+    });
     prop_oneof![read, scan, voted]
 }
 

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
+use muesli_core::limits::Limits;
+use muesli_core::parts::vector_clock::{Number, VectorClock};
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol,
     Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
     TxnId, TxnOptions, Wire,
 };
 use muesli_protocols::bumper::{Bumper, Place};
+use muesli_protocols::gmu;
+use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Score;
-use muesli_protocols::two_phase::message::{Ballot, Message, Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::message::{
+    Ballot, LockRequest, Message, Prepare, ReadRequest, Vote,
+};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
@@ -31,12 +37,15 @@ impl<V: Variant> Server<V> {
     }
 
     fn with(settings: Settings) -> Server<V> {
+        Server::with_rules(settings, &V::Rules::default())
+    }
+
+    fn with_rules(settings: Settings, rules: &V::Rules) -> Server<V> {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_visiting_coordinators();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
-        let rules = V::Rules::default();
         let settings = Arc::new(Settings { issuer: Some(issuer()), ..settings });
-        let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, &rules);
+        let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, rules);
         let mut effects = Effects::default();
         node.start(&mut effects);
         effects.list.clear();
@@ -101,7 +110,9 @@ impl<V: Variant> Server<V> {
             _ => None,
         });
         let mut ballots = votes.filter_map(|message| match message {
-            Message::Vote { repository, vote, tag, .. } => Some(Ballot { repository, vote, tag }),
+            Message::Vote { repository, vote, about, tag, .. } => {
+                Some(Ballot { repository, vote, about, tag })
+            }
             _ => None,
         });
         ballots.next().expect("it voted")
@@ -148,7 +159,8 @@ fn voted<V: Variant>(txn: TxnId, repository: RepositoryId, vote: Vote<V>) -> Bal
     txn.encode(&mut bytes);
     repository.encode(&mut bytes);
     vote.encode(&mut bytes);
-    Ballot { repository, vote, tag: issuer().vouch(&bytes) }
+    bytes.push(0); // Keys have no copies.
+    Ballot { repository, vote, about: None, tag: issuer().vouch(&bytes) }
 }
 
 fn decide<V: Variant>(txn: TxnId, decision: Decision<V::Place>) -> Message<V> {
@@ -414,3 +426,47 @@ const _: fn() = || {
     fn is_named<P: Named>() {}
     is_named::<Score>();
 };
+
+#[test]
+fn a_number_that_nobody_was_given_keeps_no_reader_waiting() {
+    let answered = |rules: gmu::Rules| {
+        let mut server = Server::<gmu::Vectors>::with_rules(Settings::default(), &rules);
+        let key = server.key(0);
+        let mut clock = VectorClock::default();
+        // Members have issued as large a number, elsewhere.
+        clock.set(HERE, Number { counter: 9, by: txn(OTHER, 7) });
+        let snapshot = gmu::Reads::from_clock(clock);
+        let keys = [(SPACE, key)].into_iter().collect();
+        let read = ReadRequest { request: 1, snapshot, first: true, reader: (), keys };
+        let member = Address::coordinator(OTHER);
+        server.hear(Sender::Member, member, Message::Read(read)).unwrap();
+        let is_answer = |effect: &Effect<Message<_>, _>| match effect {
+            Effect::Send { envelope, .. } => matches!(envelope.message, Message::ReadReply(_)),
+            _ => false,
+        };
+        server.effects.list.iter().any(is_answer)
+    };
+    assert!(answered(gmu::Rules::default()));
+    assert!(!answered(gmu::Rules { asks_who_numbers_are_of: false, ..Default::default() }));
+}
+
+#[test]
+fn locks_of_a_running_transaction_have_an_end() {
+    let limits = Limits { transaction_bytes: 400, ..Limits::default() };
+    let mut server = Server::<NewestVersions>::with(Settings { limits, ..Settings::default() });
+    let reader = NewestVersions::reader(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
+    for number in 0..100 {
+        let (request, key) = (u64::from(number), server.key(number));
+        let asked = LockRequest { request, reader, space: SPACE, key };
+        server.client(Message::Lock(asked)).unwrap();
+    }
+    let refused = server.effects.list.iter().filter_map(|effect| match effect {
+        Effect::Send { envelope, .. } => match &envelope.message {
+            Message::Locked { refused, .. } => *refused,
+            _ => None,
+        },
+        _ => None,
+    });
+    // Keys of four bytes, which count 20.
+    assert_eq!(refused.collect::<Vec<_>>(), [Abort::TransactionTooLarge; 80]);
+}

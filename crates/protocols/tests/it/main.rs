@@ -4,6 +4,7 @@
 //! One program: each further one would be linked with all of it again.
 
 mod checkpoint;
+mod copies;
 mod delayable;
 mod exploration;
 mod explore;

@@ -13,6 +13,7 @@ mod sabotage;
 mod seeds;
 mod sinfonia;
 mod steps;
+mod strangers;
 mod telling;
 mod together;
 mod worlds;

@@ -172,7 +172,7 @@ fn a_reader_that_is_refused_is_told_so_by_a_copy_too() {
         let bump = stage.call(sequence, "bump", &here[..1], true);
         assert!(done_at(&stage.receive(bump)).is_some());
     }
-    let Message::Request(refuses) = stage.call(3, "perhaps", &here[..1], true) else { panic!() };
+    let Message::Request(refuses) = stage.call(3, "inspect", &here[..1], true) else { panic!() };
     let parts = refuses.parts.clone();
     let message = Request { parts, ..reader(&stage, 3, Timestamp::ZERO) };
     let message = Message::Request(Arc::new(message));

@@ -141,7 +141,8 @@ pub fn txn(sequence: u64) -> TxnId {
 }
 
 pub fn vote(sequence: u64, ballot: Ballot) -> Message {
-    Message::Vote { txn: txn(sequence), repository: RepositoryId(1), ballot, order: None }
+    let (txn, repository) = (txn(sequence), RepositoryId(1));
+    Message::Vote { txn, repository, ballot, about: 0, tag: 0, order: None }
 }
 
 pub fn done_at(said: &[Message]) -> Option<Timestamp> {

@@ -33,7 +33,7 @@ impl Subject for Granola {
                 let voted = joined(voted.iter().map(|txn| name(*txn, names)));
                 format!("Position {} at {at}, voted up to {voted}", order.number)
             }
-            Message::Decide { txn, ballot: how } => {
+            Message::Decide { txn, ballot: how, .. } => {
                 format!("Decide {} {}", name(*txn, names), ballot(how))
             }
             Message::Ask { request, ballot: how, .. } => {

@@ -1,0 +1,163 @@
+//! What clients may fill, and what a request may not say it is.
+
+use std::sync::Arc;
+
+use muesli_core::memory::Memory;
+use muesli_core::{
+    Abort, Address, Nanos, NodeId, Participant as _, ProcedureId, Protocol, Rejection,
+    RepositoryId, Role, Sender, Settings, SmallBytes, TxnId, View,
+};
+use muesli_protocols::granola::loading::Fetched;
+use muesli_protocols::granola::message::{Agreement, Ballot, End, Message, Refusal, Request, Task};
+use muesli_protocols::granola::owners::Move;
+use muesli_protocols::granola::{Granola, Rules};
+
+use super::steps::{Stage, txn};
+
+/// No node of the catalog.
+const CLIENT: NodeId = NodeId(77);
+
+/// A request of a client.
+fn of_client(stage: &Stage, sequence: u64) -> Request {
+    let txn = TxnId { node: CLIENT, ..txn(sequence) };
+    Request { txn, ..stage.request(sequence, Agreement::Alone, &[0]) }
+}
+
+/// Judges a client's message as a node does, and takes it if it may.
+fn hear(stage: &mut Stage, request: Request) -> Result<Vec<Message>, Rejection> {
+    let from = Address::coordinator(CLIENT);
+    let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
+    let view = View { me, catalog: &stage.catalog, settings: &stage.settings };
+    let message = Message::Request(Arc::new(request));
+    Granola::judge(&message, from, Sender::CLIENT, view)?;
+    stage.participant.judge(from, Sender::CLIENT, &message, view)?;
+    Ok(stage.step(|participant, cx| participant.receive(from, message, cx)))
+}
+
+fn refused(said: &[Message]) -> Option<&Refusal> {
+    said.iter().find_map(|message| match message {
+        Message::Reply { end: End::Refused { refusal, .. }, .. } => Some(refusal),
+        _ => None,
+    })
+}
+
+fn is_done(said: &[Message]) -> bool {
+    said.iter().any(|message| matches!(message, Message::Reply { end: End::Done { .. }, .. }))
+}
+
+#[test]
+fn a_client_that_settles_nothing_comes_to_an_end_of_its_room() {
+    let mut stage = Stage::new(Rules::default());
+    stage.settings.unsettled_max = 10;
+    for sequence in 1..=10 {
+        let request = of_client(&stage, sequence);
+        assert!(is_done(&hear(&mut stage, request).unwrap()));
+    }
+    let (known, next) = (of_client(&stage, 3), of_client(&stage, 11));
+    assert_eq!(hear(&mut stage, next), Err(Rejection::Full));
+    assert!(hear(&mut stage, known).is_ok(), "what is known is answered again");
+    let settles = Request { settled_below: 12, ..of_client(&stage, 12) };
+    assert!(is_done(&hear(&mut stage, settles).unwrap()));
+    assert_eq!(stage.participant.remembered(), 1);
+}
+
+#[test]
+fn a_silent_client_leaves_nothing_where_all_is_settled() {
+    let mut stage = Stage::new(Rules::default());
+    stage.now = Nanos(1);
+    let first = of_client(&stage, 1);
+    assert!(is_done(&hear(&mut stage, first).unwrap()));
+    let reads = Request { read_only: true, settled_below: 2, ..of_client(&stage, 2) };
+    let parts = [].into_iter().collect();
+    assert!(is_done(&hear(&mut stage, Request { parts, ..reads }).unwrap()));
+    assert_eq!((stage.participant.remembered(), stage.participant.known_coordinators()), (0, 1));
+    stage.now = Nanos(3 * Settings::default().client_lease.0);
+    let other = Request { txn: TxnId { node: NodeId(78), ..txn(1) }, ..of_client(&stage, 1) };
+    stage.receive(Message::Request(Arc::new(other)));
+    assert_eq!(stage.participant.known_coordinators(), 1, "the other one");
+}
+
+#[test]
+fn at_the_limit_of_memory_what_may_write_is_refused_and_nothing_else() {
+    for rules in [Rules::default(), Rules::locking(), Rules::sinfonia()] {
+        let mut stage = Stage::new(rules);
+        stage.settings.memory = Memory::new(20_000, u64::MAX >> 1);
+        let mut sequence = 0;
+        let refusal = loop {
+            sequence += 1;
+            assert!(sequence < 10_000, "there is a limit");
+            let mut request = of_client(&stage, sequence);
+            request.settled_below = sequence;
+            let Task::Install(install) = &mut request.parts[0].task else { panic!("it installs") };
+            install.writes[0].2 = Some(SmallBytes::from(vec![7; 100]));
+            install.writes[0].1 = (sequence * 1_000..)
+                .map(|number| SmallBytes::new(&number.to_be_bytes()))
+                .find(|key| stage.catalog.partition(install.writes[0].0, key) == 0)
+                .unwrap();
+            let said = hear(&mut stage, request).unwrap();
+            if let Some(refusal) = refused(&said) {
+                break refusal.clone();
+            }
+        };
+        assert_eq!(refusal, Refusal::Aborted(Abort::OutOfMemory));
+        // One of several repositories votes against it, before anybody has voted for it.
+        let several = stage.request(sequence + 1, Agreement::Coordinated, &[0, 1]);
+        let said = stage.receive(Message::Request(Arc::new(several)));
+        let against = |message: &Message| match message {
+            Message::Vote { ballot, .. } => matches!(ballot, Ballot::Abort(..)),
+            _ => false,
+        };
+        assert!(said.iter().any(against), "{said:?}");
+        // Deletes and reads go on.
+        let mut deletes = of_client(&stage, sequence + 2);
+        let Task::Install(install) = &mut deletes.parts[0].task else { panic!("it installs") };
+        install.writes[0].2 = None;
+        assert!(is_done(&hear(&mut stage, deletes).unwrap()));
+        let mut reads = of_client(&stage, sequence + 3);
+        reads.read_only = true;
+        reads.parts[0].task = Task::Read(Vec::new());
+        assert!(is_done(&hear(&mut stage, reads).unwrap()));
+        stage.participant.end(&stage.settings);
+        assert_eq!(stage.settings.memory.held().all, 0);
+    }
+}
+
+#[test]
+fn a_procedure_that_may_write_is_not_called_to_read() {
+    let mut stage = Stage::new(Rules::default());
+    let procedure = ProcedureId { name: "bump".into(), version: 1 };
+    assert!(stage.settings.procedures.get(&procedure).is_some_and(|it| !it.read_only));
+    let mut request = of_client(&stage, 1);
+    let key = stage.key_in(0);
+    request.parts[0].task = Task::Call { procedure, arguments: key, tells: false };
+    request.read_only = true;
+    let said = hear(&mut stage, request).unwrap();
+    let Some(Refusal::Faulty(text)) = refused(&said) else { panic!("{said:?}") };
+    assert!(text.contains("may write"), "{text}");
+}
+
+#[test]
+fn a_move_is_one_of_all_who_know_where_partitions_are() {
+    let mut stage = Stage::new(Rules::default());
+    let has = Fetched::default();
+    let (from, to) = (RepositoryId(0), RepositoryId(1));
+    let order = Move { partition: 0, from, to, epoch: 1, has };
+    let mut request = Request { agreement: Agreement::Independent, ..of_client(&stage, 1) };
+    request.participants = [from, to].into_iter().collect();
+    request.parts[0].task = Task::Move(Box::new(order));
+    // Repository 0 keeps names, and is the source.
+    assert!(hear(&mut stage, request.clone()).is_ok());
+    // A move from 1 to somebody else that leaves the name service out.
+    let order = Move { partition: 1, from: to, to: RepositoryId(2), epoch: 1, has };
+    request.parts[0].partition = 1;
+    request.parts[0].task = Task::Move(Box::new(order));
+    request.participants = [to, RepositoryId(2)].into_iter().collect();
+    let view = View {
+        me: Address { node: NodeId(1), role: Role::Repository(to) },
+        catalog: &stage.catalog,
+        settings: &stage.settings,
+    };
+    let message = Message::Request(Arc::new(request));
+    let judged = Granola::judge(&message, Address::coordinator(CLIENT), Sender::CLIENT, view);
+    assert_eq!(judged, Err(Rejection::Catalog));
+}
