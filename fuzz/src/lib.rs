@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
 
 use muesli_cluster::control::Control;
 use muesli_cluster::frame::{self, Kind};
@@ -16,6 +18,13 @@ use muesli_group::placement::Row;
 use muesli_group::{Grouped, layout};
 use muesli_log::{MemoryDisk, Options, Replay, Sequence};
 use muesli_protocols::{Choice, NAMES, choose};
+use muesli_sim::plan::Plan;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::world::Strangers;
+use muesli_workloads::embedded::Length;
+use muesli_workloads::registry;
+use muesli_workloads::simulated::{self, Simulated, Upkeep, is_promised, promise};
+use muesli_workloads::tally::Tallies;
 
 #[path = "../../crates/cli/src/config/mod.rs"]
 #[allow(dead_code, unused_imports)]
@@ -240,6 +249,64 @@ fn good_log() -> BTreeMap<String, Vec<u8>> {
     }
     drop(writer);
     disk.files()
+}
+
+/// Each family of protocols, alone and in groups.
+const FAMILIES: [(&str, u16); 12] = [
+    ("score", 1),
+    ("gmu", 1),
+    ("bumper", 1),
+    ("bumper-reconciled", 1),
+    ("2pc", 1),
+    ("rr", 1),
+    ("ngm", 1),
+    ("granola", 1),
+    ("granola-locking", 1),
+    ("sinfonia", 1),
+    ("score", 3),
+    ("granola", 3),
+];
+const CLIENTS: u32 = 3;
+
+/// A small cluster with honest clients, among strangers who do and say what the bytes say, as
+/// clients or as members: nodes live, and what honest clients see holds where no member lies.
+pub fn strangers(data: &[u8]) {
+    let Some((&[which, how], script)) = data.split_first_chunk::<2>() else { return };
+    let (protocol, group) = FAMILIES[usize::from(which) % FAMILIES.len()];
+    let as_members = how & 1 == 1;
+    let every = Span::from_nanos(100_000);
+    let upkeep = Upkeep {
+        group,
+        checkpoint_every: (how & 2 == 2).then_some(Span::from_millis(5)),
+        strangers: Some(Strangers { every, as_members }),
+        ..Upkeep::default()
+    };
+    let seed = u64::from(how >> 4);
+    let plan = Simulated {
+        replicas: 1 + usize::from(how >> 2 & 1),
+        plan: Plan::calm(VirtualTime::ZERO + Span::from_millis(30)),
+        transactions_least: if as_members { 0 } else { 20 },
+        pause_most: Span::from_millis(2),
+        logging: true,
+        history: true,
+        script: Some(script.into()),
+        upkeep,
+        ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::ZERO))
+    };
+    let workload = registry::find("bank").expect("it is listed");
+    let workload = workload.build(&["keys=12".to_owned()], CLIENTS).expect("it takes keys");
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    let outcome = simulated::run(&workload, &plan, &tallies).expect("the world can be");
+    if as_members {
+        return;
+    }
+    for check in outcome.checks.iter().filter(|it| is_promised(protocol, it.name)) {
+        assert!(check.ok, "{protocol}: {}: {}", check.name, check.details);
+    }
+    let history = outcome.run.history(serde_json::Map::new()).expect("it was recorded");
+    let (level, options) = promise(protocol).expect("it is listed");
+    let verdict = muesli_check::check(&history, level, &options);
+    assert!(verdict.holds(), "{protocol}: {verdict}");
 }
 
 /// The file of a server.

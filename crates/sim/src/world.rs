@@ -164,7 +164,7 @@ impl<P: Protocol> World<P> {
             checkpoint_every: setup.checkpoint_every,
             checkpoint_chances: Vec::new(),
             mistake: setup.mistake,
-            crowd: setup.strangers.map(|how| Crowd::new(how, strangers_chance)),
+            crowd: setup.strangers.map(|how| Crowd::new(how, strangers_chance, setup.script)),
             crashes: vec![0; hosts],
             failing_syncs: BTreeMap::new(),
             held_broken: BTreeMap::new(),

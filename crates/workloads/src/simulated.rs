@@ -95,6 +95,8 @@ pub struct Simulated {
     pub tempo: Option<Tempo>,
     /// Whether a history is recorded.
     pub history: bool,
+    /// What strangers do and say, where there are some; `None`: what the seed draws.
+    pub script: Option<Arc<[u8]>>,
     /// Whether the trace is kept as text.
     pub trace: bool,
 }
@@ -122,6 +124,7 @@ impl Simulated {
             strict: false,
             tempo: None,
             history: false,
+            script: None,
             trace: false,
         }
     }
@@ -361,6 +364,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.checkpoint_every = plan.upkeep.checkpoint_every;
         setup.strangers = plan.upkeep.strangers;
         setup.mistake = plan.upkeep.mistake;
+        setup.script = plan.script.clone();
         setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };

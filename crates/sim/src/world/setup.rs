@@ -46,6 +46,8 @@ pub struct Setup<P: Protocol> {
     pub mistake: Option<Mistake>,
     /// Whether there are strangers, who say what no honest process says.
     pub strangers: Option<Strangers>,
+    /// What they do and say, instead of what the seed draws: any bytes are such a script.
+    pub script: Option<Arc<[u8]>>,
     /// Whether a history is recorded.
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
@@ -109,6 +111,7 @@ impl<P: Protocol> Setup<P> {
             replicated: false,
             mistake: None,
             strangers: None,
+            script: None,
             history: false,
             trace_text: false,
         }

@@ -7,6 +7,7 @@
 //! lie in votes, and then histories may break; nodes live all the same.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use muesli_core::{
     Address, Envelope, NodeId, Protocol, RepositoryId, Role, Sender, Timestamp, Wire,
@@ -54,18 +55,62 @@ impl std::ops::AddAssign for Heard {
     }
 }
 
+/// What strangers do next, and all that is in what they say: drawn from the seed, or read from a
+/// script, at whose end they fall silent.
+enum Choices {
+    Drawn(Random),
+    Script(Arc<[u8]>, usize),
+}
+
+impl Choices {
+    /// A number below `bound`; in a script, of as many bytes as that has.
+    fn below(&mut self, bound: u64) -> u64 {
+        match self {
+            Choices::Drawn(random) => random.below(bound),
+            Choices::Script(bytes, at) => {
+                let width = match bound {
+                    0..=0x100 => 1,
+                    0x101..=0x1_0000 => 2,
+                    _ => 8,
+                };
+                let mut number = [0; 8];
+                for byte in &mut number[..width] {
+                    *byte = bytes.get(*at).copied().unwrap_or_default();
+                    *at += 1;
+                }
+                u64::from_le_bytes(number) % bound.max(1)
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Choices::Script(bytes, at) if *at >= bytes.len())
+    }
+
+    /// How long it is to the next message.
+    fn pause(&mut self, every: Span) -> Span {
+        match self {
+            Choices::Drawn(random) => Span::from_nanos(random.below(2 * every.as_nanos().max(1))),
+            Choices::Script(..) => every,
+        }
+    }
+}
+
 /// The strangers of a world.
 pub(super) struct Crowd<M> {
     how: Strangers,
-    random: Random,
+    random: Choices,
     heard: VecDeque<Envelope<M>>,
+    /// Which of these is forgotten next.
+    oldest: usize,
     /// They say nothing more.
     pub(super) silent: bool,
 }
 
 impl<M: Wire + Clone> Crowd<M> {
-    pub(super) fn new(how: Strangers, random: Random) -> Crowd<M> {
-        Crowd { how, random, heard: VecDeque::new(), silent: how.as_members }
+    pub(super) fn new(how: Strangers, random: Random, script: Option<Arc<[u8]>>) -> Crowd<M> {
+        let random = script.map_or(Choices::Drawn(random), |bytes| Choices::Script(bytes, 0));
+        Crowd { how, random, heard: VecDeque::new(), oldest: 0, silent: how.as_members }
     }
 
     /// A node has said something to another one.
@@ -73,8 +118,8 @@ impl<M: Wire + Clone> Crowd<M> {
         if self.heard.len() < HEARD_MAX {
             self.heard.push_back(envelope.clone());
         } else {
-            let at = self.random.below(HEARD_MAX as u64) as usize;
-            self.heard[at] = envelope.clone();
+            self.heard[self.oldest] = envelope.clone();
+            self.oldest = (self.oldest + 1) % HEARD_MAX;
         }
     }
 
@@ -87,7 +132,8 @@ impl<M: Wire + Clone> Crowd<M> {
         &mut self,
         issued: Timestamp,
     ) -> Option<(Sender, Envelope<M>)> {
-        if self.heard.is_empty() {
+        self.silent |= self.random.is_over();
+        if self.heard.is_empty() || self.silent {
             return None;
         }
         let stranger = self.stranger();
@@ -175,8 +221,8 @@ impl<P: Protocol> World<P> {
 
     pub(super) fn schedule_stranger(&mut self) {
         let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.silent) else { return };
-        let pause = crowd.random.below(2 * crowd.how.every.as_nanos().max(1));
-        self.queue.push(self.now + Span::from_nanos(pause), Event::Stranger);
+        let pause = crowd.random.pause(crowd.how.every);
+        self.queue.push(self.now + pause, Event::Stranger);
     }
 
     /// A stranger says something.
