@@ -28,7 +28,7 @@ use super::sizes::writes_bytes;
 pub(super) const FEED_TIMER: u32 = 3;
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
-/// With more than this kept for followers that are behind, all begin anew, in bytes.
+/// With more than this kept for followers that are behind, the last ones begin anew, in bytes.
 const CHANGES_MAX: usize = 64 << 20;
 /// What a piece begins with.
 const CHAINS: u8 = 0;
@@ -77,6 +77,16 @@ impl Feeds {
     pub fn forget_all(&mut self) {
         self.followers.clear();
         self.forget_told();
+    }
+
+    /// Where too much is kept, those who are furthest behind begin anew, and only those: one that
+    /// never says that it has anything is no reason for others to.
+    fn leave_behind(&mut self) {
+        while self.bytes > CHANGES_MAX {
+            let Some(least) = self.followers.values().map(|it| it.have).min() else { return };
+            self.followers.retain(|_, it| it.have > least);
+            self.forget_told();
+        }
     }
 
     /// Forgets what all followers have.
@@ -164,9 +174,7 @@ impl Participant {
         let (now, lease) = (cx.now(), cx.settings.snapshot_lease);
         let upto = self.whole_upto();
         self.feeds.followers.retain(|_, follower| follower.heard + lease > now);
-        if self.feeds.bytes > CHANGES_MAX {
-            self.feeds.followers.clear();
-        }
+        self.feeds.leave_behind();
         let waits =
             |follower: &Follower| follower.waits && upto > follower.have && upto >= follower.needs;
         let followers = self.feeds.followers.iter_mut().filter(|(_, it)| waits(it));

@@ -251,7 +251,8 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
             there(repository) && request_is_about(request, catalog)
         }
         // What is told is looked up by who asks for it, and is nothing that is written.
-        Message::Decide { .. } | Message::Follow { .. } | Message::Tell { .. } => true,
+        Message::Follow { .. } | Message::Tell { .. } => true,
+        Message::Decide { shown, .. } => shown.iter().all(|it| there(&it.repository)),
         Message::News { repository, news, .. } => {
             let written = |space: &SpaceId| catalog.space(*space).is_some();
             there(repository)

@@ -394,7 +394,8 @@ impl<V: Variant> Participant<V> {
             return Ok(());
         }
         let most = view.settings.unsettled_max;
-        ensure(!self.table.is_full(txn.node, most), Rejection::Full)
+        let most_bytes = view.settings.limits.transaction_bytes;
+        ensure(!self.table.is_full(txn.node, most, most_bytes), Rejection::Full)
     }
 
     /// An end is the one that is known; or where none is, one that the vote of this repository

@@ -404,7 +404,8 @@ fn writes_bytes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
-fn answers_bytes(answers: &Answers) -> usize {
+/// The size of what is told, in bytes.
+pub(super) fn answers_bytes(answers: &Answers) -> usize {
     answers.iter().map(|(_, gave)| 4 + gave.bytes()).sum()
 }
 

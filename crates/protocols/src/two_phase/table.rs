@@ -10,7 +10,7 @@ use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
 use super::calls::LockedCall;
-use super::message::{About, Answers, Few, Prepare, Vote};
+use super::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
 
 /// A key that a prepared transaction will write, exclusively locked.
 #[derive(Clone, Debug)]
@@ -99,6 +99,8 @@ struct Known {
     below: u64,
     /// How many of its transactions are in the table, of all its lives.
     entries: usize,
+    /// How many bytes of answers are kept for it.
+    answers: usize,
     /// When it was last heard of.
     heard: Nanos,
 }
@@ -156,10 +158,11 @@ impl<V: Variant> Table<V> {
         self.settled.values_mut().for_each(|known| known.heard = now);
     }
 
-    /// Whether so many transactions of a coordinator are in the table that it gets no further in
-    /// before some are settled.
-    pub fn is_full(&self, node: NodeId, most: usize) -> bool {
-        self.settled.get(&node).is_some_and(|known| known.entries >= most)
+    /// Whether so many transactions of a coordinator are in the table, or so many bytes of answers
+    /// are kept for it, that it gets no further in before some are settled.
+    pub fn is_full(&self, node: NodeId, most: usize, most_bytes: usize) -> bool {
+        let known = self.settled.get(&node);
+        known.is_some_and(|it| it.entries >= most || it.answers >= most_bytes)
     }
 
     /// Whether this says of a coordinator's transactions that more are settled than is known.
@@ -187,7 +190,8 @@ impl<V: Variant> Table<V> {
                 true => self.forget_refusals_before(node, end),
                 false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
             }
-            if self.settled.get(&node).is_some_and(|known| known.entries == 0) {
+            let is_empty = |known: &Known| known.entries == 0 && known.answers == 0;
+            if self.settled.get(&node).is_some_and(is_empty) {
                 self.settled.remove(&node);
             }
         }
@@ -223,7 +227,7 @@ impl<V: Variant> Table<V> {
         for txn in forgotten {
             self.take(txn);
         }
-        self.answers.retain(|txn, _| !(first..end).contains(txn));
+        self.forget_answers(first, end);
     }
 
     /// Whether the coordinator has begun another life since.
@@ -243,8 +247,17 @@ impl<V: Variant> Table<V> {
             }
             next = TxnId { sequence: txn.sequence + 1, ..txn };
         }
-        while let Some((&txn, _)) = self.answers.range(first..end).next() {
-            self.answers.remove(&txn);
+        self.forget_answers(first, end);
+    }
+
+    fn forget_answers(&mut self, first: TxnId, end: TxnId) {
+        let freed: usize = self
+            .answers
+            .extract_if(first..end, |_, _| true)
+            .map(|(_, it)| answers_bytes(&it))
+            .sum();
+        if let Some(known) = self.settled.get_mut(&first.node).filter(|_| freed > 0) {
+            known.answers -= freed;
         }
     }
 
@@ -272,7 +285,11 @@ impl<V: Variant> Table<V> {
     /// Remembers what was told of a transaction, unless nobody can ask for it any more.
     pub fn keep_answers(&mut self, txn: TxnId, answers: Answers) {
         if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_life(txn) {
-            self.answers.insert(txn, answers);
+            let added = answers_bytes(&answers);
+            let replaced = self.answers.insert(txn, answers);
+            let known = self.settled.entry(txn.node).or_default();
+            known.answers += added;
+            known.answers -= replaced.map_or(0, |it| answers_bytes(&it));
         }
     }
 
@@ -423,5 +440,33 @@ impl<V: Variant> Table<V> {
     /// How many votes and decisions are remembered.
     pub fn remembered(&self) -> usize {
         self.standings.len() - (self.slots.len() - self.free.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::Gave;
+
+    use super::*;
+    use crate::score::Snapshots;
+
+    #[test]
+    fn answers_that_are_kept_for_a_client_have_a_bound_until_it_settles() {
+        let node = NodeId(9);
+        let txn = |sequence| TxnId { node, incarnation: 1, sequence };
+        let mut table = Table::<Snapshots>::default();
+        for sequence in 1..=3 {
+            let gave = Gave::Value(Some(SmallBytes::from(vec![7; 100])));
+            table.keep_answers(txn(sequence), vec![(0, gave)]);
+        }
+        let is_full = |table: &Table<Snapshots>| table.is_full(node, 10, 300);
+        assert!(is_full(&table) && !table.is_full(node, 10, 1_000));
+        table.settle_below(txn(3));
+        assert!(!is_full(&table));
+        let again = table.answers(txn(3)).unwrap();
+        table.keep_answers(txn(3), again);
+        assert!(!is_full(&table), "told once more");
+        table.settle_below(txn(9));
+        assert!(!table.is_full(node, 10, 1), "nothing is kept");
     }
 }
