@@ -24,7 +24,7 @@ pub use temporary::Temporary;
 
 /// The file of the servers' secret, in the cluster's folder.
 const SECRET_FILE: &str = "secret";
-/// How long a node may take to come up, or to stop.
+/// How long a node may take to come up, or to stop, without saying that it gets on.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -362,10 +362,16 @@ impl LocalCluster {
     /// Waits until a node has found the others.
     ///
     /// # Errors
-    /// It ends, or does not find them in time.
+    /// It ends, or gets on with nothing for ten seconds.
     pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let mut words = self.last_words(node);
+        let mut deadline = Instant::now() + PATIENCE;
         loop {
+            // One with much data says how far it is with reading them.
+            let now = self.last_words(node);
+            if now != words {
+                (words, deadline) = (now, Instant::now() + PATIENCE);
+            }
             let said = match self.visit(node) {
                 Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
                 Ok(_) => "it is still looking for the others".to_owned(),

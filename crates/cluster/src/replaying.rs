@@ -150,6 +150,11 @@ impl<R: Wire> Replay for Decoding<R> {
         if self.gathered.len() == RECORDS { self.hand_over() } else { Ok(()) }
     }
 
+    fn checkpoint_progress(&mut self, bytes: u64, of: u64) {
+        let percent = (100 * bytes).checked_div(of).unwrap_or_default();
+        (self.notice)(&format!("reading the checkpoint: {} MiB, {percent} %", bytes >> 20));
+    }
+
     fn progress(&mut self, progress: Progress) {
         let Progress { bytes, of, records } = progress;
         let (bytes, of) = (bytes >> 20, of >> 20);

@@ -21,6 +21,8 @@ impl fmt::Display for Lag {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Lag { entries, bytes, percent } = self;
         match percent {
+            // What it fetches is no part of the log, but all that the log has led to.
+            Some(percent) if *entries == 0 => write!(out, "catching up {percent} %"),
             Some(percent) => {
                 write!(out, "catching up {percent} %, behind by {entries} entries / {bytes} bytes")
             }
@@ -42,6 +44,8 @@ mod tests {
         assert_eq!(Lag::default().to_string(), "up to date");
         let fetches = Lag { percent: Some(43), ..behind };
         assert_eq!(fetches.to_string(), "catching up 43 %, behind by 3 entries / 70 bytes");
+        let state = Lag { percent: Some(43), ..Lag::default() };
+        assert_eq!(state.to_string(), "catching up 43 %");
         let mut bytes = Vec::new();
         fetches.encode(&mut bytes);
         assert_eq!(Lag::decode_all(&bytes), Ok(fetches));

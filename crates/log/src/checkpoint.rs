@@ -189,7 +189,7 @@ pub(crate) fn read<D: Disk>(
     disk: &D,
     owner: u64,
     covers: Sequence,
-    mut each: impl FnMut(&[u8]) -> Result<(), LogError>,
+    mut each: impl FnMut(Step<'_>) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
     let name = name(covers);
     let file = disk.open(&name).map_err(LogError::io("open", &name))?;
@@ -202,11 +202,39 @@ pub(crate) fn read<D: Disk>(
         Err(segment::BadHeader::Torn) => return Err(bad("its header is damaged")),
     };
     header.check_owner(owner, &name)?;
-    if header.number != covers.0 || !Pieces::of(&file, &name, header).go_through(|_| Ok(()))? {
+    // It is gone through twice.
+    let of = 2 * file.len().map_err(LogError::io("read", &name))?;
+    let (mut bytes, mut told) = (0, 0);
+    let mut pass = |piece: &[u8], is_given: bool| {
+        bytes += piece.len() as u64;
+        if bytes >= told + TELL_EVERY_BYTES {
+            told = bytes;
+            each(Step::Progress { bytes, of })?;
+        }
+        if is_given { each(Step::Piece(piece)) } else { Ok(()) }
+    };
+    let whole = Pieces::of(&file, &name, header).go_through(|piece| pass(piece, false))?;
+    if header.number != covers.0 || !whole {
         return Err(bad("its checksums are wrong"));
     }
-    Pieces::of(&file, &name, header).go_through(&mut each).map(drop)
+    Pieces::of(&file, &name, header).go_through(|piece| pass(piece, true)).map(drop)
 }
+
+/// What comes of reading a checkpoint.
+pub(crate) enum Step<'a> {
+    /// The next piece.
+    Piece(&'a [u8]),
+    /// So many bytes of so many were gone through.
+    Progress {
+        /// So far.
+        bytes: u64,
+        /// In all.
+        of: u64,
+    },
+}
+
+/// How often it is told how far the reading has come.
+const TELL_EVERY_BYTES: u64 = 64 << 20;
 
 /// The frames of a checkpoint, read a part of the file at a time.
 struct Pieces<'a, F> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::batch::Sequence;
-use crate::checkpoint;
+use crate::checkpoint::{self, Step};
 use crate::directory::LOCK_FILE;
 use crate::disk::{Disk, DiskFile, read_whole};
 use crate::error::LogError;
@@ -26,6 +26,10 @@ pub trait Replay {
     /// How far it has come; called once in a while.
     fn progress(&mut self, progress: Progress) {
         let _ = progress;
+    }
+    /// So much of the work of reading the checkpoint is done, of so much.
+    fn checkpoint_progress(&mut self, bytes: u64, of: u64) {
+        let _ = (bytes, of);
     }
 }
 
@@ -160,7 +164,13 @@ fn restore<D: Disk>(
     for covers in there {
         let file = checkpoint::name(covers);
         let refused = |reason| LogError::Refused { file: file.clone(), sequence: covers, reason };
-        let each = |piece: &[u8]| replay.piece(piece).map_err(refused);
+        let each = |step: Step<'_>| match step {
+            Step::Piece(piece) => replay.piece(piece).map_err(refused),
+            Step::Progress { bytes, of } => {
+                replay.checkpoint_progress(bytes, of);
+                Ok(())
+            }
+        };
         match checkpoint::read(disk, options.owner, covers, each) {
             Ok(_) => {
                 opened.checkpoint = Some(covers);

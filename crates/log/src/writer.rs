@@ -225,14 +225,17 @@ impl<D: Disk> Writer<D> {
 }
 
 impl<F: DiskFile> Active<F> {
-    /// Writes `bytes` where the segment ends, and zeros further ahead if those are used up.
+    /// Writes `bytes` where the segment ends, and zeros further ahead if those are used up. Zeros
+    /// that are as many as these bytes or fewer would cost more than they save.
     fn append(&mut self, bytes: &[u8], ahead: u64) -> Result<(), LogError> {
-        let after = self.end + bytes.len() as u64;
-        if after > self.filled && ahead > 0 {
-            self.fill(after + ahead)?;
-        }
         self.file.write_at(self.end, bytes).map_err(LogError::io("write to", &self.name))?;
-        self.end = after;
+        self.end += bytes.len() as u64;
+        if self.end > self.filled {
+            self.filled = self.end;
+            if ahead > bytes.len() as u64 {
+                self.fill(self.end + ahead)?;
+            }
+        }
         Ok(())
     }
 
