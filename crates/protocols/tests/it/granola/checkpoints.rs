@@ -139,7 +139,7 @@ impl Working {
         let at = |above| Timestamp::new(1_000 + 64 * sequence + above, RepositoryId(1));
         let ballot = above.map_or(Ballot::Conflict, |above| Ballot::Commit(at(above)));
         let message = match self.stage.rules.master {
-            true => Message::Decide { txn: txn(sequence), ballot },
+            true => Message::Decide { txn: txn(sequence), ballot, shown: Vec::new() },
             false => vote(sequence, ballot),
         };
         self.stage.receive(message)
