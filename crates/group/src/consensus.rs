@@ -133,9 +133,16 @@ impl Consensus {
         }
     }
 
-    /// Takes a message of another member; false if it is none.
-    pub fn receive(&mut self, from: u16, bytes: &[u8]) -> bool {
+    /// Takes a message of another member; false if it is none, or one that no member sends: with
+    /// entries that are no records, by `is_record`, or to go after entries that are not here.
+    pub fn receive(&mut self, from: u16, bytes: &[u8], is_record: impl Fn(&Entry) -> bool) -> bool {
         let Ok(message) = postcard::from_bytes::<Message<Entry>>(bytes) else { return false };
+        let carried = Carried::by(&message);
+        if !carried
+            .is_some_and(|it| it.after <= self.accepted() && it.entries.iter().all(is_record))
+        {
+            return false;
+        }
         let (sender, receiver) = match &message {
             Message::SequencePaxos(it) => (it.from, it.to),
             Message::BLE(BLEMessage { from, to, .. }) => (*from, *to),
@@ -256,6 +263,41 @@ impl Consensus {
         if leader != u64::from(self.member) + 1 && leader > 0 {
             self.library.reconnected(leader);
         }
+    }
+}
+
+/// The entries of a message, and after how many they go.
+struct Carried<'a> {
+    after: u64,
+    entries: &'a [Entry],
+}
+
+impl<'a> Carried<'a> {
+    /// `None`: a message that members do not send. They append entries where they lead only, cut
+    /// their logs by themselves, and end a configuration by an entry.
+    fn by(message: &'a Message<Entry>) -> Option<Carried<'a>> {
+        let nothing = Carried { after: 0, entries: &[] };
+        let Message::SequencePaxos(message) = message else { return Some(nothing) };
+        match &message.msg {
+            PaxosMsg::AcceptDecide(it) => Some(Carried { after: 0, entries: &it.entries }),
+            PaxosMsg::AcceptSync(it) => Carried::by_sync(&it.log_sync),
+            PaxosMsg::Promise(Promise { log_sync: Some(it), .. }) => Carried::by_sync(it),
+            PaxosMsg::PrepareReq(_)
+            | PaxosMsg::Prepare(_)
+            | PaxosMsg::Promise(_)
+            | PaxosMsg::Accepted(_)
+            | PaxosMsg::NotAccepted(_)
+            | PaxosMsg::Decide(_) => Some(nothing),
+            PaxosMsg::ProposalForward(_)
+            | PaxosMsg::Compaction(_)
+            | PaxosMsg::AcceptStopSign(_)
+            | PaxosMsg::ForwardStopSign(_) => None,
+        }
+    }
+
+    fn by_sync(sync: &'a LogSync<Entry>) -> Option<Carried<'a>> {
+        let is_plain = sync.decided_snapshot.is_none() && sync.stopsign.is_none();
+        is_plain.then_some(Carried { after: sync.sync_idx as u64, entries: &sync.suffix })
     }
 }
 

@@ -353,7 +353,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         if let Some(tempo) = &plan.tempo {
             tempo.set(&mut setup.settings);
         }
-        if plan.tempo.is_some() || plan.upkeep.strangers.is_some() {
+        if plan.tempo.is_some() {
             // Ranges in searches have tens of rows: this makes pages of them.
             setup.settings.limits.page_rows = PAGE_ROWS;
         }

@@ -58,11 +58,6 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
         self.entries.iter().any(|entry| entry.at == at)
     }
 
-    /// Where transactions stand, in order.
-    pub fn places(&self) -> impl Iterator<Item = K> {
-        self.entries.iter().map(|entry| entry.at)
-    }
-
     /// Enters a pending transaction at its proposed timestamp.
     ///
     /// # Panics

@@ -13,6 +13,7 @@
 use muesli_core::Protocol;
 
 use super::Replica;
+use super::receive::is_entry;
 use crate::inside::{Context, send_now};
 use crate::join::Formed;
 use crate::ledger::{Change, Entry, Standing, Summary};
@@ -143,6 +144,9 @@ impl<P: Protocol> Replica<P> {
         let Some(fetching) = self.fetching.as_mut().filter(|it| it.source == member) else {
             return;
         };
+        if !entries.iter().all(is_entry::<P>) {
+            return; // No member has such entries.
+        }
         (fetching.heard, fetching.misses, fetching.silent) = (ticks, 0, 0);
         fetching.target = summary.decided;
         let joins = fetching.joins.is_some();

@@ -111,10 +111,7 @@ impl<P: Protocol> Replica<P> {
         })
     }
 
-    /// A piece has come.
-    ///
-    /// # Panics
-    /// If the piece is of no checkpoint: a member of the group has lied.
+    /// A piece has come. One that is of no checkpoint ends the transfer: another member is asked.
     pub(super) fn on_state(&mut self, member: u16, piece: StatePiece, cx: &mut Context<'_, P>) {
         let (base, decided) = self.ledger.look(|it| (it.log.base(), it.decided));
         let (ticks, lacks) = (self.ticks, self.lacks_state());
@@ -147,8 +144,12 @@ impl<P: Protocol> Replica<P> {
         }
         match piece.piece {
             Some(state) => {
-                self.ledger.make(vec![Change::Piece(have, state.clone())]);
-                self.install(&state.0, cx);
+                let (role, inner) = (self.role(), &mut self.inner);
+                let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(&state.0, cx));
+                if restored.is_err() {
+                    return self.start_loading(Some(member), cx);
+                }
+                self.ledger.make(vec![Change::Piece(have, state)]);
                 if self.rules.installs_whole {
                     return self.ask_for_state(false, cx);
                 }
@@ -157,12 +158,6 @@ impl<P: Protocol> Replica<P> {
             None => self.installed(piece.covers, piece.needs),
         }
         self.replay_decided(cx);
-    }
-
-    fn install(&mut self, piece: &[u8], cx: &mut Context<'_, P>) {
-        let (role, inner) = (self.role(), &mut self.inner);
-        let (restored, _) = self.inside.run(role, cx, |cx| inner.restore(piece, cx));
-        restored.expect("pieces of a checkpoint");
     }
 
     fn installed(&mut self, covers: u64, needs: u64) {

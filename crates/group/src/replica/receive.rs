@@ -1,12 +1,17 @@
 //! What a member does about each message.
 
-use muesli_core::{Address, Protocol};
+use muesli_core::{Address, Protocol, Wire};
 
 use super::Replica;
 use crate::consensus::Consensus;
 use crate::inside::{Context, send_now};
-use crate::ledger::Standing;
+use crate::ledger::{Entry, Standing};
 use crate::protocol::Message;
+
+/// Whether an entry is a record of the protocol inside, or begins a configuration.
+pub(super) fn is_entry<P: Protocol>(entry: &Entry) -> bool {
+    entry.begins().is_some() || P::Record::decode_all(&entry.0).is_ok()
+}
 
 impl<P: Protocol> Replica<P> {
     /// Takes a message.
@@ -37,7 +42,7 @@ impl<P: Protocol> Replica<P> {
                 if configuration != self.configuration_number() {
                     self.on_at(member, configuration, cx);
                 } else if let Some(consensus) = &mut self.consensus {
-                    consensus.receive(member, bytes.as_slice());
+                    consensus.receive(member, bytes.as_slice(), is_entry::<P>);
                 }
             }
             (Message::At(configuration), Some(member)) => {

@@ -26,9 +26,9 @@ pub struct Rules {
     pub unique_numbers: bool,
     /// A vote has all that was committed at the repository, so that the commit vector does.
     pub merge_votes: bool,
-    /// A read does not wait for a number of a transaction that is not under way here: only a
-    /// client that lies about what it depends on can have made it up.
-    pub asks_who_numbers_are_of: bool,
+    /// A read waits for a number while a commit is queued below it. Otherwise it waits until that
+    /// number was applied, which never is one that a client has made up.
+    pub waits_for_queued: bool,
 }
 
 impl Default for Rules {
@@ -42,7 +42,7 @@ impl Default for Rules {
             exact_validation: true,
             unique_numbers: true,
             merge_votes: true,
-            asks_who_numbers_are_of: true,
+            waits_for_queued: true,
         }
     }
 }

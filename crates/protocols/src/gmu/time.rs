@@ -76,12 +76,20 @@ impl VectorTime {
         Ballot { txn, vector, writes, unique }
     }
 
-    /// Whether a number that was not applied here may come to be. Whoever is given one has voted
-    /// here, and stands in the queue until it is applied; a client may name any other in what its
-    /// transaction depends on, and whoever reads what that wrote would wait for ever.
-    fn may_come(&self, number: Number) -> bool {
-        let unknown = !self.rules.unique_numbers || !self.rules.asks_who_numbers_are_of;
-        unknown || self.queue.places().any(|turn| turn.txn == number.by)
+    /// Whether a commit with this number or a smaller one is still to be applied here. Whoever is
+    /// given a number has voted here and stands in the queue, below it, until that is applied. A
+    /// client may name any other number in what its transaction depends on, and whoever reads what
+    /// that wrote would wait for it for ever: it is enough that all smaller ones are applied, and
+    /// that none is given any more.
+    fn is_awaited(&mut self, number: Number) -> bool {
+        if !self.rules.unique_numbers || !self.rules.waits_for_queued {
+            return true;
+        }
+        if self.queue.first().is_some_and(|first| first.number <= number) {
+            return true;
+        }
+        self.last_prepared = self.last_prepared.max(number.counter);
+        false
     }
 
     /// Whether a read at `snapshot` sees the version `at` of a key.
@@ -130,7 +138,7 @@ impl Time<Vectors> for VectorTime {
         }
         let waits = self.rules.reads_wait && (self.rules.local_reads_wait || !reading.here);
         let needs = snapshot.clock.get(self.me);
-        if waits && self.most_recent().get(self.me) < needs && self.may_come(needs) {
+        if waits && self.most_recent().get(self.me) < needs && self.is_awaited(needs) {
             return Err(NotServed::Blocked);
         }
         if !snapshot.answered.contains(&self.me) {

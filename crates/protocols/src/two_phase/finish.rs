@@ -117,9 +117,17 @@ impl<V: Variant> Participant<V> {
         (vote, about): (Vote<V>, Option<Box<About>>),
         cx: &mut Context<'_, V>,
     ) {
+        // An end that cannot be this transaction's is that of another one, which the client gave the
+        // same number.
+        let is_end = match &vote {
+            Vote::Decided(decision) => self.can_end_as(txn, decision),
+            Vote::Yes(_) | Vote::No(_) => false,
+        };
         let Some(finishing) = self.finishing.get_mut(&txn) else { return };
         let decision = match vote {
-            Vote::Decided(decision) if finishing.has_same_participants(about.as_deref()) => {
+            Vote::Decided(decision)
+                if is_end && finishing.has_same_participants(about.as_deref()) =>
+            {
                 decision
             }
             Vote::No(_) | Vote::Decided(_) => Decision::Abort(Abort::Abandoned),

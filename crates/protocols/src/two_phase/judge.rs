@@ -352,9 +352,7 @@ impl<V: Variant> Participant<V> {
                     Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
                 }
             }
-            Message::Vote { txn, vote: Vote::Decided(decision), .. } => {
-                self.judge_known_end(*txn, from, decision)
-            }
+            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, from),
             Message::Read(_)
             | Message::Scan(_)
             | Message::Lock(_)
@@ -406,19 +404,29 @@ impl<V: Variant> Participant<V> {
         from: Address,
         decision: &Decision<V::Place>,
     ) -> Result<(), Rejection> {
-        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
+        self.judge_voter(txn, from)?;
+        ensure(self.can_end_as(txn, decision), Rejection::State)
+    }
+
+    /// A repository speaks of the end of transactions in which it takes part.
+    fn judge_voter(&self, txn: TxnId, from: Address) -> Result<(), Rejection> {
+        let (Some(owner), Role::Repository(repository)) = (self.table.owner(txn), from.role) else {
+            return Ok(());
+        };
+        let takes_part = self.table.get(owner).prepare.participants.contains(&repository);
+        ensure(takes_part, Rejection::Sender)
+    }
+
+    /// Whether a transaction that is prepared here can have this end: it commits where the vote
+    /// that was given here allows, and no end is followed by another one.
+    pub(super) fn can_end_as(&self, txn: TxnId, decision: &Decision<V::Place>) -> bool {
+        let Some(owner) = self.table.owner(txn) else { return true };
         let prepared = self.table.get(owner);
-        if let Role::Repository(repository) = from.role {
-            let takes_part = prepared.prepare.participants.contains(&repository);
-            ensure(takes_part, Rejection::Sender)?;
-        }
         match (&prepared.decided, decision) {
-            (Some(known), Decision::Commit(place)) => ensure(known == place, Rejection::State),
-            (Some(_), Decision::Abort(_)) => Err(Rejection::State),
-            (None, Decision::Commit(place)) => {
-                ensure(self.time.can_decide(txn, &prepared.yes, place), Rejection::State)
-            }
-            (None, Decision::Abort(_)) => Ok(()),
+            (Some(known), Decision::Commit(place)) => known == place,
+            (Some(_), Decision::Abort(_)) => false,
+            (None, Decision::Commit(place)) => self.time.can_decide(txn, &prepared.yes, place),
+            (None, Decision::Abort(_)) => true,
         }
     }
 

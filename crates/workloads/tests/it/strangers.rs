@@ -65,7 +65,7 @@ fn taken(outcome: &SimulatedOutcome) -> (u64, u64) {
 #[test]
 fn honest_clients_see_nothing_of_strangers() {
     for (protocol, group) in PROTOCOLS {
-        for seed in 1..4 {
+        for seed in 1..13 {
             let outcome = run(protocol, group, seed, false);
             let name = format!("{protocol}, groups of {group}, seed {seed}");
             for check in outcome.checks.iter().filter(|it| is_promised(protocol, it.name)) {
