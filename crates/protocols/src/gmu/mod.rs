@@ -77,10 +77,15 @@ impl Variant for Vectors {
     type Time = VectorTime;
 
     const VALIDATES_ROWS: bool = true;
+    const READS_SIDE_BY_SIDE: bool = true;
     const NODES_REMEMBER: bool = true;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family
+    }
+
+    fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
+        !rules.fits_side_by_side || known.fits(at)
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}

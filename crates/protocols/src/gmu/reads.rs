@@ -29,6 +29,21 @@ impl Reads {
         Reads { clock, answered: Vec::new() }
     }
 
+    /// Whether what was read at `at` would have been read the same, had everything in this one been
+    /// known when it was asked for. Both began at the same, and each repository that has answered
+    /// fixed its entry:
+    ///
+    /// * `at` depends on nothing at repositories that have answered this one and that this one does
+    ///   not see: their answers stand, and all that was read at `at` lies within both.
+    /// * This one depends on nothing at those that have answered `at` that `at` does not see: they
+    ///   would have shown no more.
+    pub fn fits(&self, at: &Reads) -> bool {
+        let within = |one: &Reads, other: &Reads| {
+            one.answered.iter().all(|&it| other.clock.get(it) <= one.clock.get(it))
+        };
+        within(self, at) && within(at, self)
+    }
+
     /// A repository has answered.
     pub fn mark(&mut self, repository: RepositoryId) {
         if !self.answered.contains(&repository) {

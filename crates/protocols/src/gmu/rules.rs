@@ -29,6 +29,9 @@ pub struct Rules {
     /// A read waits for a number while a commit is queued below it. Otherwise it waits until that
     /// number was applied, which never is one that a client has made up.
     pub waits_for_queued: bool,
+    /// Of first reads made side by side, those count alone that would have been the same one after
+    /// the other.
+    pub fits_side_by_side: bool,
 }
 
 impl Default for Rules {
@@ -43,6 +46,7 @@ impl Default for Rules {
             unique_numbers: true,
             merge_votes: true,
             waits_for_queued: true,
+            fits_side_by_side: true,
         }
     }
 }

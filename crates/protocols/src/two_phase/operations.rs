@@ -57,7 +57,7 @@ impl<V: Variant> Slot<V> {
     /// Whether a read at `repository` need not wait for another one to be answered.
     #[inline]
     pub fn may_read_at(&self, repository: RepositoryId) -> bool {
-        self.fixing.is_none() || self.is_fixed_at(repository)
+        V::READS_SIDE_BY_SIDE || self.fixing.is_none() || self.is_fixed_at(repository)
     }
 
     /// Whether a read at `repository` leaves the snapshot as it is.
@@ -69,6 +69,9 @@ impl<V: Variant> Slot<V> {
     /// A repository has answered at `snapshot`.
     #[inline]
     pub fn learn(&mut self, snapshot: V::Snapshot) {
+        if V::READS_SIDE_BY_SIDE {
+            self.answers = self.answers.wrapping_add(1);
+        }
         match &mut self.snapshot {
             Some(known) => known.learn(&snapshot),
             unknown => *unknown = Some(snapshot),

@@ -53,7 +53,8 @@ impl<V: Variant> Coordinator<V> {
     ) {
         self.next_request += 1;
         let (id, now) = (self.next_request, cx.now());
-        let request = Request { op, to, asked, held: true, sent: now, quiet: now, since: now };
+        let request =
+            Request { op, to, asked, held: true, answers: 0, sent: now, quiet: now, since: now };
         if cx.catalog.home(to) != self.id {
             return self.issue(txn, id, request, cx);
         }

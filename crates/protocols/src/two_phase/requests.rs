@@ -2,7 +2,9 @@
 //!
 //! An operation is what the client waits for; it has one request per repository that is asked.
 //! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
-//! other requests of the transaction are held.
+//! other requests of the transaction are held. Where each repository fixes a part of it
+//! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
+//! others have fixed meanwhile is asked for once more.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,7 @@ use super::coordinator::{Context, Coordinator};
 use super::message::{LockRequest, Message, Mostly, ReadReply, ReadRequest, ScanRequest};
 use super::pages::Queued;
 use super::scans::Gathered;
+use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
@@ -55,6 +58,8 @@ pub(super) struct Request {
     pub asked: Asked,
     /// Held until the snapshot is known.
     pub held: bool,
+    /// How many answers the transaction had when it was sent last.
+    pub answers: u32,
     /// When it was sent last.
     pub sent: Nanos,
     /// When it was sent last, or was on its way still: from then on its answer is waited for.
@@ -95,7 +100,8 @@ impl<V: Variant> Coordinator<V> {
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
-        let alone = self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+        let alone =
+            !V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
         let mut groups: Mostly<(RepositoryId, Mostly<AskedKey>)> = Mostly::new();
         for (count, key) in keys.into_iter().enumerate() {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
@@ -126,7 +132,8 @@ impl<V: Variant> Coordinator<V> {
         let now = cx.now();
         for (to, asked) in groups {
             self.next_request += 1;
-            let request = Request { op, to, asked, held: true, sent: now, quiet: now, since: now };
+            let (answers, sent, quiet, since) = (0, now, now, now);
+            let request = Request { op, to, asked, held: true, answers, sent, quiet, since };
             self.issue(txn, self.next_request, request, cx);
         }
         self.set_sweep_timer(cx);
@@ -142,7 +149,8 @@ impl<V: Variant> Coordinator<V> {
         if is_lock {
             self.send_request(id, cx);
         } else if slot.may_read_at(to) {
-            slot.fixing = slot.fixing.or((!slot.is_fixed_at(to)).then_some(id));
+            let fixes = !V::READS_SIDE_BY_SIDE && !slot.is_fixed_at(to);
+            slot.fixing = slot.fixing.or(fixes.then_some(id));
             self.send_request(id, cx);
         } else {
             slot.held.push(id);
@@ -171,6 +179,8 @@ impl<V: Variant> Coordinator<V> {
         let txn = operation.txn;
         let Some(slot) = self.slot(txn) else { return };
         let (snapshot, first) = (slot.reads_at().clone(), slot.snapshot.is_none());
+        let answers = slot.answers;
+        self.requests.get_mut(id).expect("found above").answers = answers;
         let reader = V::reader(self.id, self.incarnation, txn);
         let asked = &self.requests.get(id).expect("found above").asked;
         let kind = &self.operations.get(op).expect("found above").kind;
@@ -206,16 +216,24 @@ impl<V: Variant> Coordinator<V> {
         cx.send_to_repository(to, message);
     }
 
-    /// A request was answered at `snapshot`: the transaction reads there from now on.
+    /// A request was answered at `snapshot`: the transaction reads there from now on. `None`: what
+    /// was learnt since it was asked for does not fit, and it was asked for once more.
     pub(super) fn fix_snapshot(
         &mut self,
         txn: Txn,
-        request: u64,
+        (request, asked): (u64, Request),
         snapshot: V::Snapshot,
         cx: &mut Context<'_, V>,
-    ) {
+    ) -> Option<Request> {
         self.heard.join(&snapshot);
-        let Some(slot) = self.slot(txn) else { return };
+        if V::READS_SIDE_BY_SIDE {
+            let known = self.slot(txn)?.snapshot.clone();
+            if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
+                self.issue(txn, request, asked, cx);
+                return None;
+            }
+        }
+        let slot = self.slot(txn)?;
         slot.learn(snapshot);
         if slot.fixing == Some(request) {
             slot.fixing = None;
@@ -226,6 +244,23 @@ impl<V: Variant> Coordinator<V> {
                     self.issue(txn, id, request, cx);
                 }
             }
+        }
+        Some(asked)
+    }
+
+    /// A repository reads no more at what a request said. If it did not say what others have
+    /// answered since, it is asked for once more: the watermark may have followed that.
+    pub(super) fn on_too_old(
+        &mut self,
+        txn: Txn,
+        (id, request): (u64, Request),
+        cx: &mut Context<'_, V>,
+    ) {
+        let learnt = |slot: &mut Slot<V>| slot.answers != request.answers;
+        if V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
+            self.issue(txn, id, request, cx);
+        } else {
+            self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
         }
     }
 
@@ -243,10 +278,10 @@ impl<V: Variant> Coordinator<V> {
         let txn = operation.txn;
         self.heard.join(&reply.committed);
         let Some(snapshot) = reply.snapshot else {
-            self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
-            return;
+            return self.on_too_old(txn, (reply.request, request), cx);
         };
-        self.fix_snapshot(txn, reply.request, snapshot, cx);
+        let asked = (reply.request, request);
+        let Some(request) = self.fix_snapshot(txn, asked, snapshot, cx) else { return };
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));

@@ -93,10 +93,10 @@ impl<V: Variant> Coordinator<V> {
         let txn = operation.txn;
         self.heard.join(&reply.committed);
         let Some(snapshot) = reply.snapshot else {
-            self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
-            return;
+            return self.on_too_old(txn, (reply.request, request), cx);
         };
-        self.fix_snapshot(txn, reply.request, snapshot, cx);
+        let asked = (reply.request, request);
+        let Some(request) = self.fix_snapshot(txn, asked, snapshot, cx) else { return };
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
         if updates && reply.rows.iter().any(|(_, found)| !found.newest) {

@@ -26,6 +26,8 @@ pub(super) struct Slot<V: Variant> {
     pub base: V::Snapshot,
     /// Known from the first read on.
     pub snapshot: Option<V::Snapshot>,
+    /// How often a repository has answered, where reads go out side by side.
+    pub answers: u32,
     /// See [`Alone::since`](super::one_step::Alone::since).
     pub undisturbed_since: Option<u64>,
     /// A request is under way elsewhere that may change the snapshot; others wait for it.
@@ -56,6 +58,7 @@ impl<V: Variant> Slot<V> {
             options: TxnOptions::default(),
             base: V::Snapshot::default(),
             snapshot: None,
+            answers: 0,
             undisturbed_since: None,
             fixing: None,
             held: Vec::new(),
@@ -78,6 +81,7 @@ impl<V: Variant> Slot<V> {
         self.options = options;
         self.base = base;
         self.snapshot = None;
+        self.answers = 0;
         self.undisturbed_since = None;
         self.fixing = None;
         self.held.clear();

@@ -55,6 +55,9 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     const EVERYBODY_TAKES_PART: bool = false;
     /// Whether the rows that a scan saw are validated as reads.
     const VALIDATES_ROWS: bool = false;
+    /// Whether reads that fix a part of the snapshot go out side by side; then an answer is taken
+    /// only if it [fits](Self::fits) what was learnt since it was asked for.
+    const READS_SIDE_BY_SIDE: bool = false;
     /// Whether a transaction sees what earlier ones of its node have seen, which a timestamp of its
     /// session does not tell.
     const NODES_REMEMBER: bool = false;
@@ -83,6 +86,12 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// Whether a prepare may wait for locks.
     #[inline]
     fn waits_for_locks(_rules: &Self::Rules) -> bool {
+        true
+    }
+
+    /// Where reads go out side by side: whether what was read at `at` would have been the same had
+    /// it been asked for when `known` was.
+    fn fits(_rules: &Self::Rules, _known: &Self::Snapshot, _at: &Self::Snapshot) -> bool {
         true
     }
 

@@ -23,6 +23,7 @@ const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
 const READ_BA_AT_2: Program = (2, &[ReadOnly, Get("b"), Get("a")]);
 const READ_AB_AT_1: Program = (1, &[ReadOnly, Get("a"), Get("b")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
+const SCAN_ABC_AT_1: Program = (1, &[ReadOnly, Scan("a", "d")]);
 const SCAN_AB_WRITE_A_AT_1: Program = (1, &[Scan("a", "c"), Put("a1")]);
 
 const LIMIT: usize = 300_000;
@@ -69,6 +70,20 @@ fn updates_and_readers() {
         eus(&[WRITE_AB_AT_0, SCAN_AB_WRITE_A_AT_1]),
     ];
     hold("updates_and_readers", &scopes);
+}
+
+/// A scan asks its repositories side by side.
+#[test]
+fn first_reads_side_by_side() {
+    let scopes = [
+        eus(&[WRITE_AB_AT_2, SCAN_AB_AT_2]),
+        eus(&[WRITE_A_AT_0, WRITE_B_AT_1, SCAN_AB_AT_2]),
+        eus(&[CHANGE_AB_AT_0, SCAN_ABC_AT_1]),
+        eus(&[CHANGE_BC_AT_1, WRITE_A_AT_0, SCAN_ABC_AT_1]),
+        GmuScope { replicas: 2, ..eus(&[WRITE_A_AT_0, SCAN_AB_AT_2]) },
+    ];
+    hold("first_reads_side_by_side", &scopes);
+    breaks(|rules| rules.fits_side_by_side = false, &eus(&[WRITE_AB_AT_0, SCAN_AB_AT_2]));
 }
 
 #[test]

@@ -143,6 +143,7 @@ fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String
         "exact_validation" => &mut rules.exact_validation,
         "unique_numbers" => &mut rules.unique_numbers,
         "merge_votes" => &mut rules.merge_votes,
+        "fits_side_by_side" => &mut rules.fits_side_by_side,
         other => return switch(&mut rules.family, other, on),
     } = on;
     Ok(())
