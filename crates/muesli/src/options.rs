@@ -49,6 +49,10 @@ pub struct Options {
     /// When the database is closed, transactions that are open then may take so long to end; those
     /// that have not are aborted.
     pub close_within: Duration,
+    /// For tests: whether the loops wait, when the database is closed, until everybody has applied
+    /// what was decided. Off, decisions that clients were told of are dropped, to see it noticed.
+    #[doc(hidden)]
+    pub applies_at_close: bool,
     /// How long a transaction may be open, from its first attempt to its commit, unless its handle
     /// has a [timeout](crate::Db::timeout) of its own: then it is aborted, and its caller gets
     /// [`Error::TransactionTimeout`](crate::Error::TransactionTimeout).
@@ -75,6 +79,7 @@ impl Default for Options {
             procedure_threads: 1,
             history: false,
             close_within: CLOSE_WITHIN,
+            applies_at_close: true,
             transaction_timeout: TRANSACTION_TIMEOUT,
             spin: Duration::from_micros(20),
         }

@@ -26,6 +26,8 @@ const QUIET_TURNS: usize = 2;
 /// How far the loops are with closing; shared by them.
 #[derive(Debug)]
 pub(super) struct Closing {
+    /// Off, to see it noticed: the loops end once their own commits are decided.
+    applies: bool,
     asked: AtomicBool,
     /// A loop has died of a fault of its own: nobody waits for it.
     broken: AtomicBool,
@@ -36,8 +38,9 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    pub fn of(loops: usize) -> Closing {
+    pub fn of(loops: usize, applies: bool) -> Closing {
         Closing {
+            applies,
             asked: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             decided: AtomicUsize::new(0),
@@ -130,7 +133,7 @@ impl Stage {
                     return self;
                 }
                 closing.decided.fetch_add(1, Ordering::AcqRel);
-                Stage::Applying { until }
+                if closing.applies { Stage::Applying { until } } else { Stage::Closed }
             }
             Stage::Applying { until } => {
                 let quiet = &closing.quiet[at];
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_loop_waits_for_its_own_commits_and_then_for_those_of_others() {
-        let closing = Closing::of(2);
+        let closing = Closing::of(2, true);
         let [mut one, mut other] = [Stage::Serving; 2];
         for _ in 0..6 {
             turn(&mut one, &closing, 0, 1, NOTHING);
@@ -185,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_stage_is_bounded() {
-        let (closing, mut stage) = (Closing::of(1), Stage::Serving);
+        let (closing, mut stage) = (Closing::of(1, true), Stage::Serving);
         let stuck = Undone { unfinished: 1, in_doubt: 1, busy: true };
         turn(&mut stage, &closing, 0, 0, stuck);
         turn(&mut stage, &closing, 0, 99, stuck);
@@ -202,7 +205,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_loop_that_died() {
-        let (closing, mut stage) = (Closing::of(2), Stage::Serving);
+        let (closing, mut stage) = (Closing::of(2, true), Stage::Serving);
         closing.break_off();
         turn(&mut stage, &closing, 0, 0, Undone { unfinished: 1, in_doubt: 1, busy: true });
         assert_eq!(stage, Stage::Closed);

@@ -151,7 +151,7 @@ fn start<P: Protocol>(
             shut: AtomicBool::new(false),
         })
         .collect();
-    let closing = Arc::new(Closing::of(loops));
+    let closing = Arc::new(Closing::of(loops, options.applies_at_close));
     let links = ring::all_pairs(loops);
     let clock = quanta::Clock::new();
     let origin = clock.raw();

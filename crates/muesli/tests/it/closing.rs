@@ -18,6 +18,11 @@ const CLIENTS: usize = 4;
 const KEYS: u64 = 16;
 
 fn open(protocol: &str) -> Db {
+    open_that(protocol, true)
+}
+
+/// A database that applies what was decided as it is closed, or makes the mistake not to.
+fn open_that(protocol: &str, applies_at_close: bool) -> Db {
     let options = Options {
         repositories: 3,
         replicas: 2,
@@ -25,6 +30,7 @@ fn open(protocol: &str) -> Db {
         protocol: protocol.to_owned(),
         history: true,
         close_within: Duration::from_millis(50),
+        applies_at_close,
         ..Options::default()
     };
     Db::open(options.space("s", SpaceOptions::default())).unwrap()
@@ -81,31 +87,36 @@ fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, S
     Ok(seen)
 }
 
+/// Closes a database in the middle of its work; how many versions were found that clients had been
+/// told of, or one that was not.
+fn closed_at_work(db: &Db) -> Result<usize, String> {
+    let space = db.space("s").unwrap();
+    let done = Arc::new(AtomicUsize::new(0));
+    let threads: Vec<_> = (0..2 * CLIENTS)
+        .map(|number| {
+            let (db, done) = (db.session(), done.clone());
+            std::thread::spawn(move || {
+                let first = number as u64 + 1;
+                if number < CLIENTS {
+                    return block_on(client(db, space, first, done));
+                }
+                let there = db.clone();
+                let run = async move || client(there, space, first, done).await;
+                let _ = block_on(db.run_on(number, run)); // Closed, or over.
+            })
+        })
+        .collect();
+    while done.load(Ordering::Relaxed) < 200 {
+        std::thread::yield_now();
+    }
+    let reports = db.close();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    told_is_applied(db, space, &reports)
+}
+
 fn closing_loses_nothing(protocol: &str) {
     for round in 0..8 {
-        let db = open(protocol);
-        let space = db.space("s").unwrap();
-        let done = Arc::new(AtomicUsize::new(0));
-        let threads: Vec<_> = (0..2 * CLIENTS)
-            .map(|number| {
-                let (db, done) = (db.session(), done.clone());
-                std::thread::spawn(move || {
-                    let first = number as u64 + 1;
-                    if number < CLIENTS {
-                        return block_on(client(db, space, first, done));
-                    }
-                    let there = db.clone();
-                    let run = async move || client(there, space, first, done).await;
-                    let _ = block_on(db.run_on(number, run)); // Closed, or over.
-                })
-            })
-            .collect();
-        while done.load(Ordering::Relaxed) < 200 {
-            std::thread::yield_now();
-        }
-        let reports = db.close();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let applied = told_is_applied(&db, space, &reports);
+        let applied = closed_at_work(&open(protocol));
         assert!(applied.as_ref().is_ok_and(|&seen| seen > 400), "{protocol} {round}: {applied:?}");
     }
 }
@@ -115,6 +126,12 @@ fn what_clients_were_told_is_applied_when_the_database_is_closed() {
     for protocol in ["score", "gmu", "bumper", "2pc"] {
         closing_loses_nothing(protocol);
     }
+}
+
+#[test]
+fn decisions_that_are_dropped_at_close_are_noticed() {
+    let dropped = |_| closed_at_work(&open_that("score", false)).is_err();
+    assert!((0..200).any(dropped));
 }
 
 #[test]
