@@ -209,10 +209,15 @@ impl LocalCluster {
         self.folder(node).join("muesli.toml")
     }
 
-    fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
+    /// Writes the keys of a node; one beyond those of the plan is to join.
+    ///
+    /// # Errors
+    /// The system does not let it.
+    pub fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
         fs::create_dir_all(self.folder(node))?;
         let data = self.folder(node).join("data");
         let servers = plan.reached.as_ref().map_or(&self.addresses, |reached| &reached.servers);
+        let servers = &servers[..plan.nodes.max(node + 1)];
         let mut lines = vec![
             format!("node = {node}"),
             format!("listen = {:?}", self.addresses[node]),
@@ -228,6 +233,9 @@ impl LocalCluster {
         ];
         if let Some(reached) = &plan.reached {
             lines.push(format!("dial = {:?}", reached.dial[node]));
+        }
+        if node >= plan.nodes {
+            lines.push("join = true".to_owned());
         }
         if plan.troubled {
             lines.push(format!("trouble_file = {:?}", self.trouble_file(node)));

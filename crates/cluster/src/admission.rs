@@ -152,6 +152,7 @@ impl<P: Protocol> Loop<P> {
             node: self.peers.me.node,
             life: self.peers.me.life,
             lives: self.peers.lives(),
+            heights: self.heights_to(station),
             map: MapParts::from(map),
             proof: None,
         };
@@ -186,7 +187,8 @@ impl<P: Protocol> Loop<P> {
             return Err((Reason::Taken, text));
         }
         if hello.station == Station::Server {
-            return self.learn_lives(hello.node, hello.life, &hello.lives);
+            self.learn_lives(hello.node, hello.life, &hello.lives)?;
+            return self.learn_heights(hello.node, hello.life, &hello.heights);
         }
         self.judge_client(hello)
     }

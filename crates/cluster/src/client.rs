@@ -17,6 +17,7 @@ use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
 use thiserror::Error;
 
+use crate::clock::Clock;
 use crate::door::{Alive, Command, Door, Job};
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
@@ -27,7 +28,7 @@ use crate::peers::{Identity, Peers};
 use crate::register::Register;
 use crate::server::spoken;
 use crate::signal::Signal;
-use crate::station::{Clock, Station};
+use crate::station::Station;
 use crate::targets::Targets;
 use crate::turn::{Loop, WAKER};
 use crate::visit::Visit;
@@ -348,6 +349,7 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
         // Servers have small numbers.
         node: NodeId(fastrand::u32(1 << 31..)),
         life: Life(fastrand::u64(1..)),
+        accepted: 0,
         secret: options.secret.clone(),
     };
     Peers::new(me, None, None, Targets::anybody(&options.addresses))

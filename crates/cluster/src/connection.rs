@@ -63,6 +63,8 @@ pub(crate) struct Connection {
     pub taken: u64,
     pub told: u64,
     pub told_at: Nanos,
+    /// Up to which record of the log here the other end was told that it is stable.
+    pub told_kept: u64,
     /// How long the frame is that is arriving; zero where that is not known.
     awaited: usize,
     /// How much had come, or had been written, when the time it may take was begun to be counted.
@@ -110,6 +112,7 @@ impl Connection {
             stalled: false,
             taken: 0,
             told: 0,
+            told_kept: 0,
             told_at: now,
             awaited: 0,
             progress: (0, 0),

@@ -115,6 +115,10 @@ impl<P: Protocol> Log<P> for WriteAhead {
         }
     }
 
+    fn kept(&self) -> u64 {
+        self.log.stable().0
+    }
+
     fn syncs(&self) -> u64 {
         self.log.syncs()
     }

@@ -2,8 +2,9 @@
 //!
 //! It holds `lock` (held by the process that uses the folder), `identity` (who the server is and
 //! what its data are of, see [`Identity`]), `map` (the newest map that it knows: a record of a
-//! space means nothing without it), and `log`, the write-ahead log. The lock is taken before
-//! anything is read or changed. The two small files are written anew as a whole, synced, and put in
+//! space means nothing without it), `heard` (how far the logs of the others had come, see
+//! [`heights`](crate::heights)), and `log`, the write-ahead log. The lock is taken before
+//! anything is read or changed. The small files are written anew as a whole, synced, and put in
 //! the place of the old ones by a rename. Each begins with a header of its own:
 //!
 //! | bytes | what |
@@ -23,6 +24,7 @@ use muesli_core::{NodeId, wire_struct};
 use thiserror::Error;
 
 use crate::formats;
+use crate::heights::Reached;
 use crate::hello::ClusterId;
 use crate::map::{Map, MapError, MapParts};
 
@@ -125,10 +127,19 @@ pub(crate) struct Identity {
     pub life: u64,
     /// How often the server was started, this time included.
     pub starts: u32,
+    /// How often somebody has accepted that the end of the data is lost.
+    pub accepted: u32,
 }
 
 wire_struct!(Owner { cluster: ClusterId, node: NodeId, protocol: String });
-wire_struct!(Identity { data: u32, program: String, owner: Owner, life: u64, starts: u32 });
+wire_struct!(Identity {
+    data: u32,
+    program: String,
+    owner: Owner,
+    life: u64,
+    starts: u32,
+    accepted: u32,
+});
 
 /// A server's folder, locked for as long as any clone of this is there.
 #[derive(Clone, Debug)]
@@ -180,13 +191,20 @@ impl Folder {
         Err(FolderError::Other { path, what, before, now: format!("`{now}`") })
     }
 
-    /// Notes another start after what `identity` said before; who the server is.
-    pub fn begin(&self, before: Option<Identity>, owner: Owner) -> Result<Identity, FolderError> {
-        let (life, starts) =
-            before.map_or_else(|| (fastrand::u64(1..), 0), |before| (before.life, before.starts));
+    /// Notes another start after what `identity` said before, at which somebody may accept that the
+    /// end of the data is lost; who the server is.
+    pub fn begin(
+        &self,
+        before: Option<Identity>,
+        owner: Owner,
+        accepts_loss: bool,
+    ) -> Result<Identity, FolderError> {
+        let known = |it: Identity| (it.life, it.starts, it.accepted);
+        let (life, starts, accepted) = before.map_or_else(|| (fastrand::u64(1..), 0, 0), known);
         let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
         let starts = starts.saturating_add(1);
-        let now = Identity { data, program, owner, life, starts };
+        let accepted = accepted.saturating_add(u32::from(accepts_loss));
+        let now = Identity { data, program, owner, life, starts, accepted };
         self.write("identity", &now)?;
         Ok(now)
     }
@@ -200,6 +218,17 @@ impl Folder {
     /// Keeps a map.
     pub fn keep_map(&self, map: &Map) -> Result<(), FolderError> {
         self.write("map", &MapParts::from(map))
+    }
+
+    /// What was heard of the others' logs, as far as it was kept and can be read: without it a
+    /// server knows less, and nothing that is wrong.
+    pub fn heard(&self) -> Vec<Reached> {
+        self.read("heard").ok().flatten().unwrap_or_default()
+    }
+
+    /// Keeps what was heard of the others' logs.
+    pub fn keep_heard(&self, heard: &Vec<Reached>) -> Result<(), FolderError> {
+        self.write("heard", heard)
     }
 
     fn read<T: Wire>(&self, name: &str) -> Result<Option<T>, FolderError> {
@@ -310,7 +339,7 @@ mod tests {
     fn begun(path: &Path) -> (Folder, Identity) {
         let folder = Folder::open(path).unwrap();
         let before = folder.identity(&owner("score")).unwrap();
-        let identity = folder.begin(before, owner("score")).unwrap();
+        let identity = folder.begin(before, owner("score"), false).unwrap();
         (folder, identity)
     }
 

@@ -37,7 +37,7 @@ pub enum Kind {
     Refusal,
     /// Messages of the protocol, one after the other.
     Messages,
-    /// The sender is alive, and has taken so many bytes of messages over this connection.
+    /// The sender is alive, and says how much it has taken and kept: an [`Alive`](crate::heights).
     Alive,
     /// A message between drivers.
     Control,

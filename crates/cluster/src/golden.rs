@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::folder::{Identity, Owner};
 use crate::formats;
 use crate::frame::{self, Kind};
+use crate::heights::{Alive, Height, Reached};
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::{MapParts, SpaceParts};
 use crate::proof::{Challenge, Proof};
@@ -40,6 +41,11 @@ fn space() -> SpaceParts {
     SpaceParts { name: "s".to_owned(), ordered: true, splits }
 }
 
+fn reached() -> Reached {
+    let height = Height { accepted: 1, record: 2 };
+    Reached { node: NodeId(3), life: Life(4), height }
+}
+
 fn hello(station: Station) -> Hello {
     Hello {
         cluster: ClusterId(1),
@@ -48,6 +54,7 @@ fn hello(station: Station) -> Hello {
         node: NodeId(2),
         life: Life(3),
         lives: vec![(NodeId(4), Life(5))],
+        heights: vec![reached()],
         proves: true,
         challenge: Challenge([6; 16]),
     }
@@ -73,6 +80,7 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
         node: NodeId(2),
         life: Life(3),
         lives: vec![(NodeId(4), Life(5))],
+        heights: vec![reached()],
         map: map(),
         proof,
     };
@@ -90,6 +98,7 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
         Reason::Stopping,
         Reason::Left,
         Reason::Unproven,
+        Reason::Older,
     ] {
         let refusal = Refusal { reason, text: "why".to_owned(), proof: None };
         all.push((format!("refusal {reason:?}"), framed(Kind::Refusal, &refusal)));
@@ -100,6 +109,8 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
 /// What drivers say to each other, and what they keep.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let mut all = handshakes();
+    let alive = Alive { taken: 1, height: reached().height };
+    all.push(("alive".to_owned(), framed(Kind::Alive, &alive)));
     let refused = Some("no".to_owned());
     for control in [
         Control::CreateSpace { request: 1, space: space() },
@@ -122,8 +133,10 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     }
     let owner = Owner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
     let program = "0.0.0".to_owned();
-    let identity = Identity { data: 3, program, owner, life: 4, starts: 5 };
+    let identity = Identity { data: 3, program, owner, life: 4, starts: 5, accepted: 6 };
     all.push(("file identity".to_owned(), crate::folder::file(formats::FOLDER, &identity)));
+    let heard = vec![reached()];
+    all.push(("file heard".to_owned(), crate::folder::file(formats::FOLDER, &heard)));
     all.push(("file map".to_owned(), crate::folder::file(formats::FOLDER, &map())));
     let mut row = Vec::new();
     Register { epoch: 1, spaces: vec![space()] }.encode(&mut row);

@@ -10,6 +10,7 @@ use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::frame::{Frame, Kind};
+use crate::heights::Alive;
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::Map;
 use crate::outgoing::Outgoing;
@@ -131,6 +132,7 @@ impl<P: Protocol> Loop<P> {
             node: me.node,
             life: me.life,
             lives: self.peers.lives(),
+            heights: self.heights_to(me.station),
             proves,
             challenge,
         };
@@ -169,9 +171,9 @@ impl<P: Protocol> Loop<P> {
             (Stage::Up { .. }, Kind::Control) => {
                 Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
             }
-            (Stage::Up { .. }, Kind::Alive) if frame.body.is_empty() => Ok(()),
-            (Stage::Up { node, .. }, Kind::Alive) => Wire::decode_all(frame.body)
-                .map(|bytes| self.station.machine.borrow_mut().note_taken(place, node, bytes)),
+            (Stage::Up { node, .. }, Kind::Alive) => {
+                Alive::decode_all(frame.body).map(|alive| self.on_alive(place, node, alive))
+            }
             (stage, kind) => {
                 let text = format!("a frame {kind:?} is out of place in {stage:?}");
                 self.refuse(place, Reason::Misunderstood, text, now);
@@ -259,6 +261,12 @@ impl<P: Protocol> Loop<P> {
             self.refuse(place, reason, text, now);
             return;
         }
+        if let Err((reason, text)) =
+            self.learn_heights(welcome.node, welcome.life, &welcome.heights)
+        {
+            self.refuse(place, reason, text, now);
+            return;
+        }
         if self.peers.me.cluster == ClusterId(0) {
             self.peers.me.cluster = welcome.cluster;
         }
@@ -306,7 +314,12 @@ impl<P: Protocol> Loop<P> {
         match refusal.reason {
             // Anybody may say so who sits at a server's address.
             _ if !self.is_believed(place, &refusal) => {}
-            Reason::Cluster | Reason::Protocol | Reason::Lost | Reason::Left | Reason::Unproven => {
+            Reason::Cluster
+            | Reason::Protocol
+            | Reason::Lost
+            | Reason::Left
+            | Reason::Unproven
+            | Reason::Older => {
                 self.give_up(refusal.text.clone());
             }
             Reason::Misunderstood
@@ -375,9 +388,10 @@ impl<P: Protocol> Loop<P> {
         }
         self.dial(now);
         self.keep_budget(now);
-        let (mut overdue, tells) = (Vec::new(), !self.peers.is_client());
+        self.station.clock.look();
+        let (mut overdue, mut due, tells) = (Vec::new(), Vec::new(), !self.peers.is_client());
         let station = self.station.clone();
-        let mut machine = station.machine.borrow_mut();
+        let machine = station.machine.borrow();
         for (place, connection) in self.peers.all_mut() {
             let waiting = machine.outbox.waiting_at(place);
             let crowded = waiting > self.network.outgoing_bytes_high;
@@ -388,13 +402,18 @@ impl<P: Protocol> Loop<P> {
             }
             let up = matches!(connection.stage, Stage::Up { .. });
             let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
-            if up && (silent || tells && connection.taken > connection.told) {
-                connection.spoke = now;
-                (connection.told, connection.told_at) = (connection.taken, now);
-                machine.outbox.to(place).alive(connection.taken);
+            let has_kept = connection.server().is_some() && machine.kept() > connection.told_kept;
+            if up && (silent || tells && connection.taken > connection.told || has_kept) {
+                due.push(place);
             }
         }
         drop(machine);
+        for place in due {
+            self.tell_alive(place, now);
+            let station = self.station.clone();
+            station.machine.borrow_mut().outbox.to(place);
+        }
+        self.keep_heights(now);
         for (place, why) in overdue {
             self.close(place, now, why);
         }
@@ -405,7 +424,9 @@ impl<P: Protocol> Loop<P> {
         self.peers.listener = None;
         let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
         self.keep_placement();
+        self.keep_heights_at_last();
         for place in places {
+            self.tell_alive(place, now);
             self.write(place, now);
             self.refuse(place, Reason::Stopping, "the process is stopping".to_owned(), now);
         }

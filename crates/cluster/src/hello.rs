@@ -15,6 +15,7 @@ use std::fmt;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{NodeId, Tag, wire_struct};
 
+use crate::heights::Reached;
 use crate::map::MapParts;
 use crate::proof::Challenge;
 
@@ -76,6 +77,8 @@ pub struct Hello {
     pub life: Life,
     /// The lives of the servers as it knows them.
     pub lives: Vec<(NodeId, Life)>,
+    /// Of a server: how far its own log and those of the others had come, as it knows.
+    pub heights: Vec<Reached>,
     /// Whether it has the cluster's secret; then it proves that, and wants the server's proof.
     pub proves: bool,
     /// What the server's proof is for.
@@ -93,6 +96,8 @@ pub struct Welcome {
     pub life: Life,
     /// The lives of the servers as it knows them.
     pub lives: Vec<(NodeId, Life)>,
+    /// For a server: how far its own log and those of the others had come, as it knows.
+    pub heights: Vec<Reached>,
     /// Where everything is.
     pub map: MapParts,
     /// That it knows the cluster's secret, for who has proven that too.
@@ -122,6 +127,8 @@ pub enum Reason {
     Left,
     /// It did not prove the cluster's secret, which it must for what it wants.
     Unproven,
+    /// Its data are an older copy of what it had.
+    Older,
 }
 
 /// The last frame of a connection.
@@ -180,7 +187,7 @@ impl Wire for Station {
     }
 }
 
-const REASONS: [Reason; 10] = [
+const REASONS: [Reason; 11] = [
     Reason::Misunderstood,
     Reason::Cluster,
     Reason::Protocol,
@@ -191,6 +198,7 @@ const REASONS: [Reason; 10] = [
     Reason::Stopping,
     Reason::Left,
     Reason::Unproven,
+    Reason::Older,
 ];
 
 impl Wire for Reason {
@@ -213,6 +221,7 @@ wire_struct!(Hello {
     node: NodeId,
     life: Life,
     lives: Vec<(NodeId, Life)>,
+    heights: Vec<Reached>,
     proves: bool,
     challenge: Challenge,
 });
@@ -221,6 +230,7 @@ wire_struct!(Welcome {
     node: NodeId,
     life: Life,
     lives: Vec<(NodeId, Life)>,
+    heights: Vec<Reached>,
     map: MapParts,
     proof: Option<Tag>,
 });

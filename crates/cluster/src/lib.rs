@@ -24,13 +24,14 @@
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
 //! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
 //! it. `spaces`, `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
-//! `checkpoints`, `replaying`: what survives. [`server`], [`process`] and [`client`] put them
-//! together.
+//! `checkpoints`, `replaying`: what survives, and [`heights`] notices where less did. [`server`],
+//! [`process`] and [`client`] put them together.
 
 mod admission;
 mod budget;
 mod checkpoints;
 pub mod client;
+mod clock;
 mod connection;
 pub mod control;
 mod door;
@@ -43,6 +44,7 @@ pub mod frame;
 #[cfg(test)]
 mod golden;
 mod handshake;
+pub mod heights;
 pub mod hello;
 pub mod log;
 mod lookout;

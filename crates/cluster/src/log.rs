@@ -34,6 +34,11 @@ pub trait Log<P: Protocol> {
     /// What was to be made stable is not, and may be lost.
     fn stable(&mut self) -> Result<LogPosition, LogFailure>;
 
+    /// Up to which record of all lives of the process the log is stable; 0 where nothing is kept.
+    fn kept(&self) -> u64 {
+        0
+    }
+
     /// How often something was made stable.
     fn syncs(&self) -> u64 {
         0

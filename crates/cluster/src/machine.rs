@@ -251,6 +251,11 @@ impl<P: Protocol> Machine<P> {
         self.perform();
     }
 
+    /// Up to which record of all lives of the process its log is stable.
+    pub fn kept(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.kept())
+    }
+
     /// Whether something is to be said or answered that waits for the log.
     pub fn is_gated(&self) -> bool {
         !self.gated.is_empty()

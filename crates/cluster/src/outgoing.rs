@@ -10,6 +10,7 @@ use muesli_core::{NodeId, Role};
 
 use crate::flow::Flow;
 use crate::frame::{self, HEADER_BYTES, Kind};
+use crate::heights::Alive;
 
 /// A frame that has grown to so many bytes is ended and another one begun.
 const FRAME_BYTES_AIM: usize = 64 << 10;
@@ -75,9 +76,9 @@ impl Outgoing {
         frame::end(start, &mut self.bytes);
     }
 
-    /// Appends a sign of life: that so many bytes of messages were taken here.
-    pub fn alive(&mut self, taken: u64) {
-        self.frame(Kind::Alive, &taken);
+    /// Appends a sign of life.
+    pub fn alive(&mut self, alive: Alive) {
+        self.frame(Kind::Alive, &alive);
     }
 
     fn end_frame(&mut self) {

@@ -1,13 +1,15 @@
 //! The connections of a loop, by their places, and what is known of who is at their other ends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
 
 use mio::net::TcpListener;
-use muesli_core::{NodeId, Secret};
+use muesli_core::{Nanos, NodeId, Secret};
 
 use crate::connection::Connection;
 use crate::folder::Folder;
+use crate::heights::Heights;
 use crate::hello::{ClusterId, Life, Station};
 use crate::map::Map;
 use crate::targets::Targets;
@@ -21,6 +23,8 @@ pub(crate) struct Identity {
     pub station: Station,
     pub node: NodeId,
     pub life: Life,
+    /// How often somebody has accepted that the end of its data is lost.
+    pub accepted: u32,
     /// The cluster's secret, where this process knows one.
     pub secret: Option<Secret>,
 }
@@ -36,6 +40,10 @@ pub(crate) struct Peers {
     pub targets: Targets,
     /// The lives of the servers, this one's included.
     pub lives: BTreeMap<NodeId, Life>,
+    /// How far the logs of the other servers had come.
+    pub heights: Heights,
+    /// When these were last kept, and whether that is under way.
+    pub heights_kept: (Nanos, Arc<AtomicBool>),
     /// Servers that have told their maps at least once.
     pub met: BTreeSet<NodeId>,
     /// Whether this process began without any memory: it knows no space but those that the others
@@ -88,6 +96,8 @@ impl Peers {
             folder: None,
             targets,
             lives,
+            heights: Heights::default(),
+            heights_kept: Default::default(),
             met: BTreeSet::new(),
             fresh: true,
             astray: 0,

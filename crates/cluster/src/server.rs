@@ -13,11 +13,13 @@ use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
+use crate::clock::Clock;
 use crate::door::Door;
 use crate::durable::LogFiles;
 use crate::files;
 use crate::folder::{Folder, FolderError, Owner};
 use crate::handshake::left;
+use crate::heights::Heights;
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::lookout::look_out;
@@ -28,7 +30,7 @@ use crate::peers::{Identity, Peers};
 use crate::proof;
 use crate::rules;
 use crate::signal::Signal;
-use crate::station::{Clock, Station};
+use crate::station::Station;
 use crate::targets::Targets;
 use crate::turn::{Failed, LISTENER, Loop, WAKER};
 
@@ -339,20 +341,23 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let network = files::network_within_limit(&options, map.servers.len())?;
     let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
     let (for_loop, over) = (door.clone(), door.clone());
+    let clock = Clock::troubled(options.trouble.as_deref());
     let serve = move || {
-        let Prepared { machine, map, life, folder, fresh } = prepared;
+        let Prepared { machine, map, life, accepted, folder, fresh } = prepared;
         let me = Identity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
             station: Kind::Server,
             node: options.node,
             life,
+            accepted,
             secret: options.secret.clone(),
         };
         look_out(for_loop.clone(), &map, options.node, options.secret.clone());
         let targets = Targets::below(&map, options.node, &options.dial);
-        let station = Station::new(0, machine, Clock::new());
+        let station = Station::new(0, machine, clock);
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
+        peers.heights = Heights::recall(&folder.as_ref().map(Folder::heard).unwrap_or_default());
         (peers.folder, peers.fresh) = (folder, fresh);
         peers.clients_prove = options.clients_prove;
         let mut serving = Loop::new(station, peers, poll, for_loop, network);
@@ -374,6 +379,8 @@ struct Prepared<P: Protocol> {
     machine: Machine<P>,
     map: Map,
     life: Life,
+    /// How often somebody has accepted that the end of its data is lost.
+    accepted: u32,
     folder: Option<Folder>,
     /// It had no files.
     fresh: bool,
@@ -391,7 +398,7 @@ fn prepare<P: Protocol>(
         let node = node::<P>(options, rules, &map, fastrand::u32(1..))?;
         let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
-        return Ok(Prepared { machine, map, life, folder: None, fresh: true });
+        return Ok(Prepared { machine, map, life, accepted: 0, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
@@ -410,7 +417,7 @@ fn prepare<P: Protocol>(
     if map.has_left(options.node) {
         return Err(StartError::Left(left(options.node)));
     }
-    let me = folder.begin(before, owner)?;
+    let me = folder.begin(before, owner, options.accepts_loss)?;
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts)?;
     let wake = move || door.signal.raise();
@@ -428,7 +435,8 @@ fn prepare<P: Protocol>(
     let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
     let machine = Machine::new(node, effects, Box::new(log), most);
-    Ok(Prepared { machine, map, life: Life(me.life), folder: Some(folder), fresh })
+    let (life, accepted) = (Life(me.life), me.accepted);
+    Ok(Prepared { machine, map, life, accepted, folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.

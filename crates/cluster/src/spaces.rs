@@ -253,6 +253,7 @@ impl<P: Protocol> Loop<P> {
             ("writes", machine.counts.traffic.writes),
             ("reads", machine.counts.traffic.reads),
             ("polls", machine.counts.traffic.polls),
+            ("log-kept", machine.kept()),
             ("log-syncs", machine.log.as_ref().map_or(0, |log| log.syncs())),
             ("messages-unsent", machine.counts.unsent),
             ("messages-oversize", machine.counts.oversize),

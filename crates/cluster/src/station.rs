@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::task::{Poll, Waker};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::client::{Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
@@ -11,29 +10,11 @@ use muesli_core::{
     SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
+use crate::clock::Clock;
 use crate::machine::Machine;
 
 /// After so many transactions in one turn, tasks are asked to let others run.
 const BEGINS_PER_TURN: u32 = 64;
-
-/// The time since 1970, which never falls while the process runs: histories of several processes
-/// of one machine can be laid side by side.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    origin: Instant,
-    at_origin: u64,
-}
-
-impl Clock {
-    pub fn new() -> Clock {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { origin: Instant::now(), at_origin: since.as_nanos() as u64 }
-    }
-
-    pub fn now(&self) -> Nanos {
-        Nanos(self.at_origin + self.origin.elapsed().as_nanos() as u64)
-    }
-}
 
 /// A loop's machine behind the client port.
 pub(crate) struct Station<P: Protocol> {

@@ -13,6 +13,8 @@
 //! | `fail` | refuses every sync |
 //! | `full` | has no room for further writes |
 //! | `hang` | ends no sync before the file says something else |
+//!
+//! A file beside it says how wrong the server's clock is (see `clock`).
 
 use std::io;
 use std::path::PathBuf;

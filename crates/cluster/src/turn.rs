@@ -485,8 +485,7 @@ impl<P: Protocol> Loop<P> {
         }
         let Some(connection) = self.peers.at_mut(place) else { return };
         if connection.taken > connection.told && connection.told_at + TELL_EVERY <= now {
-            (connection.told, connection.told_at) = (connection.taken, now);
-            self.station.machine.borrow_mut().outbox.at(place).alive(connection.taken);
+            self.tell_alive(place, now);
         }
     }
 

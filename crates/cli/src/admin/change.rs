@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use muesli::{Connect, Db, Space};
 use muesli_core::{NodeId, Post, Reader, RepositoryId, Secret, SmallBytes, Tag, Wire, WireError};
-use muesli_group::placement::{KEY, Refused, Row, SPACE};
+use muesli_group::placement::{KEY, Refused, Row, SPACE, Shape};
 
 use super::survey::Survey;
 
@@ -112,6 +112,22 @@ impl Admin {
         let row = self.decide(survey, rule)?;
         self.wait_for(member, to, &row)?;
         Ok(format!("member {} lives on node {} and takes part", member.0, to.0))
+    }
+
+    /// Moves a member off a server, alive or lost, to another one; what was done, or none where no
+    /// member lives there.
+    ///
+    /// # Errors
+    /// There is no such server or no other node for the member, or the move fails.
+    pub fn drain_one(&self, server: u32) -> anyhow::Result<Option<String>> {
+        let (row, survey) = (self.row()?, self.survey()?);
+        survey.check_server(server)?;
+        let here = row.homes.iter().position(|(home, _)| survey.shape.server(*home) == server);
+        let Some(member) = here.map(|at| RepositoryId(at as u16)) else { return Ok(None) };
+        let up = survey.servers.iter().filter(|server| server.answer.is_some());
+        let to = target(&row, survey.shape, up.map(|server| server.node), member)
+            .with_context(|| format!("member {} finds no other node", member.0))?;
+        self.move_member(member, to).map(Some)
     }
 
     /// Gives a group one more member, and waits until it takes part.
@@ -252,6 +268,21 @@ impl Admin {
     }
 }
 
+/// Of these nodes the one with the fewest members whose server holds none of a member's group, the
+/// member itself included.
+fn target(
+    row: &Row,
+    shape: Shape,
+    nodes: impl Iterator<Item = NodeId>,
+    member: RepositoryId,
+) -> Option<NodeId> {
+    let all = row.others(member).chain([member]);
+    let taken: Vec<_> =
+        all.filter_map(|other| row.home(other).ok()).map(|home| shape.server(home)).collect();
+    let free = nodes.filter(|node| !taken.contains(&shape.server(*node)));
+    free.min_by_key(|node| row.homes.iter().filter(|(home, _)| home == node).count())
+}
+
 /// The bytes of a row, with a tag after it where there is a secret.
 fn written(row: &Row, secret: Option<&Secret>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -296,6 +327,7 @@ fn each_loop(address: &str, loops: u16) -> anyhow::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use muesli_core::Catalog;
 
     fn row(epoch: u64) -> Row {
         let homes = vec![(NodeId(0), epoch)];
@@ -327,5 +359,24 @@ mod tests {
             assert_eq!(read(&bytes, None, &row(9)), Ok(row(5)));
         }
         assert!(read(b"garbage", None, &row(9)).is_err());
+    }
+
+    #[test]
+    fn a_drained_member_goes_to_the_emptiest_node_on_a_server_without_its_group() {
+        let shape = Shape { group: 3, loops: 2 };
+        // Two groups, on servers 0, 1, 2 and 1, 2, 3; there are four of two nodes each.
+        let mut homes = [NodeId::NOWHERE; 18];
+        homes[..3].copy_from_slice(&[0, 2, 4].map(NodeId));
+        homes[9..12].copy_from_slice(&[3, 5, 7].map(NodeId));
+        let row = Row::of(&Catalog::new(&homes, 1, &[]).unwrap());
+        let to = |member| target(&row, shape, (0..8).map(NodeId), RepositoryId(member));
+        assert_eq!(
+            to(0),
+            Some(NodeId(6)),
+            "server 3 holds none of it, and its other node is taken"
+        );
+        assert_eq!(to(11), Some(NodeId(1)), "server 0 holds none of it");
+        let few = (0..6).map(NodeId);
+        assert_eq!(target(&row, shape, few, RepositoryId(1)), None);
     }
 }

@@ -7,11 +7,10 @@ mod survey;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
-use muesli_group::placement::{Row, Shape};
+use muesli_group::placement::Row;
 
 use crate::table;
 pub use change::Admin;
@@ -202,56 +201,9 @@ fn placement(row: &Row) -> String {
 /// Moves all members off a server, one after the other.
 fn drain(admin: &Admin, server: u32) -> anyhow::Result<String> {
     let mut moved = 0;
-    loop {
-        let (row, survey) = (admin.row()?, admin.survey()?);
-        survey.check_server(server)?;
-        let here = row.homes.iter().position(|(home, _)| survey.shape.server(*home) == server);
-        let Some(member) = here.map(|at| RepositoryId(at as u16)) else { break };
-        let up = survey.servers.iter().filter(|server| server.answer.is_some());
-        let to = target(&row, survey.shape, up.map(|server| server.node), member)
-            .with_context(|| format!("member {} finds no other node", member.0))?;
-        say(&admin.move_member(member, to)?);
+    while let Some(said) = admin.drain_one(server)? {
+        say(&said);
         moved += 1;
     }
     Ok(format!("node {server} holds no members any more; {moved} were moved"))
-}
-
-/// Of these nodes the one with the fewest members whose server holds none of a member's group, the
-/// member itself included.
-fn target(
-    row: &Row,
-    shape: Shape,
-    nodes: impl Iterator<Item = NodeId>,
-    member: RepositoryId,
-) -> Option<NodeId> {
-    let all = row.others(member).chain([member]);
-    let taken: Vec<_> =
-        all.filter_map(|other| row.home(other).ok()).map(|home| shape.server(home)).collect();
-    let free = nodes.filter(|node| !taken.contains(&shape.server(*node)));
-    free.min_by_key(|node| row.homes.iter().filter(|(home, _)| home == node).count())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use muesli_core::Catalog;
-
-    #[test]
-    fn a_drained_member_goes_to_the_emptiest_node_on_a_server_without_its_group() {
-        let shape = Shape { group: 3, loops: 2 };
-        // Two groups, on servers 0, 1, 2 and 1, 2, 3; there are four of two nodes each.
-        let mut homes = [NodeId::NOWHERE; 18];
-        homes[..3].copy_from_slice(&[0, 2, 4].map(NodeId));
-        homes[9..12].copy_from_slice(&[3, 5, 7].map(NodeId));
-        let row = Row::of(&Catalog::new(&homes, 1, &[]).unwrap());
-        let to = |member| target(&row, shape, (0..8).map(NodeId), RepositoryId(member));
-        assert_eq!(
-            to(0),
-            Some(NodeId(6)),
-            "server 3 holds none of it, and its other node is taken"
-        );
-        assert_eq!(to(11), Some(NodeId(1)), "server 0 holds none of it");
-        let few = (0..6).map(NodeId);
-        assert_eq!(target(&row, shape, few, RepositoryId(1)), None);
-    }
 }

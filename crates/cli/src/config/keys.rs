@@ -201,7 +201,8 @@ pub const KEYS: &[Key] = &[
         value: "true|false",
         default: "false",
         help: "Where a majority of a group has lost its folders: go on with what the others know, \
-               though what only the lost ones knew is gone then; else members there wait",
+               though what only the lost ones knew is gone then; else members there wait. Where \
+               the folder is an older copy: go on with it; else the server is refused",
         set: |config, text| put(&mut config.server.accepts_loss, truth(text)?),
     },
     Key {
@@ -243,7 +244,9 @@ pub const KEYS: &[Key] = &[
         value: "FILE",
         default: "",
         help: "For tests: while this file holds `slow N`, `fail`, `hang` or `full`, syncs of the \
-               log take N milliseconds longer, fail, do not end, or writes find no room",
+               log take N milliseconds longer, fail, do not end, or writes find no room; the \
+               same file with the extension `clock` holds by how many milliseconds the clock \
+               is wrong",
         set: |config, text| {
             put(&mut config.server.trouble, (!text.is_empty()).then(|| PathBuf::from(text)))
         },

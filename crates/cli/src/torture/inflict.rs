@@ -9,8 +9,10 @@ use muesli_cluster::visit::Visit;
 use muesli_core::Post;
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 
+use super::copies::Copies;
 use super::network::Network;
 use super::plan::{Fault, Planned, Trouble};
+use super::roster::Roster;
 use crate::local::LocalCluster;
 
 /// How often is looked whether it is time.
@@ -47,7 +49,9 @@ struct Open<'a> {
 /// What is tortured.
 pub struct Victims<'a> {
     pub cluster: &'a LocalCluster,
+    pub roster: &'a Roster,
     pub network: &'a dyn Network,
+    pub copies: Copies,
 }
 
 impl Victims<'_> {
@@ -97,18 +101,22 @@ impl Victims<'_> {
 
     /// The posts of a node's members, if the members of all nodes take part.
     fn posts(&self, node: usize) -> Option<Vec<Post>> {
-        let posts = |address: &String| match Visit::begin(address, ANSWERS_WITHIN)
-            .and_then(|mut visit| visit.ask(&Control::AskMembers))
-        {
-            Ok(Control::Members { members, .. }) => {
-                Some(members.into_iter().map(|(_, post)| post).collect::<Vec<_>>())
+        let posts = |node: usize| {
+            let address = &self.cluster.addresses()[node];
+            let visit = Visit::begin(address, ANSWERS_WITHIN);
+            match visit.and_then(|mut visit| visit.ask(&Control::AskMembers)) {
+                Ok(Control::Members { members, .. }) => {
+                    let posts = members.into_iter().map(|(_, post)| post).collect::<Vec<_>>();
+                    Some((node, posts))
+                }
+                _ => None,
             }
-            _ => None,
         };
-        let all: Option<Vec<_>> = self.cluster.addresses().iter().map(posts).collect();
+        let all: Option<Vec<_>> = self.roster.nodes().into_iter().map(posts).collect();
         let all = all?;
-        let take_part = all.iter().flatten().all(|post| post.takes_part());
-        take_part.then(|| all[node].clone())
+        let take_part = all.iter().flat_map(|(_, posts)| posts).all(|post| post.takes_part());
+        let (_, posts) = all.into_iter().find(|(it, _)| *it == node)?;
+        take_part.then_some(posts)
     }
 
     fn begin(&self, fault: &Fault) -> anyhow::Result<()> {
@@ -119,6 +127,15 @@ impl Victims<'_> {
                 cluster.kill(*node)?;
                 let data = cluster.folder(*node).join("data");
                 std::fs::remove_dir_all(data).context("cannot empty a node's folder")
+            }
+            Fault::Backup(node) => self.copies.make(cluster, *node),
+            Fault::Clock { node, ahead, restarts } => {
+                if *restarts {
+                    cluster.kill(*node)?;
+                }
+                let file = cluster.trouble_file(*node).with_extension("clock");
+                std::fs::write(file, ahead.to_string()).context("cannot set a clock")?;
+                if *restarts { cluster.start(*node) } else { Ok(()) }
             }
             Fault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
             Fault::Partition { party, from, how } => self.network.part(*party, *from, *how),
@@ -134,6 +151,10 @@ impl Victims<'_> {
 
     /// Ends a fault; the moment from which the cluster could be well again.
     fn end(&self, fault: &Fault) -> anyhow::Result<Instant> {
+        if let Fault::Backup(node) = fault {
+            self.copies.put_back(self.cluster, *node, self.roster)?;
+            return Ok(Instant::now());
+        }
         if let Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) = fault {
             self.see_it_stop(*node)?;
         }
@@ -142,6 +163,7 @@ impl Victims<'_> {
         match fault {
             Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.start(node)),
             Fault::Folder(node) => cluster.start(*node),
+            Fault::Backup(_) | Fault::Clock { .. } => Ok(()),
             Fault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
             Fault::Partition { .. } => self.network.heal(),
             Fault::Disk(node, Trouble::Slow(_) | Trouble::Hang) => self.trouble(*node, ""),
@@ -183,7 +205,7 @@ impl Victims<'_> {
 
     /// Nobody but those that suffer may be dead.
     fn look_after_the_living(&self, open: &[Open<'_>]) -> anyhow::Result<()> {
-        for node in 0..self.cluster.nodes() {
+        for node in self.roster.nodes() {
             let suffers = open.iter().any(|open| open.planned.fault.nodes().contains(&node));
             if !suffers && self.cluster.process(node).is_none() {
                 bail!("node {node} ended by itself: {}", self.last_words(node));

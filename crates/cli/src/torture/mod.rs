@@ -7,6 +7,7 @@
 //! protocol allows.
 
 mod ballast;
+mod copies;
 mod inflict;
 mod links;
 mod namespaces;
@@ -15,6 +16,7 @@ mod operator;
 mod plan;
 mod probe;
 mod proxy;
+mod roster;
 mod round;
 mod system;
 mod tally;
@@ -53,7 +55,7 @@ struct TortureOptions {
     /// How long; a fraction is allowed
     #[arg(long, value_name = "M", default_value_t = 1.0)]
     minutes: f64,
-    /// What is to go wrong [default: all kinds but move; folder with groups only]
+    /// What is to go wrong [default: kill, pause, partition, disk; with groups folder]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
     faults: Vec<Kind>,
     /// How many servers
@@ -189,10 +191,14 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
     {
         bail!("--faults move: members move where a node has none; give --group 3 --nodes 4");
     }
-    if options.faults.contains(&Kind::Move) && options.faults.contains(&Kind::Folder) {
+    if options.faults.contains(&Kind::Join) && options.group <= 1 {
+        bail!("--faults join: servers join and leave where there are groups; give --group 3");
+    }
+    let moves = options.faults.iter().any(|kind| kind.is_beside());
+    if moves && options.faults.contains(&Kind::Folder) {
         bail!("--faults move,folder: a folder lost during a move is one loss too many; choose one");
     }
-    let lethal = [Kind::Kill, Kind::Disk, Kind::Folder]
+    let lethal = [Kind::Kill, Kind::Disk, Kind::Folder, Kind::Backup, Kind::Clock]
         .into_iter()
         .find(|kind| options.faults.contains(kind));
     if let (true, Some(kind)) = (options.memory, lethal) {

@@ -1,29 +1,85 @@
-//! Changes of the placement while clients run: members of groups move to other nodes.
+//! Changes of the placement while clients run: members of groups move to other nodes; servers join,
+//! take members over, give them back and leave.
 //!
 //! Faults are in the way of some changes, which then fail or take long; what they leave half done
 //! must harm nobody. When all faults are over, a change must come to its end.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use muesli_core::{NodeId, RepositoryId, Secret};
 
+use super::plan::Kind;
+use super::roster::Roster;
 use crate::admin::change::Admin;
-use crate::local::LocalCluster;
+use crate::local::{LocalCluster, Plan};
 
 /// The pause between two changes.
 const PAUSE: Duration = Duration::from_millis(500);
-/// When all faults are over, a move must succeed within this.
-const MOVES_WITHIN: Duration = Duration::from_secs(60);
+/// When all faults are over, a change must succeed within this.
+const CHANGES_WITHIN: Duration = Duration::from_secs(60);
+/// A server that left must have ended within this, once it can hear of it.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+/// So many servers may join in a round; their numbers are not used again. The last one joins when
+/// all faults are over, and one of the first ones leaves.
+pub const JOINS: usize = 4;
+/// A server that joined takes over so many members.
+const MEMBERS: usize = 2;
 
 /// Whoever looks after the cluster of a round.
-pub struct Operator {
-    addresses: Vec<String>,
-    protocol: String,
-    secret: Option<Secret>,
-    nodes: usize,
-    seed: u64,
+pub struct Operator<'a> {
+    pub cluster: &'a LocalCluster,
+    pub roster: &'a Roster,
+    /// As the servers of the beginning were started, and how many they are.
+    pub plan: &'a Plan,
+    /// Where each server is reached, those included that may join.
+    pub addresses: Vec<String>,
+    pub secret: Option<Secret>,
+    pub seed: u64,
+    pub kinds: Vec<Kind>,
+    pub guests: Mutex<Guests>,
+}
+
+/// The servers that join.
+#[derive(Debug)]
+pub struct Guests {
+    /// Who has not come yet.
+    waiting: Range<usize>,
+    /// Who came last, and what is to be done next.
+    at: Option<(usize, Step)>,
+}
+
+impl Guests {
+    /// Those behind so many servers.
+    pub fn behind(nodes: usize) -> Guests {
+        Guests { waiting: nodes..nodes + JOINS, at: None }
+    }
+
+    /// Who is to be looked after, and how; the last one comes only when it may.
+    fn next(&mut self, may_last: bool) -> Option<(usize, Step)> {
+        if self.at.is_none() && (may_last || self.waiting.len() > 1) {
+            self.at = self.waiting.next().map(|node| (node, Step::Announce));
+        }
+        self.at
+    }
+}
+
+/// What becomes of a server, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Its name is put on the list.
+    Announce,
+    /// It is started.
+    Start,
+    /// It takes over members: so many more.
+    Settle(usize),
+    /// It gives its members away.
+    Drain,
+    /// It leaves.
+    Leave,
 }
 
 /// What became of the changes.
@@ -31,70 +87,207 @@ pub struct Operator {
 pub struct Changed {
     pub tried: u64,
     pub done: u64,
+    pub joined: u64,
+    pub left: u64,
 }
 
-impl Operator {
+impl Operator<'_> {
+    /// Changes the placement until `stop` is set.
+    ///
     /// # Errors
-    /// The cluster's secret cannot be read.
-    pub fn new(
-        cluster: &LocalCluster,
-        addresses: &[String],
-        protocol: &str,
-        seed: u64,
-    ) -> anyhow::Result<Operator> {
-        Ok(Operator {
-            addresses: addresses.to_vec(),
-            protocol: protocol.to_owned(),
-            secret: cluster.secret()?,
-            nodes: addresses.len(),
-            seed,
-        })
-    }
-
-    /// Moves members until `stop` is set.
-    pub fn move_until(&self, stop: &AtomicBool) -> Changed {
+    /// A server that joined ended by itself.
+    pub fn change_until(&self, stop: &AtomicBool) -> anyhow::Result<Changed> {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut changed = Changed::default();
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(PAUSE);
             changed.tried += 1;
-            changed.done += u64::from(self.move_one(&mut random).is_ok());
+            let kind = self.kinds[random.usize(..self.kinds.len())];
+            let done = match kind {
+                Kind::Join => self.go_on_with_guest(&mut random, &mut changed, false),
+                _ => self.move_one(&mut random),
+            };
+            changed.done += u64::from(done.is_ok());
+            self.look_after_guest()?;
         }
-        changed
+        Ok(changed)
     }
 
-    /// Moves a member when all faults are over.
+    /// Changes it once more when all faults are over.
     ///
     /// # Errors
-    /// None moved in time.
-    pub fn move_at_last(&self) -> anyhow::Result<()> {
+    /// It did not succeed in time.
+    pub fn change_at_last(&self) -> anyhow::Result<Changed> {
         let mut random = fastrand::Rng::with_seed(self.seed + 1);
-        let deadline = Instant::now() + MOVES_WITHIN;
+        let mut changed = Changed::default();
+        if self.kinds.contains(&Kind::Move) {
+            self.at_last("no member moved", || self.move_one(&mut random))?;
+        }
+        if !self.kinds.contains(&Kind::Join) {
+            return Ok(changed);
+        }
+        while self.guest().is_some() {
+            self.at_last("a server that joined did not leave", || {
+                self.go_on_with_guest(&mut random, &mut changed, false)
+            })?;
+        }
+        // The last one stays, and one of the first ones leaves instead.
+        while !matches!(self.guest(), Some((_, Step::Settle(_)))) {
+            self.at_last("no server joined", || {
+                self.go_on_with_guest(&mut random, &mut changed, true)
+            })?;
+        }
+        let leaves = (self.seed % self.plan.nodes as u64) as usize;
+        let nothing_lives_there = || match self.admin()?.drain_one(leaves as u32)? {
+            None => Ok(()),
+            Some(_) => bail!("there are more members on node {leaves}"),
+        };
+        self.at_last("a server could not be drained", nothing_lives_there)?;
+        self.at_last("a server did not leave", || self.leave(leaves))?;
+        changed.left += 1;
+        self.look_after_guest()?;
+        Ok(changed)
+    }
+
+    /// Tries until it succeeds.
+    fn at_last(
+        &self,
+        otherwise: &str,
+        mut change: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let deadline = Instant::now() + CHANGES_WITHIN;
         loop {
-            match self.move_one(&mut random) {
+            match change() {
                 Ok(()) => return Ok(()),
                 Err(error) if Instant::now() > deadline => {
-                    let seconds = MOVES_WITHIN.as_secs();
-                    return Err(error.context(format!("no member moved within {seconds} s")));
+                    let seconds = CHANGES_WITHIN.as_secs();
+                    return Err(error.context(format!("{otherwise} within {seconds} s")));
                 }
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
     }
 
+    fn admin(&self) -> anyhow::Result<Admin> {
+        Admin::connect(self.addresses.clone(), &self.plan.protocol, self.secret.clone())
+    }
+
     /// Moves any member to any node that has none of its group.
     fn move_one(&self, random: &mut fastrand::Rng) -> anyhow::Result<()> {
-        let admin = Admin::connect(self.addresses.clone(), &self.protocol, self.secret.clone())?;
+        let admin = self.admin()?;
         let row = admin.row()?;
-        let groups = self.nodes as u16;
-        let group = random.u16(..groups);
+        let group = random.u16(..self.plan.repositories as u16);
         let members: Vec<RepositoryId> = row.members(group).collect();
         let homes = members.iter().map(|&member| row.home(member));
         let homes: Vec<NodeId> = homes.collect::<Result<_, _>>()?;
-        let free = (0..self.nodes as u32).map(NodeId).filter(|node| !homes.contains(node));
-        let free: Vec<_> = free.collect();
+        let nodes = self.roster.nodes().into_iter().map(|node| NodeId(node as u32));
+        let free: Vec<_> = nodes.filter(|node| !homes.contains(node)).collect();
         let to = *free.get(random.usize(..free.len().max(1))).context("every node has one")?;
         let member = members[random.usize(..members.len())];
         admin.move_member(member, to).map(drop)
+    }
+
+    fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    fn guest(&self) -> Option<(usize, Step)> {
+        self.guests().at
+    }
+
+    /// Does the next thing with the server that came last; where that has left, another one comes.
+    fn go_on_with_guest(
+        &self,
+        random: &mut fastrand::Rng,
+        changed: &mut Changed,
+        may_last: bool,
+    ) -> anyhow::Result<()> {
+        let next = self.guests().next(may_last);
+        let (node, step) = next.context("all have come")?;
+        let next = self.step(node, step, random)?;
+        changed.joined += u64::from(step == Step::Start);
+        changed.left += u64::from(step == Step::Leave);
+        self.guests().at = next.map(|next| (node, next));
+        Ok(())
+    }
+
+    /// Does one thing with a server; what is next.
+    fn step(
+        &self,
+        node: usize,
+        step: Step,
+        random: &mut fastrand::Rng,
+    ) -> anyhow::Result<Option<Step>> {
+        let cluster = self.cluster;
+        Ok(match step {
+            Step::Announce => {
+                let admin = self.admin()?;
+                let known = |(it, _): &(NodeId, String)| it.0 as usize == node;
+                let row = admin.row()?;
+                // Who was asked before may have done it without an answer.
+                if !row.joined.iter().any(known) {
+                    admin.join(node as u32, &self.addresses[node])?;
+                }
+                Some(Step::Start)
+            }
+            Step::Start => {
+                if cluster.process(node).is_none() {
+                    cluster.write_config(node, self.plan)?;
+                    cluster.start(node)?;
+                    self.roster.add(node);
+                }
+                cluster.wait_until_ready(node)?;
+                Some(Step::Settle(MEMBERS))
+            }
+            Step::Settle(0) => Some(Step::Drain),
+            Step::Settle(more) => {
+                self.take_over(node, random)?;
+                Some(Step::Settle(more - 1))
+            }
+            Step::Drain => match self.admin()?.drain_one(node as u32)? {
+                Some(_) => Some(Step::Drain),
+                None => Some(Step::Leave),
+            },
+            Step::Leave => self.leave(node).map(|()| None)?,
+        })
+    }
+
+    /// Any member moves to a server, of whose group none lives there.
+    fn take_over(&self, node: usize, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+        let admin = self.admin()?;
+        let row = admin.row()?;
+        let to = NodeId(node as u32);
+        let groups = (0..self.plan.repositories as u16)
+            .filter(|&group| !row.members(group).any(|member| row.home(member) == Ok(to)));
+        let members: Vec<_> = groups.flat_map(|group| row.members(group)).collect();
+        let member = members.get(random.usize(..members.len().max(1))).context("it has all")?;
+        admin.move_member(*member, to).map(drop)
+    }
+
+    /// A server leaves that holds nothing any more, and ends when it hears of it.
+    fn leave(&self, node: usize) -> anyhow::Result<()> {
+        self.roster.remove(node);
+        let admin = self.admin()?;
+        let has_left = admin.row()?.left.contains(&NodeId(node as u32));
+        if !has_left {
+            admin.leave(node as u32)?;
+        }
+        let deadline = Instant::now() + ENDS_WITHIN;
+        while self.cluster.process(node).is_some() {
+            if Instant::now() > deadline {
+                bail!("node {node} has left and runs still: {}", self.cluster.last_words(node));
+            }
+            std::thread::sleep(PAUSE / 10);
+        }
+        Ok(())
+    }
+
+    /// A server that joined does not end before it is to leave.
+    fn look_after_guest(&self) -> anyhow::Result<()> {
+        let Some((node, Step::Settle(_) | Step::Drain)) = self.guest() else { return Ok(()) };
+        if self.cluster.process(node).is_none() {
+            bail!("node {node} joined, and ended by itself: {}", self.cluster.last_words(node));
+        }
+        Ok(())
     }
 }

@@ -24,6 +24,19 @@ pub enum Kind {
     Folder,
     /// Members of groups move to other nodes; for groups, with more nodes than members
     Move,
+    /// Servers join, take members over, give them back and leave; for groups
+    Join,
+    /// An older copy of a node's folder is put back: the node must be refused
+    Backup,
+    /// Clocks leap forwards, or are set forwards or back while their node is down
+    Clock,
+}
+
+impl Kind {
+    /// Whether it is made all the while by whoever looks after the cluster, and not drawn.
+    pub fn is_beside(self) -> bool {
+        matches!(self, Kind::Move | Kind::Join)
+    }
 }
 
 /// What is wrong with a disk.
@@ -75,6 +88,11 @@ pub enum Fault {
     Disk(usize, Trouble),
     /// This node ends at once, and all that it had on its disk is gone.
     Folder(usize),
+    /// This node's folder is copied, and the copy put back later.
+    Backup(usize),
+    /// This node's clock is ahead by so many milliseconds from now on, or behind; it is seen at a
+    /// restart, or at once, where it leaps forwards.
+    Clock { node: usize, ahead: i64, restarts: bool },
 }
 
 /// A fault with its time.
@@ -102,6 +120,9 @@ impl Fault {
                 Break::Cut => "partition, broken links".to_owned(),
             },
             Fault::Folder(_) => "folder lost".to_owned(),
+            Fault::Backup(_) => "older copy put back".to_owned(),
+            Fault::Clock { restarts: true, .. } => "clock set".to_owned(),
+            Fault::Clock { .. } => "clock leaps".to_owned(),
             Fault::Disk(_, Trouble::Slow(_)) => "disk slow".to_owned(),
             Fault::Disk(_, Trouble::Hang) => "disk hangs".to_owned(),
             Fault::Disk(_, Trouble::Fail) => "disk fails".to_owned(),
@@ -114,7 +135,12 @@ impl Fault {
         match self {
             Fault::Kill(nodes) if nodes.len() == 1 => nodes.first().copied(),
             Fault::Folder(node) => Some(*node),
-            Fault::Kill(_) | Fault::Pause(_) | Fault::Partition { .. } | Fault::Disk(..) => None,
+            Fault::Kill(_)
+            | Fault::Pause(_)
+            | Fault::Partition { .. }
+            | Fault::Disk(..)
+            | Fault::Backup(_)
+            | Fault::Clock { .. } => None,
         }
     }
 
@@ -122,18 +148,26 @@ impl Fault {
     pub fn nodes(&self) -> &[usize] {
         match self {
             Fault::Kill(nodes) => nodes,
-            Fault::Pause(node) | Fault::Disk(node, _) | Fault::Folder(node) => {
-                std::slice::from_ref(node)
-            }
+            Fault::Pause(node)
+            | Fault::Disk(node, _)
+            | Fault::Folder(node)
+            | Fault::Backup(node)
+            | Fault::Clock { node, .. } => std::slice::from_ref(node),
             Fault::Partition { .. } => &[],
         }
     }
 
-    /// Whether the two cannot be at the same time: both are of one node, or of the network.
+    /// Whether the two cannot be at the same time: both are of one node, or of the network. While
+    /// a copy is to be noticed, everybody else must be there to notice it.
     pub fn excludes(&self, other: &Fault) -> bool {
         let is_partition = |fault: &Fault| matches!(fault, Fault::Partition { .. });
         let shared = self.nodes().iter().any(|node| other.nodes().contains(node));
-        shared || (is_partition(self) && is_partition(other))
+        let both = is_partition(self) && is_partition(other);
+        shared || both || self.is_alone() || other.is_alone()
+    }
+
+    fn is_alone(&self) -> bool {
+        matches!(self, Fault::Backup(_))
     }
 }
 
@@ -151,8 +185,7 @@ pub fn draw(seed: u64, kinds: &[Kind], nodes: usize, length: Duration) -> Vec<Pl
         busy: vec![Duration::ZERO; nodes],
         network_busy: Duration::ZERO,
     };
-    // Moves are made beside, all the while.
-    let kinds: Vec<_> = kinds.iter().copied().filter(|kind| *kind != Kind::Move).collect();
+    let kinds: Vec<_> = kinds.iter().copied().filter(|kind| !kind.is_beside()).collect();
     let (mut planned, mut at) = (Vec::new(), FIRST_AFTER);
     while at < length && !kinds.is_empty() {
         let kind = kinds[drawing.random.usize(..kinds.len())];
@@ -189,6 +222,10 @@ impl Drawing {
         if let Fault::Partition { .. } = fault {
             self.network_busy = until;
         }
+        if fault.is_alone() {
+            self.network_busy = until;
+            self.busy.fill(until + FIRST_AFTER);
+        }
     }
 
     /// A fault of this kind, if anybody is free to suffer it.
@@ -206,7 +243,10 @@ impl Drawing {
             Kind::Pause => Fault::Pause(node),
             Kind::Disk => Fault::Disk(node, self.trouble()),
             Kind::Folder => Fault::Folder(node),
-            Kind::Partition | Kind::Move => unreachable!("not drawn here"),
+            Kind::Backup if free.len() < self.busy.len() || self.network_busy > at => return None,
+            Kind::Backup => Fault::Backup(node),
+            Kind::Clock => self.clock(node),
+            Kind::Partition | Kind::Move | Kind::Join => unreachable!("not drawn here"),
         })
     }
 
@@ -218,6 +258,14 @@ impl Drawing {
             3 => Trouble::Hang,
             _ => Trouble::Limit,
         }
+    }
+
+    /// A leap of at most an hour, either way.
+    fn clock(&mut self, node: usize) -> Fault {
+        let millis = self.span(100, 3_600_000).as_millis() as i64;
+        let restarts = self.random.bool();
+        let back = restarts && self.random.bool();
+        Fault::Clock { node, ahead: if back { -millis } else { millis }, restarts }
     }
 
     fn partition(&mut self) -> Fault {
@@ -237,7 +285,15 @@ impl Drawing {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 5] = [Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk, Kind::Folder];
+    const ALL: [Kind; 7] = [
+        Kind::Kill,
+        Kind::Pause,
+        Kind::Partition,
+        Kind::Disk,
+        Kind::Folder,
+        Kind::Backup,
+        Kind::Clock,
+    ];
     const LENGTH: Duration = Duration::from_secs(300);
 
     #[test]
@@ -247,7 +303,7 @@ mod tests {
         assert_ne!(planned, draw(8, &ALL, 3, LENGTH));
         let names: std::collections::BTreeSet<_> =
             planned.iter().map(|planned| planned.fault.name()).collect();
-        assert_eq!(names.len(), 11, "{names:?}");
+        assert_eq!(names.len(), 14, "{names:?}");
         assert!(planned.iter().all(|planned| planned.at + planned.lasts <= LENGTH));
         assert!(draw(7, &[Kind::Pause], 1, LENGTH).len() > 50);
     }

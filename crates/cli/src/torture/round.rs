@@ -3,8 +3,8 @@
 use std::fmt;
 use std::fs::File;
 use std::io::BufWriter;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -19,11 +19,13 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
 use super::ballast::{Ballast, Loaded};
+use super::copies::Copies;
 use super::inflict::{Suffered, Victims};
 use super::network::{Means, Network};
-use super::operator::{Changed, Operator};
+use super::operator::{Changed, Guests, JOINS, Operator};
 use super::plan::{Kind, draw};
 use super::probe::Probe;
+use super::roster::Roster;
 use crate::local::{LocalCluster, Plan};
 
 /// Native clients, each with connections of its own.
@@ -67,7 +69,7 @@ pub struct Ran {
     pub recovered: Vec<Recovered>,
     /// How long after the death of each leader that died undisturbed everything was served.
     pub fail_overs: Vec<Duration>,
-    /// What became of moves, if there were any.
+    /// What became of changes of the placement, if there were any.
     pub changed: Option<Changed>,
     /// What was found wrong, if anything.
     pub violation: Option<String>,
@@ -95,10 +97,11 @@ impl fmt::Display for Round {
 struct Running<'a> {
     round: &'a Round,
     cluster: &'a LocalCluster,
+    roster: &'a Roster,
     network: &'a dyn Network,
     clients: Clients,
     ballast: Option<Loaded>,
-    operator: Option<Operator>,
+    operator: Option<Operator<'a>>,
     catalog: Arc<Catalog>,
 }
 
@@ -108,12 +111,14 @@ impl Round {
     /// # Errors
     /// It cannot be run.
     pub fn run(&self, dir: &std::path::Path, over: &AtomicBool) -> anyhow::Result<Ran> {
-        let (cluster, network) = self.means.lay_out(dir, self.nodes)?;
-        let network = &*network;
+        let (cluster, network) = self.means.lay_out(dir, self.nodes + self.joins())?;
+        let (network, roster) = (&*network, Roster::of(self.nodes));
+        let plan = self.plan(network);
         let _down = Down(&cluster);
-        self.start(&cluster, network)?;
+        cluster.start_all(&plan)?;
         let reached = network.reached().map(|reached| reached.servers);
-        let addresses = reached.unwrap_or_else(|| cluster.addresses().to_vec());
+        let all = reached.unwrap_or_else(|| cluster.addresses().to_vec());
+        let addresses = all[..self.nodes].to_vec();
         let workload = find(self.workload)?.build(&self.parameters(), CLIENTS)?;
         let dbs: Result<Vec<_>, _> =
             (0..NATIVE_CLIENTS).map(|_| self.connect(&addresses, workload.as_ref())).collect();
@@ -129,13 +134,22 @@ impl Round {
         let ballast = self.ballast.load(&addresses, &self.protocol, self.seed)?;
         let probe = Probe::begin(&addresses, &self.protocol)?;
         let catalog = clients.dbs[0].catalog();
-        let operator = self.kinds.contains(&Kind::Move);
-        let operator =
-            operator.then(|| Operator::new(&cluster, &addresses, &self.protocol, self.seed));
-        let operator = operator.transpose()?;
+        let kinds: Vec<_> = self.kinds.iter().copied().filter(|kind| kind.is_beside()).collect();
+        let operator = Operator {
+            cluster: &cluster,
+            roster: &roster,
+            plan: &plan,
+            addresses: all,
+            secret: cluster.secret()?,
+            seed: self.seed,
+            kinds,
+            guests: Mutex::new(Guests::behind(self.nodes)),
+        };
+        let operator = (!operator.kinds.is_empty()).then_some(operator);
         let running = Running {
             round: self,
             cluster: &cluster,
+            roster: &roster,
             network,
             clients,
             ballast,
@@ -149,14 +163,19 @@ impl Round {
         self.parameters.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    fn start(&self, cluster: &LocalCluster, network: &dyn Network) -> anyhow::Result<()> {
+    /// How many servers may join.
+    fn joins(&self) -> usize {
+        if self.kinds.contains(&Kind::Join) { JOINS } else { 0 }
+    }
+
+    fn plan(&self, network: &dyn Network) -> Plan {
         let mut keys =
             vec!["record_collected = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
         if self.ballast.bytes == 0 {
             // Logs and checkpoints are small, so that there are many.
             keys.extend(["log_segment_bytes = 200000", "checkpoint_bytes = 300000"]);
         }
-        let plan = Plan {
+        Plan {
             nodes: self.nodes,
             loops: 1,
             repositories: self.nodes.max(self.replicas),
@@ -167,8 +186,7 @@ impl Round {
             extra: keys.into_iter().map(str::to_owned).collect(),
             reached: network.reached(),
             troubled: true,
-        };
-        cluster.start_all(&plan)
+        }
     }
 
     fn connect(&self, addresses: &[String], workload: &dyn AnyWorkload) -> anyhow::Result<Db> {
@@ -196,11 +214,11 @@ impl Running<'_> {
             }
             let stop = &self.clients.stop;
             let changes =
-                self.operator.as_ref().map(|operator| scope.spawn(|| operator.move_until(stop)));
+                self.operator.as_ref().map(|operator| scope.spawn(|| operator.change_until(stop)));
             let ran = self.clients.run();
             let suffered = faults.join().expect("faults are not to panic");
-            let changed = changes.map(|changes| changes.join().expect("moves are not to panic"));
-            (suffered, ran, changed)
+            let changed = changes.map(|it| it.join().expect("changes are not to panic"));
+            (suffered, ran, changed.transpose())
         });
         let all = suffered.as_deref().unwrap_or_default();
         let recovered = all.iter().map(|one| recovery(one, all, &probe)).collect();
@@ -212,10 +230,18 @@ impl Running<'_> {
             let (after, most) = (after.as_secs_f64(), most.as_secs_f64());
             format!("not served for {after:.2} s after a leader died, where {most} s are allowed")
         });
-        let violation = match (suffered, ran) {
-            (Err(error), _) => Some(format!("{error:#}")),
-            (Ok(_), Err(error)) => Some(format!("a client could not go on: {error}")),
-            (Ok(_), Ok(())) => self.judge(dir)?.or(late),
+        let (changed, troubled) = match changed {
+            Ok(changed) => (changed, None),
+            Err(error) => (None, Some(error)),
+        };
+        let at_last = || self.operator.as_ref().map(Operator::change_at_last).transpose();
+        let violation = match (suffered.map(|_| troubled), ran) {
+            (Err(error) | Ok(Some(error)), _) => Some(format!("{error:#}")),
+            (Ok(None), Err(error)) => Some(format!("a client could not go on: {error}")),
+            (Ok(None), Ok(())) => match at_last() {
+                Err(error) => Some(format!("{error:#}")),
+                Ok(_) => self.judge(dir)?.or(late),
+            },
         };
         let tally = self.clients.tallies.total();
         Ok(Ran { tally, recovered, fail_overs, changed, violation })
@@ -224,7 +250,8 @@ impl Running<'_> {
     /// Carries out the faults, and sees to it that the cluster serves afterwards.
     fn suffer(&self, probe: &Probe, over: &AtomicBool) -> anyhow::Result<Vec<Suffered>> {
         let Round { seed, ref kinds, nodes, length, .. } = *self.round;
-        let victims = Victims { cluster: self.cluster, network: self.network };
+        let Running { cluster, roster, network, .. } = *self;
+        let victims = Victims { cluster, roster, network, copies: Copies::default() };
         let suffered = victims.suffer(&draw(seed, kinds, nodes, length), over)?;
         let healed = Instant::now();
         let served = probe.wait_until_served(healed, SERVES_WITHIN);
@@ -244,11 +271,6 @@ impl Running<'_> {
             Err(error) => return Ok(Some(format!("the data cannot be read: {error}"))),
         };
         checks.push(self.clients.tallies.total().expected());
-        if let Some(operator) = &self.operator
-            && let Err(error) = operator.move_at_last()
-        {
-            return Ok(Some(format!("{error:#}")));
-        }
         if let Some(wrong) = self.ballast.as_ref().and_then(|it| it.check(SERVES_WITHIN)) {
             return Ok(Some(wrong));
         }

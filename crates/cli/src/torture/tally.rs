@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
+use super::operator::Changed;
 use super::round::Ran;
 use crate::table::{self, grouped};
 
@@ -33,11 +34,13 @@ impl Tallied {
             times.extend(recovered.after);
         }
         self.fail_overs.extend(&ran.fail_overs);
-        let moves = ran
-            .changed
-            .map_or_else(String::new, |it| format!(", {} of {} moves", it.done, it.tried));
+        let changes = |it: Changed| {
+            let Changed { tried, done, joined, left } = it;
+            format!(", {done} of {tried} changes, {joined} joined, {left} left")
+        };
+        let changes = ran.changed.map_or_else(String::new, changes);
         format!(
-            "{} committed, {} of unknown outcome, {} gave up, {} faults{moves}",
+            "{} committed, {} of unknown outcome, {} gave up, {} faults{changes}",
             grouped(tally.committed),
             grouped(tally.unknown),
             grouped(tally.failed),

@@ -27,11 +27,14 @@ pub(crate) fn said(output: &Output) -> String {
 /// A cluster in a folder of its own, stopped and removed when dropped.
 pub(crate) struct Cluster {
     dir: tempfile::TempDir,
+    pub(crate) protocol: String,
 }
 
 impl Cluster {
     pub(crate) fn up(arguments: &[&str]) -> Cluster {
-        let cluster = Cluster { dir: tempfile::tempdir().unwrap() };
+        let protocol = arguments.iter().skip_while(|it| **it != "--protocol").nth(1);
+        let protocol = (*protocol.unwrap_or(&"score")).to_owned();
+        let cluster = Cluster { dir: tempfile::tempdir().unwrap(), protocol };
         assert!(cluster.says(&[&["up"], arguments].concat()).contains("serve at"));
         cluster
     }
@@ -82,7 +85,8 @@ impl Cluster {
     pub(crate) fn connect(&self, history: bool) -> Db {
         let addresses = self.addresses();
         let give_up_after = Duration::from_secs(2);
-        let connect = Connect { addresses, history, give_up_after, ..Connect::default() };
+        let protocol = self.protocol.clone();
+        let connect = Connect { addresses, protocol, history, give_up_after, ..Connect::default() };
         Db::connect_with(connect).unwrap()
     }
 }

@@ -37,7 +37,7 @@ fn posts(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, Post)> {
     }
 }
 
-fn all_take_part(cluster: &Cluster, nodes: &[usize]) {
+pub(crate) fn all_take_part(cluster: &Cluster, nodes: &[usize]) {
     wait_until("all members take part", || {
         nodes.iter().all(|&node| {
             let mut posts = posts(cluster, node);
@@ -76,7 +76,7 @@ fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
 
 /// Runs transfers while `meanwhile` does its worst, and judges all that was seen. `meanwhile` is
 /// given a way to wait until the clients have got on.
-fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)) + Send) {
+pub(crate) fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)) + Send) {
     let clients = Clients {
         dbs: vec![cluster.connect(true), cluster.connect(true)],
         workload: find("bank").unwrap().build(&["keys=200".to_owned()], CLIENTS).unwrap(),
@@ -103,7 +103,7 @@ fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)) + Send) {
     assert!(checks.iter().all(|check| check.ok), "{checks:?}");
     let catalog = clients.dbs[0].catalog();
     let history = by_versions(&clients.close(), &catalog, Default::default()).unwrap();
-    let (level, options) = promise("score").unwrap();
+    let (level, options) = promise(&cluster.protocol).unwrap();
     let verdict = muesli_check::check(&history, level, &options);
     assert!(verdict.holds(), "{verdict}");
 }

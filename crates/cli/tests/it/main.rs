@@ -2,9 +2,11 @@
 //!
 //! One program: each further one would be linked with all of it again.
 
+mod backups;
 mod cluster;
 mod commands;
 mod files;
 mod groups;
+mod stopping;
 mod strangers;
 mod torture;

@@ -147,7 +147,7 @@ fn welcome(listener: &TcpListener, map: &Map) -> (TcpStream, Station) {
     let (cluster, node, life) = (ClusterId(1), NodeId(0), Life(1));
     let lives = vec![(node, life)];
     let map = MapParts::from(map);
-    let welcome = Welcome { cluster, node, life, lives, map, proof: None };
+    let welcome = Welcome { cluster, node, life, lives, heights: Vec::new(), map, proof: None };
     let mut out = Vec::new();
     let start = frame::begin(Kind::Welcome, &mut out);
     welcome.encode(&mut out);

@@ -1,0 +1,42 @@
+//! Servers that are told to stop while clients commit: what was acknowledged is there afterwards.
+
+use crate::cluster::Cluster;
+use crate::groups::under_load;
+
+const NODES: usize = 3;
+
+/// Stops servers by SIGTERM under load, one after the other and all at once, and starts them again.
+fn stops_lose_nothing(arguments: &[&str]) {
+    let nodes = NODES.to_string();
+    let cluster = Cluster::up(&[&["--nodes", &nodes, "--replicas", "2"], arguments].concat());
+    under_load(&cluster, |get_on| {
+        for node in 0..NODES {
+            get_on("all serve");
+            cluster.says(&["restart", &node.to_string()]);
+            let output = std::fs::read_to_string(cluster.node(node).join("output")).unwrap();
+            assert!(output.contains(&format!("node {node} stopped")), "{output}");
+        }
+        get_on("all serve again");
+        assert!(cluster.says(&["down"]).contains("3 nodes stopped"));
+        // They wait for each other.
+        std::thread::scope(|scope| {
+            for node in 0..NODES {
+                let cluster = &cluster;
+                scope.spawn(move || cluster.says(&["restart", &node.to_string()]));
+            }
+        });
+        get_on("all were stopped at once");
+    });
+}
+
+#[test]
+fn servers_that_stop_in_order_lose_nothing_that_was_acknowledged() {
+    for protocol in ["score", "gmu", "bumper", "2pc", "granola"] {
+        stops_lose_nothing(&["--protocol", protocol]);
+    }
+}
+
+#[test]
+fn members_of_groups_that_stop_in_order_lose_nothing_that_was_acknowledged() {
+    stops_lose_nothing(&["--group", "3"]);
+}
