@@ -349,7 +349,8 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
         // Servers have small numbers.
         node: NodeId(fastrand::u32(1 << 31..)),
         life: Life(fastrand::u64(1..)),
-        accepted: 0,
+        begun: 0,
+        process: 0,
         secret: options.secret.clone(),
     };
     Peers::new(me, None, None, Targets::anybody(&options.addresses))

@@ -23,6 +23,7 @@ use muesli_core::wire::Wire;
 use muesli_core::{NodeId, wire_struct};
 use thiserror::Error;
 
+use crate::clock::wall_millis;
 use crate::formats;
 use crate::heights::Reached;
 use crate::hello::ClusterId;
@@ -127,8 +128,9 @@ pub(crate) struct Identity {
     pub life: u64,
     /// How often the server was started, this time included.
     pub starts: u32,
-    /// How often somebody has accepted that the end of the data is lost.
-    pub accepted: u32,
+    /// When that began, or somebody last accepted that the end of the data is lost: milliseconds
+    /// since 1970.
+    pub begun: u64,
 }
 
 wire_struct!(Owner { cluster: ClusterId, node: NodeId, protocol: String });
@@ -138,7 +140,7 @@ wire_struct!(Identity {
     owner: Owner,
     life: u64,
     starts: u32,
-    accepted: u32,
+    begun: u64,
 });
 
 /// A server's folder, locked for as long as any clone of this is there.
@@ -199,12 +201,14 @@ impl Folder {
         owner: Owner,
         accepts_loss: bool,
     ) -> Result<Identity, FolderError> {
-        let known = |it: Identity| (it.life, it.starts, it.accepted);
-        let (life, starts, accepted) = before.map_or_else(|| (fastrand::u64(1..), 0, 0), known);
+        let (life, starts, begun) = match before {
+            Some(it) if accepts_loss => (it.life, it.starts, wall_millis().max(it.begun + 1)),
+            Some(it) => (it.life, it.starts, it.begun),
+            None => (fastrand::u64(1..), 0, wall_millis()),
+        };
         let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
         let starts = starts.saturating_add(1);
-        let accepted = accepted.saturating_add(u32::from(accepts_loss));
-        let now = Identity { data, program, owner, life, starts, accepted };
+        let now = Identity { data, program, owner, life, starts, begun };
         self.write("identity", &now)?;
         Ok(now)
     }

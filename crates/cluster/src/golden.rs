@@ -12,7 +12,7 @@ use crate::control::Control;
 use crate::folder::{Identity, Owner};
 use crate::formats;
 use crate::frame::{self, Kind};
-use crate::heights::{Alive, Height, Reached};
+use crate::heights::{Alive, Reached};
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::{MapParts, SpaceParts};
 use crate::proof::{Challenge, Proof};
@@ -42,8 +42,7 @@ fn space() -> SpaceParts {
 }
 
 fn reached() -> Reached {
-    let height = Height { accepted: 1, record: 2 };
-    Reached { node: NodeId(3), life: Life(4), height }
+    Reached { node: NodeId(3), life: Life(4), begun: 5, process: 6, record: 7 }
 }
 
 fn hello(station: Station) -> Hello {
@@ -109,7 +108,7 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
 /// What drivers say to each other, and what they keep.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let mut all = handshakes();
-    let alive = Alive { taken: 1, height: reached().height };
+    let alive = Alive { taken: 1, record: 2 };
     all.push(("alive".to_owned(), framed(Kind::Alive, &alive)));
     let refused = Some("no".to_owned());
     for control in [
@@ -133,7 +132,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     }
     let owner = Owner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
     let program = "0.0.0".to_owned();
-    let identity = Identity { data: 3, program, owner, life: 4, starts: 5, accepted: 6 };
+    let identity = Identity { data: 3, program, owner, life: 4, starts: 5, begun: 6 };
     all.push(("file identity".to_owned(), crate::folder::file(formats::FOLDER, &identity)));
     let heard = vec![reached()];
     all.push(("file heard".to_owned(), crate::folder::file(formats::FOLDER, &heard)));

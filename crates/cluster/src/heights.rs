@@ -8,24 +8,26 @@
 //! it had not promised what it did.
 //!
 //! # The rule
-//! Servers tell each other up to which record their logs are stable ([`Height`]): in the handshake,
+//! Servers tell each other up to which record their logs are stable ([`Reached`]): in the handshake,
 //! with signs of life while there is news, and as they stop. Each remembers the highest that it
-//! heard of every *life* of a server's data, and in which order the lives came, and tells what it
-//! remembers along in its handshakes. Where two servers meet, each compares what the other one
-//! remembers of it with what it has, and what it remembers of the other with what that has. Data
-//! that lie below what was heard of them, or are of a life that another one has followed, are an
-//! older copy: the server is refused, and ends.
+//! heard of every *life* of a server's data, and tells what it remembers along in its handshakes.
+//! Where two servers meet, each compares what the other one remembers of it with what it has, and
+//! what it remembers of the other with what that has. Data that lie below what an earlier process
+//! said of them, or are of a life that a later one has followed, are an older copy: the server is
+//! refused, and ends. A life begins with an empty folder, or when somebody accepts that the end of
+//! the data is lost; the later one is that which began later, by the clock of the server.
 //!
 //! What is stable stays when a process or its power ends, so a server that merely restarts is never
-//! below what it said.
+//! below what it said. What one process says may arrive in any order.
 //!
 //! # What it does not notice
 //! A copy that has all that the others heard of: made after the last sign of life before the end.
 //! And an older copy of all servers' folders at once. Memories are kept in a file beside the log,
 //! once in a while.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic;
 
 use muesli_core::{Nanos, NodeId, Protocol, wire_struct};
 
@@ -40,46 +42,46 @@ const TOLD_MAX: usize = 400;
 /// What was heard is kept so often.
 const KEPT_EVERY: Nanos = Nanos::from_millis(5_000);
 
-/// How far a log has come; later is larger.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Height {
-    /// How often somebody has accepted that the end of the data is lost.
-    pub accepted: u32,
-    /// The last record that is stable; 0 where nothing is kept.
-    pub record: u64,
-}
-
-wire_struct!(Height { accepted: u32, record: u64 });
-
-/// What was heard of a life of a server's data.
+/// How far the log of a server has come, in a life of its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// The server.
     pub node: NodeId,
     /// The life.
     pub life: Life,
-    /// How far its log had come.
-    pub height: Height,
+    /// When that began: milliseconds since 1970, by the server's clock.
+    pub begun: u64,
+    /// The process that said so, by a number that it drew.
+    pub process: u64,
+    /// The last record that is stable; 0 where nothing is kept.
+    pub record: u64,
 }
 
-wire_struct!(Reached { node: NodeId, life: Life, height: Height });
+wire_struct!(Reached { node: NodeId, life: Life, begun: u64, process: u64, record: u64 });
+
+impl Reached {
+    /// Lives of a server's data come in this order.
+    fn order(&self) -> (u64, u64) {
+        (self.begun, self.life.0)
+    }
+}
 
 /// A sign of life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
     /// So many bytes of messages were taken over this connection.
     pub taken: u64,
-    /// How far the sender's log has come.
-    pub height: Height,
+    /// The last record of the sender's log that is stable.
+    pub record: u64,
 }
 
-wire_struct!(Alive { taken: u64, height: Height });
+wire_struct!(Alive { taken: u64, record: u64 });
 
 /// Why data are an older copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Older {
-    /// They had come further.
-    Below(Height),
+    /// They had come up to this record.
+    Below(u64),
     /// Other data have followed them.
     Followed,
 }
@@ -87,67 +89,56 @@ pub(crate) enum Older {
 /// What was heard of all servers: of each, its lives in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heights {
-    lives: BTreeMap<NodeId, Vec<(Life, Height)>>,
+    lives: BTreeMap<NodeId, Vec<Reached>>,
     /// There is something that was not kept yet.
     pub is_new: bool,
 }
 
 impl Heights {
-    /// What was kept.
+    /// What was kept, or said by somebody else.
     pub fn recall(kept: &[Reached]) -> Heights {
         let mut heights = Heights::default();
-        heights.merge(kept);
+        kept.iter().for_each(|&reached| heights.note(reached));
         heights.is_new = false;
         heights
     }
 
     /// All that is known, lives of one server in their order.
     pub fn all(&self) -> Vec<Reached> {
-        let each = |(&node, lives): (&NodeId, &Vec<(Life, Height)>)| {
-            let reached = lives.iter().map(move |&(life, height)| Reached { node, life, height });
-            reached.collect::<Vec<_>>()
-        };
-        self.lives.iter().flat_map(each).collect()
+        self.lives.values().flatten().copied().collect()
     }
 
-    /// Whether data at this height are an older copy, by what is known.
+    /// Whether data that have come so far are an older copy, by what is known.
     pub fn judge(&self, now: Reached) -> Result<(), Older> {
-        let Some(lives) = self.lives.get(&now.node) else { return Ok(()) };
-        match lives.iter().position(|(life, _)| *life == now.life) {
-            None => Ok(()),
-            Some(at) if at + 1 < lives.len() => Err(Older::Followed),
-            Some(at) if lives[at].1 > now.height => Err(Older::Below(lives[at].1)),
-            Some(_) => Ok(()),
+        let Some(newest) = self.lives.get(&now.node).and_then(|lives| lives.last()) else {
+            return Ok(());
+        };
+        let is_below = newest.process != now.process && newest.record > now.record;
+        match newest.order().cmp(&now.order()) {
+            Ordering::Greater => Err(Older::Followed),
+            Ordering::Equal if is_below => Err(Older::Below(newest.record)),
+            Ordering::Equal | Ordering::Less => Ok(()),
         }
     }
 
-    /// A server is at this height, and not an older copy.
+    /// A server has come so far.
     pub fn note(&mut self, now: Reached) {
         let lives = self.lives.entry(now.node).or_default();
-        match lives.iter_mut().find(|(life, _)| *life == now.life) {
-            Some((_, height)) if *height >= now.height => return,
-            Some((_, height)) => *height = now.height,
-            None => lives.push((now.life, now.height)),
+        match lives.binary_search_by_key(&now.order(), Reached::order) {
+            Ok(at) if lives[at].record > now.record || lives[at] == now => return,
+            Ok(at) => lives[at] = now,
+            Err(at) => lives.insert(at, now),
         }
         let excess = lives.len().saturating_sub(LIVES_MAX);
         lives.drain(..excess);
         self.is_new = true;
     }
 
-    /// Takes over what somebody else remembers. A life of which nothing was heard here came before
-    /// those that follow it there.
-    pub fn merge(&mut self, others: &[Reached]) {
-        for (at, &heard) in others.iter().enumerate() {
-            let lives = self.lives.entry(heard.node).or_default();
-            if !lives.iter().any(|(life, _)| *life == heard.life) {
-                let later = |life: &Life| {
-                    others[at + 1..].iter().any(|it| it.node == heard.node && it.life == *life)
-                };
-                let before = lives.iter().position(|(life, _)| later(life));
-                lives.insert(before.unwrap_or(lives.len()), (heard.life, heard.height));
-                self.is_new = true;
-            }
-            self.note(heard);
+    /// The process that was noted last in a life of a server has come so far.
+    pub fn note_alive(&mut self, node: NodeId, life: Life, record: u64) {
+        let lives = self.lives.get(&node).into_iter().flatten();
+        if let Some(&known) = lives.rev().find(|it| it.life == life) {
+            self.note(Reached { record, ..known });
         }
     }
 }
@@ -156,8 +147,8 @@ impl<P: Protocol> Loop<P> {
     /// How far this server's log has come.
     fn reached(&self) -> Reached {
         let me = &self.peers.me;
-        let (accepted, record) = (me.accepted, self.station.machine.borrow().kept());
-        Reached { node: me.node, life: me.life, height: Height { accepted, record } }
+        let record = self.station.machine.borrow().kept();
+        Reached { node: me.node, life: me.life, begun: me.begun, process: me.process, record }
     }
 
     /// What is told in a handshake between this process and one of that kind: only servers hear it
@@ -188,12 +179,12 @@ impl<P: Protocol> Loop<P> {
             return Err((Reason::NotReady, text));
         }
         let is_its_own = |it: &&Reached| it.node == node && it.life == life;
-        let theirs = heights.iter().find(is_its_own).copied();
-        let theirs = theirs.unwrap_or(Reached { node, life, height: Height::default() });
+        // It tells its own first; without that it is no server of this version.
+        let theirs = heights.first().filter(is_its_own).copied();
+        let theirs = theirs.unwrap_or(Reached { node, life, ..Reached::default() });
         self.peers.heights.judge(theirs).map_err(|why| (Reason::Older, older(theirs, why)))?;
-        let others: Vec<_> = heights.iter().filter(|it| it.node != mine.node).copied().collect();
-        self.peers.heights.merge(&others);
-        self.peers.heights.note(theirs);
+        let others = heights.iter().filter(|it| it.node != mine.node);
+        others.for_each(|&it| self.peers.heights.note(it));
         Ok(())
     }
 
@@ -204,20 +195,20 @@ impl<P: Protocol> Loop<P> {
         if let Some(Stage::Up { station: Station::Server, life, .. }) = stage
             && self.peers.me.station == Station::Server
         {
-            self.peers.heights.note(Reached { node, life, height: alive.height });
+            self.peers.heights.note_alive(node, life, alive.record);
         }
     }
 
     /// Gives a sign of life.
     pub(crate) fn tell_alive(&mut self, place: usize, now: Nanos) {
-        let Reached { height, .. } = self.reached();
+        let Reached { record, .. } = self.reached();
         let Some(connection) = self.peers.at_mut(place) else { return };
         if !matches!(connection.stage, Stage::Up { .. }) {
             return;
         }
-        (connection.spoke, connection.told_kept) = (now, height.record);
+        (connection.spoke, connection.told_kept) = (now, record);
         (connection.told, connection.told_at) = (connection.taken, now);
-        let alive = Alive { taken: connection.taken, height };
+        let alive = Alive { taken: connection.taken, record };
         self.station.machine.borrow_mut().outbox.at(place).alive(alive);
     }
 
@@ -227,17 +218,17 @@ impl<P: Protocol> Loop<P> {
         let due = self.peers.heights.is_new && *before + KEPT_EVERY <= now;
         let Some(folder) = self.peers.folder.clone().filter(|_| due) else { return };
         *before = now;
-        if under_way.swap(true, Ordering::AcqRel) {
+        if under_way.swap(true, atomic::Ordering::AcqRel) {
             return;
         }
         self.peers.heights.is_new = false;
         let (heard, over) = (self.peers.heights.all(), under_way.clone());
         let keep = move || {
             let _ = folder.keep_heard(&heard); // Without it a server knows less after a restart.
-            over.store(false, Ordering::Release);
+            over.store(false, atomic::Ordering::Release);
         };
         if std::thread::Builder::new().name("heard".to_owned()).spawn(keep).is_err() {
-            self.peers.heights_kept.1.store(false, Ordering::Release);
+            self.peers.heights_kept.1.store(false, atomic::Ordering::Release);
         }
     }
 
@@ -251,16 +242,14 @@ impl<P: Protocol> Loop<P> {
 
 /// What the server is told whose data are an older copy.
 pub(crate) fn older(now: Reached, why: Older) -> String {
-    let Reached { node, height, .. } = now;
+    let Reached { node, record, .. } = now;
     let what = match why {
-        Older::Below(before) if before.accepted > height.accepted => {
-            "somebody has accepted the loss of their end since".to_owned()
-        }
         Older::Below(before) => format!(
-            "their log ends at record {}, and it had said that record {} was kept",
-            height.record, before.record
+            "their log ends at record {record}, and it had said that record {before} was kept"
         ),
-        Older::Followed => "it has begun anew since, with an empty folder".to_owned(),
+        Older::Followed => "it has begun anew since, with an empty folder or with the loss of the \
+                            end of its data accepted"
+            .to_owned(),
     };
     format!(
         "the data of node {} are an older copy: {what}. Put back the folder that it had last; in a \
@@ -274,52 +263,42 @@ pub(crate) fn older(now: Reached, why: Older) -> String {
 mod tests {
     use super::*;
 
-    fn reached(life: u64, record: u64) -> Reached {
-        let height = Height { accepted: 0, record };
-        Reached { node: NodeId(1), life: Life(life), height }
+    fn reached(life: u64, process: u64, record: u64) -> Reached {
+        Reached { node: NodeId(1), life: Life(9 - life), begun: life, process, record }
     }
 
     #[test]
-    fn data_below_what_was_heard_of_them_are_an_older_copy() {
+    fn data_below_what_an_earlier_process_said_of_them_are_an_older_copy() {
         let mut heights = Heights::default();
-        assert_eq!(heights.judge(reached(7, 3)), Ok(()));
-        heights.note(reached(7, 5));
-        heights.note(reached(7, 4));
-        let before = reached(7, 5).height;
-        assert_eq!(heights.judge(reached(7, 4)), Err(Older::Below(before)));
-        assert_eq!(heights.judge(reached(7, 5)), Ok(()));
-        assert_eq!(heights.judge(reached(7, 9)), Ok(()));
-        // Somebody has accepted the loss; and the copy that has everything is older from then on.
-        let accepted = Height { accepted: 1, record: 4 };
-        heights.note(Reached { height: accepted, ..reached(7, 0) });
-        assert_eq!(heights.judge(reached(7, 5)), Err(Older::Below(accepted)));
+        assert_eq!(heights.judge(reached(7, 1, 3)), Ok(()));
+        heights.note(reached(7, 1, 5));
+        heights.note(reached(7, 1, 4));
+        assert_eq!(heights.judge(reached(7, 2, 4)), Err(Older::Below(5)));
+        assert_eq!(heights.judge(reached(7, 2, 5)), Ok(()));
+        assert_eq!(heights.judge(reached(7, 2, 9)), Ok(()));
+        // Said before that, and arriving after it.
+        assert_eq!(heights.judge(reached(7, 1, 4)), Ok(()));
     }
 
     #[test]
-    fn data_that_others_have_followed_are_an_older_copy_however_that_is_heard() {
-        let mut here = Heights::default();
-        here.note(reached(1, 50));
-        here.note(reached(2, 3));
-        assert_eq!(here.judge(reached(1, 60)), Err(Older::Followed));
-        // One that knows only the later life learns of the earlier one, in its order.
-        let mut there = Heights::default();
-        there.note(reached(2, 4));
-        there.merge(&here.all());
-        assert_eq!(there.all(), [reached(1, 50), reached(2, 4)]);
-        // One that knows only the earlier life learns of the later one.
-        let mut there = Heights::default();
-        there.note(reached(1, 49));
-        there.merge(&here.all());
-        assert_eq!(there.judge(reached(1, 60)), Err(Older::Followed));
-        assert_eq!(Heights::recall(&there.all()).all(), there.all());
+    fn data_that_others_have_followed_are_an_older_copy_in_whichever_order_that_is_heard() {
+        for lives in [[1, 2], [2, 1]] {
+            let mut here = Heights::default();
+            lives.iter().for_each(|&life| here.note(reached(life, life, 10 * (3 - life))));
+            assert_eq!(here.judge(reached(1, 3, 60)), Err(Older::Followed));
+            assert_eq!(here.judge(reached(2, 3, 10)), Ok(()));
+            assert_eq!(here.judge(reached(3, 3, 0)), Ok(()));
+            assert_eq!(Heights::recall(&here.all()).all(), here.all());
+        }
     }
 
     #[test]
     fn the_oldest_lives_are_forgotten_first() {
+        let of = |life| Reached { begun: life, life: Life(life), ..reached(1, 1, 1) };
         let mut heights = Heights::default();
-        (1..=200).for_each(|life| heights.note(reached(life, 1)));
+        (1..=200).rev().for_each(|life| heights.note(of(life)));
         assert_eq!(heights.all().len(), LIVES_MAX);
-        assert_eq!(heights.judge(reached(200, 1)), Ok(()));
-        assert_eq!(heights.judge(reached(199, 1)), Err(Older::Followed));
+        assert_eq!(heights.judge(of(200)), Ok(()));
+        assert_eq!(heights.judge(of(199)), Err(Older::Followed));
     }
 }

@@ -23,8 +23,10 @@ pub(crate) struct Identity {
     pub station: Station,
     pub node: NodeId,
     pub life: Life,
-    /// How often somebody has accepted that the end of its data is lost.
-    pub accepted: u32,
+    /// When that began, by its clock: milliseconds since 1970.
+    pub begun: u64,
+    /// Drawn by this process.
+    pub process: u64,
     /// The cluster's secret, where this process knows one.
     pub secret: Option<Secret>,
 }

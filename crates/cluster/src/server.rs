@@ -13,7 +13,7 @@ use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, wall_millis};
 use crate::door::Door;
 use crate::durable::LogFiles;
 use crate::files;
@@ -343,14 +343,15 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let (for_loop, over) = (door.clone(), door.clone());
     let clock = Clock::troubled(options.trouble.as_deref());
     let serve = move || {
-        let Prepared { machine, map, life, accepted, folder, fresh } = prepared;
+        let Prepared { machine, map, life, begun, folder, fresh } = prepared;
         let me = Identity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
             station: Kind::Server,
             node: options.node,
             life,
-            accepted,
+            begun,
+            process: fastrand::u64(1..),
             secret: options.secret.clone(),
         };
         look_out(for_loop.clone(), &map, options.node, options.secret.clone());
@@ -379,8 +380,8 @@ struct Prepared<P: Protocol> {
     machine: Machine<P>,
     map: Map,
     life: Life,
-    /// How often somebody has accepted that the end of its data is lost.
-    accepted: u32,
+    /// When that began.
+    begun: u64,
     folder: Option<Folder>,
     /// It had no files.
     fresh: bool,
@@ -398,7 +399,8 @@ fn prepare<P: Protocol>(
         let node = node::<P>(options, rules, &map, fastrand::u32(1..))?;
         let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
-        return Ok(Prepared { machine, map, life, accepted: 0, folder: None, fresh: true });
+        let begun = wall_millis();
+        return Ok(Prepared { machine, map, life, begun, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
@@ -435,8 +437,8 @@ fn prepare<P: Protocol>(
     let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
     let machine = Machine::new(node, effects, Box::new(log), most);
-    let (life, accepted) = (Life(me.life), me.accepted);
-    Ok(Prepared { machine, map, life, accepted, folder: Some(folder), fresh })
+    let (life, begun) = (Life(me.life), me.begun);
+    Ok(Prepared { machine, map, life, begun, folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.

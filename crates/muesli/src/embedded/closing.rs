@@ -26,7 +26,7 @@ const QUIET_TURNS: usize = 2;
 /// How far the loops are with closing; shared by them.
 #[derive(Debug)]
 pub(super) struct Closing {
-    /// Off, to see it noticed: the loops end once their own commits are decided.
+    /// Off, to see it noticed: the loops end at once.
     applies: bool,
     asked: AtomicBool,
     /// A loop has died of a fault of its own: nobody waits for it.
@@ -121,6 +121,7 @@ impl Stage {
             return Stage::Closed;
         }
         match self {
+            Stage::Serving if !closing.applies => Stage::Closed,
             Stage::Serving => Stage::Ending { until: now + close_within },
             Stage::Ending { until } => {
                 if (undone.unfinished > 0 || undone.busy) && now < until {
@@ -133,7 +134,7 @@ impl Stage {
                     return self;
                 }
                 closing.decided.fetch_add(1, Ordering::AcqRel);
-                if closing.applies { Stage::Applying { until } } else { Stage::Closed }
+                Stage::Applying { until }
             }
             Stage::Applying { until } => {
                 let quiet = &closing.quiet[at];

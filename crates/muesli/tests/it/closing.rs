@@ -131,7 +131,7 @@ fn what_clients_were_told_is_applied_when_the_database_is_closed() {
 #[test]
 fn decisions_that_are_dropped_at_close_are_noticed() {
     let dropped = |_| closed_at_work(&open_that("score", false)).is_err();
-    assert!((0..200).any(dropped));
+    assert!((0..100).any(dropped));
 }
 
 #[test]

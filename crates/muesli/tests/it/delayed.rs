@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use muesli::{Action, Actions, Db, Error, Options, SmallBytes, SpaceOptions};
+use muesli::{Abort, Action, Actions, Db, Error, Options, SmallBytes, SpaceOptions};
 
 fn double(old: Option<&SmallBytes>, _argument: &SmallBytes) -> Option<SmallBytes> {
     old.map(|old| [old.as_slice(), old.as_slice()].concat().into())
@@ -63,6 +63,33 @@ fn who_strays_is_run_again_with_its_actions_at_once() {
     };
     assert_eq!(db.blocking().transact(body).unwrap(), Some("x".into()));
     assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(read(&db, "a"), Some("x".into()));
+    db.close();
+}
+
+#[test]
+fn who_missed_a_write_is_run_again_with_its_actions_at_once() {
+    let db = open("bumper");
+    let space = db.space("s").unwrap();
+    let runs = Arc::new(AtomicU32::new(0));
+    let (counted, others) = (runs.clone(), db.session());
+    let body = move |tx: muesli::Tx| {
+        let (run, others) = (counted.fetch_add(1, Ordering::Relaxed), others.clone());
+        async move {
+            let read = tx.get(space, "read").await?;
+            if run < 2 {
+                let write =
+                    move |tx: muesli::Tx| async move { tx.put(space, "read", "more").await };
+                others.transact(write).await?;
+            }
+            tx.later(space, "a", Action::append("x")).await?;
+            Ok(read)
+        }
+    };
+    // Its second run misses a write as well, and lies before that: its actions are done already.
+    assert_eq!(db.blocking().transact(body).unwrap(), Some("more".into()));
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(db.conflicts(), [(Abort::ActionsInThePast, 1)]);
     assert_eq!(read(&db, "a"), Some("x".into()));
     db.close();
 }
