@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use muesli_core::options::GIVE_UP_MOST;
 use muesli_log::frame::PAYLOAD_MAX;
 
 use crate::server::ServerOptions;
@@ -71,6 +72,16 @@ fn times(options: &ServerOptions, broken: &mut Vec<String>) {
              not in doubt before its requests were sent twice",
             settings.in_doubt_after.as_millis(),
             settings.retry_after.as_millis()
+        ));
+    }
+    let least = GIVE_UP_MOST.0.saturating_mul(2);
+    if settings.client_lease.0 < least {
+        broken.push(format!(
+            "`client_lease_ms` = {} must be at least {}: clients may wait for {} ms, and what one \
+             asks again after it was forgotten would be done again",
+            settings.client_lease.as_millis(),
+            least / 1_000_000,
+            GIVE_UP_MOST.as_millis()
         ));
     }
     let least = settings.gossip_every.0.saturating_mul(GOSSIPS_A_LEASE);
@@ -146,7 +157,7 @@ mod tests {
     #[test]
     fn each_rule_is_named_with_its_keys() {
         type Change = fn(&mut ServerOptions);
-        let wrong: [(Change, &[&str]); 12] = [
+        let wrong: [(Change, &[&str]); 13] = [
             (
                 |it| it.network.dead_after = Duration::from_millis(1_999),
                 &["`dead_after_ms` = 1999", "`alive_every_ms` = 1000"],
@@ -184,6 +195,10 @@ mod tests {
             (
                 |it| it.settings.snapshot_lease = Nanos::from_millis(49),
                 &["`snapshot_lease_ms` = 49 ", "at least 50"],
+            ),
+            (
+                |it| it.settings.client_lease = Nanos::from_millis(239_999),
+                &["`client_lease_ms` = 239999 ", "at least 240000"],
             ),
             (|it| it.dial = vec![(NodeId(3), "a:1".to_owned())], &["`dial` names node 3"]),
         ];

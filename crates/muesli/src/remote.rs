@@ -8,6 +8,7 @@ use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
 use muesli_core::limits::ENVELOPE_BYTES;
+use muesli_core::options::GIVE_UP_MOST;
 use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic, Wire,
 };
@@ -50,7 +51,8 @@ pub struct Connect {
     /// How long to look for the servers; those that have not answered by then are looked for
     /// while transactions run already.
     pub connect_within: Duration,
-    /// How long an operation may wait for its answer before it fails.
+    /// How long an operation may wait for its answer before it fails; two minutes at most, as
+    /// servers forget clients that are silent for longer.
     pub give_up_after: Duration,
     /// As [`Options::transaction_timeout`](crate::Options::transaction_timeout).
     pub transaction_timeout: Duration,
@@ -102,8 +104,14 @@ impl Db {
     /// Connects to a cluster.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] where nobody answers or the cluster refuses.
+    /// [`Error::Unreachable`] where nobody answers or the cluster refuses; [`Error::Options`] where
+    /// the options cannot be.
     pub fn connect_with(connect: Connect) -> Result<Db, Error> {
+        let (waits, most) = (connect.give_up_after.as_millis(), GIVE_UP_MOST.as_millis());
+        if waits > u128::from(most) {
+            let text = format!("`give_up_after` is {waits} ms, and may be at most {most} ms");
+            return Err(Error::Options(text));
+        }
         let database = next_database();
         let mut network = Network::default();
         let largest = connect.limits.transaction_bytes.saturating_add(ENVELOPE_BYTES);

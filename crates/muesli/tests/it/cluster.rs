@@ -140,3 +140,12 @@ fn nobody_there_is_an_error_that_says_who_was_asked() {
     assert!(error.to_string().contains(&address), "{error}");
     assert!(matches!(Db::connect(Vec::<String>::new()), Err(Error::Unreachable(_))));
 }
+
+#[test]
+fn whoever_waits_for_longer_than_servers_remember_is_refused() {
+    let give_up_after = Duration::from_millis(120_001);
+    let connect = Connect { give_up_after, ..Connect::default() };
+    let error = Db::connect_with(connect).map(drop).unwrap_err();
+    let text = "`give_up_after` is 120001 ms, and may be at most 120000 ms";
+    assert!(matches!(&error, Error::Options(said) if said == text), "{error}");
+}
