@@ -5,15 +5,18 @@
 //! log. Its pieces may hold what later records did: it is published only when the log is stable
 //! as far as they know it. Then the log is cut before it.
 
-use muesli_core::{Checkpoint, Protocol, Readiness};
+use muesli_core::{Checkpoint, Nanos, Protocol, Readiness};
 use muesli_log::CheckpointStream;
 use muesli_log::streaming::Offered;
 
-use crate::log::LogFailure;
+use crate::log::{Log, LogFailure};
 use crate::machine::Machine;
 
 /// A piece has about so many bytes: a turn does not become long by it.
 const PIECE_BYTES: usize = 32 << 10;
+
+/// Where one cannot begin now, it is tried again after so long: to try may cost something.
+const AGAIN_AFTER: Nanos = Nanos::from_millis(100);
 
 /// A checkpoint that is not on the disk yet.
 pub(crate) struct UnderWay {
@@ -54,10 +57,16 @@ impl<P: Protocol> Machine<P> {
     }
 
     fn begin_checkpoint(&mut self) -> Result<(), LogFailure> {
-        let Some(log) = self.log.as_mut().filter(|log| log.is_checkpoint_due()) else {
+        let now = self.now();
+        let is_due = |log: &&mut Box<dyn Log<P>>| log.is_checkpoint_due();
+        let Some(log) = self.log.as_mut().filter(is_due) else { return Ok(()) };
+        if now < self.checkpoint_again {
+            return Ok(());
+        }
+        let Some(checkpoint) = self.node.begin_checkpoint(&self.effects) else {
+            self.checkpoint_again = now + AGAIN_AFTER;
             return Ok(());
         };
-        let Some(checkpoint) = self.node.begin_checkpoint(&self.effects) else { return Ok(()) };
         let stream = log.begin_checkpoint(checkpoint.covers())?;
         self.checkpoint = stream.map(|stream| UnderWay {
             checkpoint,

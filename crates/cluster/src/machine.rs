@@ -47,6 +47,8 @@ pub(crate) struct Machine<P: Protocol> {
     pub random: fastrand::Rng,
     pub(crate) log: Option<Box<dyn Log<P>>>,
     pub(crate) checkpoint: Option<UnderWay>,
+    /// A checkpoint could not begin, and is not tried before.
+    pub(crate) checkpoint_again: Nanos,
     /// So much waits for the log that no new work is taken.
     pub congested: bool,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
@@ -79,6 +81,7 @@ impl<P: Protocol> Machine<P> {
             random: fastrand::Rng::new(),
             log: Some(log),
             checkpoint: None,
+            checkpoint_again: Nanos(0),
             congested: false,
             failure: None,
             asked: LogPosition(0),

@@ -8,6 +8,7 @@
 //! transaction's whole footprint is there, its phases collapse into calls, and no message is made.
 //! The book's page on the contract shows how each family of protocols is expressed in it.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -477,6 +478,26 @@ pub trait Participant<P: Protocol>: Debug {
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
         let _ = (piece, cx);
         Err(WireError::Variant { what: "piece: the protocol has none", at: 0, found: 0 })
+    }
+    /// Marks this moment, as one to which [`go_back`](Self::go_back) may be asked to return: gives
+    /// all of the state but the keys, and notes from now on what becomes of these. `None`: nothing
+    /// is marked, now or in this protocol.
+    fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
+        None
+    }
+    /// Nobody returns to the oldest mark any more.
+    fn forget_mark(&mut self) {}
+    /// Makes this empty repository what `other` was at its oldest mark, of which `marked` was
+    /// given. What is logged since is [replayed](Self::replay) next, as far as it stands. False:
+    /// that cannot be done, and neither of the two is of any more use.
+    fn go_back(
+        &mut self,
+        other: &mut Self,
+        marked: VecDeque<Vec<u8>>,
+        cx: &mut Context<'_, P>,
+    ) -> bool {
+        let _ = (other, marked, cx);
+        false
     }
     /// Answers a message of a reader from what was [replayed](Self::replay): a beginning of a log
     /// that somebody else goes on writing. Says everything in this call, and logs nothing. False,

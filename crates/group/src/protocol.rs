@@ -59,6 +59,8 @@ pub struct Rules<R> {
     pub publishes_decided: bool,
     /// A member without memory votes once it has all the entries of the member that it learns from.
     pub joins_whole: bool,
+    /// A leader that is deposed returns to a moment before which everything is decided.
+    pub returns_to_decided: bool,
     /// Limits of size and time.
     pub limits: Limits,
 }
@@ -88,7 +90,7 @@ impl Default for Limits {
             log_bytes_min: 1 << 20,
             log_bytes_max: 1 << 30,
             piece_bytes: 256 << 10,
-            window_bytes: 4 << 20,
+            window_bytes: 16 << 20,
             undecided_bytes_max: 8 << 20,
             disk_ticks_max: 20,
         }
@@ -127,6 +129,7 @@ impl<R: Default> Default for Rules<R> {
             installs_whole: true,
             publishes_decided: true,
             joins_whole: true,
+            returns_to_decided: true,
             limits: Limits::default(),
         }
     }

@@ -6,12 +6,12 @@ mod disk;
 mod load;
 mod receive;
 mod regroup;
-mod retire;
 mod run;
 mod serve;
 mod stay;
+mod step_down;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ use muesli_core::{
 
 use self::catch_up::Fetching;
 use self::load::Loading;
-use self::retire::Retired;
 use self::serve::Serving;
+use self::step_down::Mark;
 use crate::consensus::{Consensus, Outgoing};
 use crate::inside::{Context, Inside, send_now};
 use crate::join::{Formed, Joining};
@@ -74,8 +74,14 @@ pub struct Replica<P: Protocol> {
     fetching: Option<Fetching>,
     /// From whom it fetches the participant's state.
     loading: Option<Loading>,
-    /// The participant of a leader that was deposed, until it is known what became of its entries.
-    retired: Option<Retired<P::Participant>>,
+    /// Of a leader: moments to which its participant can return, the oldest first.
+    marks: VecDeque<Mark>,
+    /// How many bytes of entries the participant has run since it leads, and how many entries were
+    /// decided when it led for sure.
+    ran: u64,
+    sure: u64,
+    /// How often it led and returned to what was decided.
+    returned: u64,
     /// While a log is replayed: the participant that a transfer installs. Where the log ends before
     /// that is whole, the one from before still stands.
     installing: Option<P::Participant>,
@@ -138,10 +144,10 @@ impl<P: Protocol> fmt::Debug for Replica<P> {
         write!(
             out,
             "Replica({place} of group {group}, {consensus:?}, {applied} applied, {known:?}, \
-             {held:?}, needs {needs}, void {is_void}, leads {}, set aside {}, {fetching:?}, \
+             {held:?}, needs {needs}, void {is_void}, leads {}, {} marks, {fetching:?}, \
              {loading:?})",
             self.leading.is_some(),
-            self.retired.is_some(),
+            self.marks.len(),
         )
     }
 }
@@ -157,6 +163,11 @@ impl<P: Protocol> Replica<P> {
     pub fn takes_part(&self) -> bool {
         let votes = self.settled == Settled::Yes && self.consensus.is_some();
         votes && self.has_state() && self.is_as_wanted()
+    }
+
+    /// How often it was deposed and took back what was not decided.
+    pub fn returned(&self) -> u64 {
+        self.returned
     }
 
     /// What it knows.
@@ -218,6 +229,7 @@ impl<P: Protocol> Replica<P> {
         self.end_configuration(cx);
         self.check_leadership(cx);
         self.append_wanted();
+        self.mark_now_and_then();
         self.ask_round(cx);
         self.write_down(cx);
         self.tell_news(cx);
@@ -280,9 +292,9 @@ impl<P: Protocol> Replica<P> {
         self.append_lazy(); // Before the tick, which may have another member lead.
         self.probe_disk(cx);
         self.restrain();
-        self.go_on_retired(cx);
         self.go_on_fetching(cx);
         self.go_on_loading(cx);
+        self.bound_entries(cx);
         self.go_on_serving(cx);
         self.say_reached(cx);
         self.trim(cx);
@@ -339,7 +351,10 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             leading: None,
             fetching: None,
             loading: None,
-            retired: None,
+            marks: VecDeque::new(),
+            ran: 0,
+            sure: 0,
+            returned: 0,
             installing: None,
             was_whole: false,
             serving: BTreeMap::new(),

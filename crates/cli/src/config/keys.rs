@@ -173,7 +173,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "group_window_bytes",
         value: "BYTES",
-        default: "4194304",
+        default: "16777216",
         help: "So many bytes are sent to a member that fetches ahead of what it has on its disk",
         set: |config, text| {
             put(&mut config.server.group_limits.window_bytes, number(text, 1, 1 << 30)?)

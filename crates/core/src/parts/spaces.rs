@@ -25,12 +25,14 @@ pub struct Spaces {
     hash_seed: u64,
     /// Whether the versions of collected deletions are remembered, for histories.
     records_collected: bool,
+    /// How many [marks](Spaces::mark) there are.
+    marks: usize,
 }
 
 impl Spaces {
     /// No stores yet; `hash_seed` is that of their hashes.
     pub fn new(hash_seed: u64) -> Spaces {
-        Spaces { stores: Vec::new(), hash_seed, records_collected: false }
+        Spaces { stores: Vec::new(), hash_seed, records_collected: false, marks: 0 }
     }
 
     /// The same stores, which remember the versions of collected deletions if `records` says so.
@@ -68,6 +70,7 @@ impl Spaces {
         if self.records_collected {
             store.record_collected();
         }
+        (0..self.marks).for_each(|_| store.mark());
         self.stores[at] = Some(store);
     }
 
@@ -270,6 +273,29 @@ impl Spaces {
             }
         }
         Ok(())
+    }
+
+    /// Notes from now on what is replaced, so that it can be [taken back](Self::go_back), and cuts
+    /// these notes here.
+    pub fn mark(&mut self) {
+        self.marks += 1;
+        self.all_mut().for_each(Versions::mark);
+    }
+
+    /// Nobody goes back to the oldest mark: only to the next one.
+    pub fn forget_mark(&mut self) {
+        self.marks = self.marks.saturating_sub(1);
+        self.all_mut().for_each(Versions::forget_mark);
+    }
+
+    /// All stores as they were at the oldest mark, with no key locked; none are left here. `None`:
+    /// that is not known.
+    pub fn go_back(&mut self) -> Option<Spaces> {
+        let empty = Spaces { stores: Vec::new(), marks: 0, ..*self };
+        let mut all = std::mem::replace(self, empty);
+        let is_known = std::mem::take(&mut all.marks) > 0;
+        let is_known = is_known && all.all_mut().all(Versions::go_back);
+        is_known.then_some(all)
     }
 
     /// What all of them take.

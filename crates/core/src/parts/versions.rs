@@ -15,6 +15,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use self::journal::Journal;
 use self::order::Order;
 use super::locks::LockWord;
 use crate::bytes::SmallBytes;
@@ -87,6 +88,8 @@ pub struct Versions {
     replaced: VecDeque<Replaced>,
     /// The versions of collected deletions, ascending; only where histories are recorded.
     collected: Option<BTreeMap<SmallBytes, Vec<Timestamp>>>,
+    /// What was replaced since some moment; only where that may be taken back.
+    journal: Option<Journal>,
     /// Bytes of all keys and values.
     bytes: usize,
     /// Bytes of the values among them that were replaced.
@@ -123,6 +126,7 @@ impl Versions {
             free_older: Vec::new(),
             replaced: VecDeque::new(),
             collected: None,
+            journal: None,
             bytes: 0,
             older_bytes: 0,
         }
@@ -291,6 +295,9 @@ impl Versions {
     /// If `at` is not above the newest version's.
     #[inline(always)]
     pub fn install(&mut self, handle: Handle, value: Option<SmallBytes>, at: Timestamp) {
+        if self.journal.is_some() {
+            self.note_replaced(handle);
+        }
         let entry = &mut self.entries[handle.slot as usize];
         assert_eq!(entry.generation, handle.generation, "a stale handle");
         assert!(at > entry.at, "versions are installed in order");
@@ -324,6 +331,9 @@ impl Versions {
     /// If `at` is not above the newest version's.
     #[inline(always)]
     pub fn overwrite(&mut self, handle: Handle, value: SmallBytes, at: Timestamp) {
+        if self.journal.is_some() {
+            self.note_replaced(handle);
+        }
         let entry = &mut self.entries[handle.slot as usize];
         assert_eq!(entry.generation, handle.generation, "a stale handle");
         assert!(at > entry.at, "versions are installed in order");
@@ -489,6 +499,7 @@ impl Versions {
 
 mod chains;
 mod collected;
+mod journal;
 mod order;
 
 pub use chains::Chain;

@@ -59,8 +59,8 @@ impl<P: Protocol> Replica<P> {
         joins: Option<Summary>,
         cx: &mut Context<'_, P>,
     ) {
-        if self.leading.take().is_some() {
-            self.start_over();
+        if self.leading.is_some() {
+            self.step_down(cx);
         }
         self.consensus = None;
         let (decided, length) = self.ledger.look(|it| (it.decided, it.length()));
@@ -90,7 +90,8 @@ impl<P: Protocol> Replica<P> {
     /// Another member says that so many entries are decided, too many for a message.
     pub(super) fn on_behind(&mut self, member: u16, decided: u64, cx: &mut Context<'_, P>) {
         let (remembers, mine) = self.ledger.look(|it| (it.formed == Formed::Begun, it.decided));
-        if remembers && decided > mine && self.leading.is_none() && self.fetching.is_none() {
+        let may = self.leading.is_none() && self.fetching.is_none();
+        if remembers && decided > mine && may && !self.is_full_of_entries(cx) {
             self.start_fetching(member, None, cx);
         }
     }
@@ -132,6 +133,7 @@ impl<P: Protocol> Replica<P> {
         let furthest = self.reached.iter().max_by_key(|(_, (decided, _))| *decided);
         if let (Some((member, (decided, _))), None, true) = (furthest, &self.consensus, remembers)
             && *decided > mine
+            && !self.is_full_of_entries(cx)
         {
             self.start_fetching(*member, None, cx);
         }

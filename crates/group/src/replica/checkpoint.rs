@@ -27,7 +27,8 @@ mod kind {
 impl<P: Protocol> Replica<P> {
     /// Takes what must be of this moment.
     pub(super) fn checkpoint_of_now(&self) -> Option<Cursor> {
-        if !self.has_state() {
+        // One that fetches entries needs its disk for them, and is of more use a little later.
+        if !self.has_state() || self.fetching.is_some() {
             return None;
         }
         let mut cursor = self.inner.begin_checkpoint()?;

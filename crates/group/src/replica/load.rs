@@ -53,8 +53,7 @@ impl<P: Protocol> Replica<P> {
     /// Begins where there is no state, and asks again where nothing comes.
     pub(super) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
         let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
-        let waits = self.fetching.is_some() || self.retired.is_some();
-        if !remembers || !self.lacks_state() || waits {
+        if !remembers || !self.lacks_state() || self.fetching.is_some() {
             (self.loading, self.served) = (None, self.ticks);
             return;
         }
@@ -77,6 +76,31 @@ impl<P: Protocol> Replica<P> {
             return self.start_loading(Some(from), cx);
         }
         self.ask_for_state(true, cx);
+    }
+
+    /// Whether it keeps as many entries as it may for a state that is on its way. Up to where that
+    /// begins, it needs them all.
+    pub(super) fn is_full_of_entries(&self, cx: &Context<'_, P>) -> bool {
+        let has_begun = self.loading.as_ref().is_some_and(|it| it.transfer.is_some());
+        let held = || self.ledger.look(|it| it.log.held_bytes());
+        has_begun && self.lacks_state() && held() >= self.share_in_any_case(cx)
+    }
+
+    /// A member whose state is on its way cannot replay what comes meanwhile, and keeps it. Where
+    /// that becomes too much it votes no more, as if it had not come back: once it has the state it
+    /// replays what it has kept, and fetches the rest. Only while pieces come, though: they may
+    /// wait for what is decided only with its vote.
+    pub(super) fn bound_entries(&mut self, cx: &mut Context<'_, P>) {
+        let is_coming = |it: &Loading| self.ticks < it.heard + PATIENCE_TICKS / 2;
+        if self.is_full_of_entries(cx) && self.loading.as_ref().is_some_and(is_coming) {
+            assert!(self.leading.is_none(), "who leads has the state");
+            self.consensus = None;
+        } else if self.consensus.is_none() && self.fetching.is_none() {
+            let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
+            if remembers && self.configuration().has(self.place) {
+                self.begin(cx);
+            }
+        }
     }
 
     /// Asks the next member after one that did not do: rather one that follows, for it holds
@@ -177,7 +201,7 @@ impl<P: Protocol> Replica<P> {
         let percent = match (&self.fetching, &self.loading) {
             (Some(fetching), _) => Some(fetching.percent(decided)),
             (None, Some(loading)) => Some(loading.percent),
-            (None, None) => None,
+            (None, None) => lacks_state.then_some(0),
         };
         let entries = furthest.0.saturating_sub(decided);
         Lag { entries, bytes: furthest.1.saturating_sub(bytes), percent }

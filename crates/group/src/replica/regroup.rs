@@ -123,7 +123,7 @@ impl<P: Protocol> Replica<P> {
     /// The part of this member in a configuration.
     pub(super) fn new_consensus(&self, configuration: &Configuration) -> Consensus {
         // What is decided while a member comes back to vote must fit.
-        let most = 2 * self.rules.limits.window_bytes;
+        let most = self.rules.limits.window_bytes / 2;
         Consensus::new(self.place, configuration, self.ledger.clone(), most)
     }
 

@@ -35,6 +35,7 @@ impl<P: Protocol> Replica<P> {
                     let mut bytes = Vec::new();
                     record.encode(&mut bytes);
                     assert_ne!(bytes.first(), Some(&MARK), "records begin otherwise");
+                    self.ran += bytes.len() as u64;
                     self.lazy.push(Entry::from(bytes));
                     self.applied += 1;
                 }
@@ -91,9 +92,7 @@ impl<P: Protocol> Replica<P> {
             if self.hand_over(cx) {
                 return;
             }
-            // The participant has done what nobody may ever decide.
-            self.leading = None;
-            self.retire();
+            self.step_down(cx);
         }
         let Some(consensus) = &self.consensus else { return };
         let complete = consensus.decided() == consensus.accepted();
@@ -105,6 +104,7 @@ impl<P: Protocol> Replica<P> {
         {
             self.leading = Some(Leading::new(ballot, consensus.configuration()));
             self.wanted_upto = 0;
+            self.mark_beginning();
             (self.inside.logged, self.inside.gate) =
                 (LogPosition(self.applied), LogPosition(self.applied));
             self.step(cx, |inner, cx| inner.start(cx));
@@ -142,12 +142,17 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn start_over(&mut self) {
         let new = self.new_participant();
         self.replace_participant(new);
-        self.applied = 0;
+        self.begin_anew(0);
+        self.is_void = self.ledger.look(|it| it.log.base() > 0);
+    }
+
+    /// The participant is another one, which has seen so many entries.
+    pub(super) fn begin_anew(&mut self, applied: u64) {
+        self.applied = applied;
         self.lazy.clear();
+        self.marks.clear();
         self.wanted_upto = 0;
         self.generation += 1;
-        self.forget_retired();
-        self.is_void = self.ledger.look(|it| it.log.base() > 0);
     }
 
     /// Another participant takes the place of the present one, which is dropped.
@@ -177,7 +182,7 @@ impl<P: Protocol> Replica<P> {
         answered
     }
 
-    /// Replays entries that are decided, a window of them at a time.
+    /// Replays entries that are decided, a quarter of a window of them at a time.
     pub(super) fn replay_decided(&mut self, cx: &mut Context<'_, P>) {
         if self.leading.is_none() {
             self.replay_some(cx);
@@ -189,7 +194,7 @@ impl<P: Protocol> Replica<P> {
         if self.lacks_state() {
             return false;
         }
-        let (applied, bytes) = (self.applied, self.rules.limits.window_bytes);
+        let (applied, bytes) = (self.applied, self.rules.limits.window_bytes / 4);
         let entries = self.ledger.look(|it| {
             let upto = if self.rules.answers_decided { it.decided } else { it.length() };
             assert!(applied >= it.log.base() || upto == 0, "entries to replay were trimmed");

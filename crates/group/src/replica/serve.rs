@@ -255,12 +255,13 @@ impl<P: Protocol> Replica<P> {
     }
 
     fn trim_upto(&mut self, least: u64, most_bytes: u64) {
-        let (applied, least_bytes) = (self.applied, self.rules.limits.log_bytes_min);
+        let (applied, marked) = (self.applied, self.marked());
+        let least_bytes = self.rules.limits.log_bytes_min;
         let most_bytes = most_bytes.max(least_bytes);
         let upto = self.ledger.look(|standing: &Standing| {
             // The entry that ends a configuration is kept until that has ended.
             let whole = standing.length() - u64::from(standing.next().is_some());
-            let past = standing.decided.min(applied).min(whole);
+            let past = standing.decided.min(applied).min(whole).min(marked);
             let few = standing.log.trimmable(past, least_bytes);
             let many = standing.log.trimmable(past, most_bytes);
             few.min(least).max(many)
@@ -274,8 +275,13 @@ impl<P: Protocol> Replica<P> {
         if self.settings.memory.is_full() {
             return 0;
         }
+        self.share_in_any_case(cx)
+    }
+
+    /// Its share of what its node may keep, however much memory is used.
+    pub(super) fn share_in_any_case(&self, cx: &Context<'_, P>) -> u64 {
         let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
         let here = all.filter(|it| cx.catalog.home(*it) == cx.me.node).count() as u64;
-        self.rules.limits.log_bytes_max / here.max(1)
+        (self.rules.limits.log_bytes_max / here.max(1)).max(self.rules.limits.log_bytes_min)
     }
 }

@@ -64,6 +64,26 @@ impl Participant {
         Cursor { first: pieces, ..Cursor::default() }
     }
 
+    /// Marks this moment: the head of a checkpoint, and notes of what becomes of the keys.
+    pub(super) fn mark_now(&mut self) -> VecDeque<Vec<u8>> {
+        self.spaces.mark();
+        self.checkpoint_of_now().first
+    }
+
+    /// Becomes what another one was at its oldest mark: restored from the head of then, and from
+    /// keys that are as they were then. Where keys of a partition that went were removed since,
+    /// that cannot be.
+    pub(super) fn return_to_mark(
+        &mut self,
+        other: &mut Participant,
+        marked: &VecDeque<Vec<u8>>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let Some(spaces) = other.spaces.go_back() else { return false };
+        self.spaces = spaces;
+        marked.iter().map(|piece| self.restore_piece(piece, cx)).all(|restored| restored.is_ok())
+    }
+
     /// Appends the next piece.
     pub(super) fn next_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
         if let Some(mut first) = cursor.first.pop_front() {

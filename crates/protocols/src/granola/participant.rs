@@ -1,6 +1,6 @@
 //! A repository: its keys, the transactions that wait for votes or for their turn, and its answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
@@ -321,6 +321,23 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
+    }
+
+    fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
+        Some(self.mark_now())
+    }
+
+    fn forget_mark(&mut self) {
+        self.spaces.forget_mark();
+    }
+
+    fn go_back(
+        &mut self,
+        other: &mut Participant,
+        marked: VecDeque<Vec<u8>>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        self.return_to_mark(other, &marked, cx)
     }
 
     fn answer_behind(&mut self, message: &Message, cx: &mut Context<'_>) -> bool {

@@ -96,6 +96,29 @@ impl<V: Variant> Participant<V> {
         (prepared.prepare.clone(), prepared.yes.clone(), prepared.decided.clone(), shared)
     }
 
+    /// Marks this moment: the head of a checkpoint, and notes of what becomes of the keys.
+    pub(super) fn mark_now(&mut self) -> VecDeque<Vec<u8>> {
+        self.spaces.mark();
+        self.checkpoint_of_now().first
+    }
+
+    /// Becomes what another one was at its oldest mark: restored from the head of then, and from
+    /// chains that are as they were then.
+    pub(super) fn return_to_mark(
+        &mut self,
+        other: &mut Participant<V>,
+        marked: VecDeque<Vec<u8>>,
+        cx: &mut Context<'_, V>,
+    ) -> bool {
+        let low = other.time.low();
+        let Some(spaces) = other.spaces.go_back() else { return false };
+        self.spaces = spaces;
+        let mut tail = vec![kind::TAIL];
+        low.encode(&mut tail);
+        let pieces = marked.iter().chain([&tail]);
+        pieces.map(|piece| self.restore_piece(piece, cx)).all(|restored| restored.is_ok())
+    }
+
     /// Appends the next piece.
     pub(super) fn next_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
         if let Some(mut first) = cursor.first.pop_front() {

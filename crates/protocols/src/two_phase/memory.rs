@@ -8,8 +8,8 @@
 
 use std::fmt;
 
-use muesli_core::Settings;
 use muesli_core::memory::Held;
+use muesli_core::{Nanos, Settings};
 
 use super::Variant;
 use super::participant::{Context, Participant};
@@ -62,5 +62,26 @@ impl<V: Variant> Participant<V> {
             memory.report(self.reported.held, left);
             self.reported.held = left;
         }
+    }
+
+    /// Once in a while: of clients that were silent for long, what nobody asks for.
+    pub(super) fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
+        if !cx.catalog.visiting_coordinators {
+            return;
+        }
+        self.table.forget_retired(cx.now(), cx.settings.snapshot_lease);
+        if cx.now() < self.forgets_at {
+            return;
+        }
+        let lease = cx.settings.client_lease;
+        self.forgets_at = cx.now() + Nanos(lease.0 / 8);
+        let is_client = |node| !cx.catalog.coordinators.contains(&node);
+        let kept = self.rules.keeps_commits_of_silent;
+        self.table.forget_silent(cx.now() - lease, kept, is_client);
+    }
+
+    /// How many coordinators are known here.
+    pub fn known_coordinators(&self) -> usize {
+        self.table.known()
     }
 }

@@ -1,6 +1,6 @@
 //! A repository: its versions, its clock, its commit queue, and its answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
@@ -69,7 +69,7 @@ pub struct Participant<V: Variant> {
     steps_since_low: u32,
     pub(super) reported: Reported<V::Snapshot>,
     /// When to look for clients that were silent for long.
-    forgets_at: Nanos,
+    pub(super) forgets_at: Nanos,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -131,27 +131,6 @@ impl<V: Variant> Participant<V> {
         self.drop_below(low);
         self.report_memory(cx);
         self.forget_silent_clients(cx);
-    }
-
-    /// Once in a while: of clients that were silent for long, what nobody asks for.
-    fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
-        if !cx.catalog.visiting_coordinators {
-            return;
-        }
-        self.table.forget_retired(cx.now(), cx.settings.snapshot_lease);
-        if cx.now() < self.forgets_at {
-            return;
-        }
-        let lease = cx.settings.client_lease;
-        self.forgets_at = cx.now() + Nanos(lease.0 / 8);
-        let is_client = |node| !cx.catalog.coordinators.contains(&node);
-        let kept = self.rules.keeps_commits_of_silent;
-        self.table.forget_silent(cx.now() - lease, kept, is_client);
-    }
-
-    /// How many coordinators are known here.
-    pub fn known_coordinators(&self) -> usize {
-        self.table.known()
     }
 
     pub(super) fn drop_below(&mut self, low: &V::Snapshot) {
@@ -569,6 +548,23 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
+    }
+
+    fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
+        self.stalled.is_none().then(|| self.mark_now())
+    }
+
+    fn forget_mark(&mut self) {
+        self.spaces.forget_mark();
+    }
+
+    fn go_back(
+        &mut self,
+        other: &mut Participant<V>,
+        marked: VecDeque<Vec<u8>>,
+        cx: &mut Context<'_, V>,
+    ) -> bool {
+        self.return_to_mark(other, marked, cx)
     }
 
     fn end(&mut self, settings: &Settings) {

@@ -12,5 +12,6 @@ mod one_round;
 mod recovery;
 mod sabotage;
 mod searches;
+mod stepped_down;
 mod strangers;
 mod workloads;

@@ -189,7 +189,7 @@ fn pauses_and_a_loss(seed: u64) -> Plan {
 }
 
 #[test]
-fn deposed_leaders_and_lost_disks_fetch_their_state_and_nobody_notices() {
+fn deposed_leaders_keep_their_state_lost_disks_fetch_it_and_nobody_notices() {
     assert_eq!(groups_notice("bank", pauses_and_a_loss, 0..20, |_| {}), None);
     assert_eq!(groups_notice("append", pauses_and_a_loss, 0..10, |_| {}), None);
 }
@@ -198,6 +198,12 @@ fn deposed_leaders_and_lost_disks_fetch_their_state_and_nobody_notices() {
 fn a_state_that_counts_before_all_of_it_is_there_is_noticed() {
     let change = |rules: &mut Groups| rules.installs_whole = false;
     assert!(groups_notice("bank", pauses_and_a_loss, 0..40, change).is_some());
+}
+
+#[test]
+fn a_deposed_leader_that_keeps_what_nobody_decided_is_noticed() {
+    let change = |rules: &mut Groups| rules.returns_to_decided = false;
+    assert!(groups_notice("bank", halves, 0..60, change).is_some());
 }
 
 #[test]

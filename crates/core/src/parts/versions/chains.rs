@@ -40,6 +40,7 @@ impl Versions {
     pub fn add_chain(&mut self, key: &SmallBytes, chain: Chain) {
         let handle = self.find_or_create(super::Handle::NONE, key);
         if self.newest(handle).at != Timestamp::ZERO {
+            self.break_journal();
             let entry = self.entry_mut(handle);
             let freed = entry.value.take().map_or(0, |value| value.len());
             entry.at = Timestamp::ZERO;
@@ -73,6 +74,7 @@ impl Versions {
         }
         let handle = Handle { slot, generation: entry.generation };
         let older = std::mem::replace(&mut entry.older, NIL);
+        self.break_journal();
         self.free_chain(older);
         self.remove(handle);
     }
