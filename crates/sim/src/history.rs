@@ -89,7 +89,7 @@ pub fn by_versions<N: Remains>(
                 told.operations.retain(|it| lasting.was_seen(it));
             }
             let asked = matches!(told.status, Status::Unknown | Status::Running);
-            let applied = || nodes.iter().find_map(|node| node.applied_at(told.record.id));
+            let applied = || applied(nodes, told.record.id, &lasting);
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
             if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
                 told.operations.extend(executed(nodes, told.record.id));
@@ -120,10 +120,29 @@ pub fn by_versions<N: Remains>(
     Ok(builder.finish())
 }
 
+/// Where a transaction lies whose client never learned it, as participants say who applied it. A
+/// leader of a group may have done so before its group had agreed, and have lost that with its post:
+/// then others say something else, and the place counts at which somebody has seen what it wrote,
+/// or where most have it.
+fn applied<N: Remains>(
+    nodes: &[N],
+    txn: muesli_core::TxnId,
+    lasting: &Lasting<'_>,
+) -> Option<Timestamp> {
+    let all: Vec<Timestamp> = nodes.iter().filter_map(|node| node.applied_at(txn)).collect();
+    let weight = |at: &&Timestamp| {
+        let same = all.iter().filter(|other| *other == *at).count();
+        (lasting.read.contains(*at), same)
+    };
+    all.iter().rev().max_by_key(weight).copied()
+}
+
 /// The versions that outlive every crash: those whose clients were told of them, and those that
 /// repositories hold in the end.
 struct Lasting<'a> {
     told: BTreeSet<Timestamp>,
+    /// Those that somebody has read who has committed.
+    read: BTreeSet<Timestamp>,
     held: BTreeSet<(SpaceId, &'a SmallBytes, Timestamp)>,
 }
 
@@ -131,14 +150,22 @@ impl<'a> Lasting<'a> {
     fn of<N: Remains>(nodes: &'a [N]) -> Lasting<'a> {
         let committed = nodes.iter().flat_map(|node| node.told());
         let committed = committed.filter(|told| told.status == Status::Committed);
+        let mut read = BTreeSet::new();
+        let committed = committed.inspect(|told| {
+            for operation in &told.operations {
+                match operation {
+                    Operation::Read { version, .. } => read.extend([*version]),
+                    Operation::Scan { rows, .. } => read.extend(rows.iter().map(|row| row.1)),
+                    Operation::ReadOwn { .. } | Operation::Write { .. } => {}
+                }
+            }
+        });
         let chains = nodes.iter().flat_map(|node| node.chains()).flat_map(|(_, chains)| chains);
         let held = chains.flat_map(|(space, key, versions)| {
             versions.iter().map(move |version| (*space, key, *version))
         });
-        Lasting {
-            told: committed.filter_map(|told| told.record.at).collect(),
-            held: held.collect(),
-        }
+        let told = committed.filter_map(|told| told.record.at).collect();
+        Lasting { told, read, held: held.collect() }
     }
 
     /// Whether what a transaction that a crash ended has seen is there for all. It may have seen
@@ -445,6 +472,33 @@ mod tests {
         assert!(text(&[unknown]).contains(r#"["w","s/a",null,1]"#));
         let unknown = left(Status::Unknown, vec![write("a", Some(1))]);
         assert!(text(&[unknown, participant]).contains(r#"["w","s/a",9,1]"#));
+    }
+
+    #[test]
+    fn a_place_that_a_deposed_leader_found_alone_does_not_count() {
+        let participant = |at| {
+            let mut recorder = Recorder::new();
+            recorder.applied(id(1, 1), Timestamp(at));
+            Left { recorder, ..Left::default() }
+        };
+        let unknown = || left(Status::Unknown, vec![write("a", Some(1))]);
+        let most = [unknown(), participant(3), participant(9), participant(9)];
+        assert!(text(&most).contains(r#"["w","s/a",9,1]"#));
+        let (space, version) = (SpaceId(0), Timestamp(3));
+        let read = Operation::Read { space, key: "a".into(), version, hash: Some(1) };
+        let mut reader = Left::default();
+        let record = TxnRecord {
+            id: id(1, 2),
+            session: 3,
+            begin: Nanos(30),
+            end: Some(Nanos(40)),
+            status: Status::Committed,
+            read_only: true,
+            at: Some(Timestamp(3)),
+        };
+        reader.recorder.transaction(&record, &Operations::from(&[read][..]));
+        let seen = text(&[unknown(), participant(9), participant(9), participant(3), reader]);
+        assert!(seen.contains(r#"["w","s/a",3,1]"#), "{seen}");
     }
 
     #[test]
