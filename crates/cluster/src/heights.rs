@@ -8,8 +8,8 @@
 //! it had not promised what it did.
 //!
 //! # The rule
-//! Servers tell each other up to which record their logs are stable ([`Reached`]): in the handshake,
-//! with signs of life while there is news, and as they stop. Each remembers the highest that it
+//! Servers tell each other up to which record their logs are stable ([`Reached`]): in the
+//! handshake, with signs of life while there is news, and as they stop. Each remembers the highest that it
 //! heard of every *life* of a server's data, and tells what it remembers along in its handshakes.
 //! Where two servers meet, each compares what the other one remembers of it with what it has, and
 //! what it remembers of the other with what that has. Data that lie below what an earlier process

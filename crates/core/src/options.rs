@@ -90,9 +90,9 @@ impl Default for Pace {
     }
 }
 
-/// The longest that an application's process may wait for an answer. Servers remember silent clients
-/// for longer ([`Settings::client_lease`]): of one that is forgotten, a request that comes again
-/// would be taken up anew.
+/// The longest that an application's process may wait for an answer. Servers remember silent
+/// clients for longer ([`Settings::client_lease`]): of one that is forgotten, a request that comes
+/// again would be taken up anew.
 pub const GIVE_UP_MOST: Nanos = Nanos::from_millis(120_000);
 
 /// What a node's protocols are told when it starts.

@@ -126,5 +126,5 @@ fn put_back_again(cluster: &Cluster) {
     fs::rename(folder.join("newest"), folder.join("data")).unwrap();
     let keys = fs::read_to_string(&file).unwrap().replace("accept_loss = true\n", "");
     fs::write(&file, keys).unwrap();
-    assert!(is_refused(cluster, 0).contains("accepted the loss"));
+    assert!(is_refused(cluster, 0).contains("begun anew since"));
 }

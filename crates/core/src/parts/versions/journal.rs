@@ -133,11 +133,12 @@ impl Versions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Chain;
     use super::*;
     use proptest::prelude::*;
 
     /// All keys with their versions and values.
-    fn chains(store: &Versions) -> Vec<(SmallBytes, Vec<(Timestamp, Option<SmallBytes>)>)> {
+    fn chains(store: &Versions) -> Vec<(SmallBytes, Chain)> {
         let all = (0..store.slots()).filter_map(|slot| store.chain_in(slot));
         let mut all: Vec<_> = all.map(|(key, chain)| (key.clone(), chain)).collect();
         all.sort();
