@@ -9,13 +9,14 @@
 //!
 //! # The rule
 //! Servers tell each other up to which record their logs are stable ([`Reached`]): in the
-//! handshake, with signs of life while there is news, and as they stop. Each remembers the highest that it
-//! heard of every *life* of a server's data, and tells what it remembers along in its handshakes.
-//! Where two servers meet, each compares what the other one remembers of it with what it has, and
-//! what it remembers of the other with what that has. Data that lie below what an earlier process
-//! said of them, or are of a life that a later one has followed, are an older copy: the server is
-//! refused, and ends. A life begins with an empty folder, or when somebody accepts that the end of
-//! the data is lost; the later one is that which began later, by the clock of the server.
+//! handshake, with signs of life while there is news, and as they stop. Each remembers the highest
+//! that it heard of every *life* of a server's data, and tells what it remembers along in its
+//! handshakes. Where two servers meet, each compares what the other one remembers of it with what
+//! it has, and what it remembers of the other with what that has. Data that lie below what an
+//! earlier process said of them, or are of a life that a later one has followed, are an older copy:
+//! the server is refused, and ends. A life begins with an empty folder, or when somebody accepts
+//! that the end of the data is lost; the later one is that which began later, by the clock of the
+//! server.
 //!
 //! What is stable stays when a process or its power ends, so a server that merely restarts is never
 //! below what it said. What one process says may arrive in any order.

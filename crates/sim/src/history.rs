@@ -121,9 +121,9 @@ pub fn by_versions<N: Remains>(
 }
 
 /// Where a transaction lies whose client never learned it, as participants say who applied it. A
-/// leader of a group may have done so before its group had agreed, and have lost that with its post:
-/// then others say something else, and the place counts at which somebody has seen what it wrote,
-/// or where most have it.
+/// leader of a group may have done so before its group had agreed, and have lost that with its
+/// post: then others say something else, and the place counts at which somebody has seen what it
+/// wrote, or where most have it.
 fn applied<N: Remains>(
     nodes: &[N],
     txn: muesli_core::TxnId,

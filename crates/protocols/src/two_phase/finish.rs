@@ -117,8 +117,8 @@ impl<V: Variant> Participant<V> {
         (vote, about): (Vote<V>, Option<Box<About>>),
         cx: &mut Context<'_, V>,
     ) {
-        // An end that cannot be this transaction's is that of another one, which the client gave the
-        // same number.
+        // An end that cannot be this transaction's is that of another one, which the client gave
+        // the same number.
         let is_end = match &vote {
             Vote::Decided(decision) => self.can_end_as(txn, decision),
             Vote::Yes(_) | Vote::No(_) => false,
