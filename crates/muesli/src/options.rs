@@ -49,9 +49,9 @@ pub struct Options {
     /// When the database is closed, transactions that are open then may take so long to end; those
     /// that have not are aborted.
     pub close_within: Duration,
-    /// For tests: whether the loops wait, when the database is closed, until everybody has applied
-    /// what was decided. Off, they end at once, and drop decisions that clients were told of, to see
-    /// it noticed.
+    /// For tests: whether the loops wait, when the database is closed, until everybody has
+    /// applied what was decided. Off, they end at once, and drop decisions that clients were told
+    /// of, to see it noticed.
     #[doc(hidden)]
     pub applies_at_close: bool,
     /// How long a transaction may be open, from its first attempt to its commit, unless its handle
