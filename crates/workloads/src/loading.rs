@@ -34,6 +34,21 @@ pub async fn mark_loaded(db: &Db) -> Result<(), Error> {
     .await
 }
 
+/// Whether the data were loaded before, by another run perhaps.
+///
+/// # Errors
+/// What the database says, unless trying again can help.
+pub async fn is_loaded(db: &Db) -> Result<bool, Error> {
+    let Ok(space) = db.space(SPACE) else { return Ok(false) };
+    let (strict, found) = (db.strict(), &Cell::new(false));
+    let look = |tx: Tx| async move {
+        found.set(tx.get(space, MARK).await?.is_some());
+        Ok(())
+    };
+    insist(async || strict.transact_here(look).await).await?;
+    Ok(found.get())
+}
+
 /// Makes sure that this session sees the data. A protocol that promises less than a strict order
 /// may not show the mark at once where the session is; so it is looked for as often as a conflict
 /// would be tried again.

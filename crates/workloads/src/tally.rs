@@ -9,6 +9,9 @@ use muesli_core::Nanos;
 use crate::per_client::PerClient;
 use crate::workload::Check;
 
+/// The check that holds whatever data were there before.
+pub const UNEXPECTED: &str = "no unexpected errors";
+
 /// How one transaction of a workload ended, retries included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -128,7 +131,7 @@ impl Tally {
     /// Whether nothing went wrong but what conflicts and faults explain.
     pub fn expected(&self) -> Check {
         Check {
-            name: "no unexpected errors",
+            name: UNEXPECTED,
             ok: self.unexpected.is_none(),
             details: self.unexpected.clone().unwrap_or_default(),
         }

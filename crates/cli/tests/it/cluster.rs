@@ -136,6 +136,24 @@ fn three_processes_keep_their_promises_and_stop_when_told() {
     assert!(cluster.says(&["status"]).matches("dead").count() == 3);
 }
 
+#[test]
+fn data_of_an_earlier_run_are_told_and_not_taken_for_broken() {
+    let cluster = Cluster::up(&["--nodes", "1"]);
+    let addresses = cluster.addresses().join(",");
+    let measured = || {
+        let all = ["bench", "ycsb", "--driver", "cluster", "--connect", &addresses];
+        let length = ["--clients", "2", "--seconds", "0.2", "--param", "keys=50"];
+        let output = muesli(&[&all[..], &length].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        said(&output)
+    };
+    let checked = |said: &str| (said.contains("holds"), said.contains("not checked"));
+    let [first, second] = [measured(), measured()];
+    assert_eq!(checked(&first), (true, false), "{first}");
+    assert_eq!(checked(&second), (true, true), "{second}");
+    assert!(second.contains("data of an earlier run"), "{second}");
+}
+
 /// A client process in the middle of its work.
 fn client(cluster: &Cluster) -> Child {
     let addresses = cluster.addresses().join(",");
