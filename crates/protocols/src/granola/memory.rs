@@ -140,6 +140,8 @@ pub(super) struct Memory {
     retired_since: Nanos,
     /// When to look for clients that were silent for long.
     forgets_at: Nanos,
+    /// The time of what is done now.
+    now: Nanos,
 }
 
 /// A memory as checkpoints carry it.
@@ -193,9 +195,19 @@ impl Memory {
         }
     }
 
-    /// `txn` is over.
+    /// What is done from now on is done at this time.
+    pub fn tell_time(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// `txn` is over. That is known as long as after a sign of life of its client, which may be cut
+    /// off from here and ask for just that in the end.
     pub fn remember(&mut self, txn: TxnId, over: Over) {
+        let now = self.now;
         let known = self.known(txn);
+        if known.heard != Nanos(0) {
+            known.heard = known.heard.max(now);
+        }
         let added = over.end.bytes();
         let replaced = match known.age(txn) {
             Age::Settled => return retire(&mut self.retired[0], txn, &over),

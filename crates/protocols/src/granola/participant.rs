@@ -263,6 +263,7 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
+        self.memory.tell_time(cx.now());
         match message {
             Message::Request(request) => self.on_request(request, cx),
             Message::Vote { txn, repository, ballot, about, order, .. } => {
@@ -296,6 +297,7 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
+        self.memory.tell_time(cx.now());
         match timer {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             LOCK_TIMER => self.on_lock_timeout(cx),

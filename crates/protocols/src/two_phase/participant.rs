@@ -487,6 +487,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
         self.changes += 1;
+        self.table.tell_time(cx.now());
         match message {
             Message::Read(request) => self.on_read(from, request, cx),
             Message::Scan(request) => self.on_scan(from, request, cx),
@@ -511,6 +512,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
         self.changes += 1;
+        self.table.tell_time(cx.now());
         match timer {
             LOCK_TIMER => self.on_lock_timeout(cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),

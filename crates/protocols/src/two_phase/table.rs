@@ -88,6 +88,8 @@ pub(super) struct Table<V: Variant> {
     /// the same. Those that became so lately, and those before.
     retired: [Ends<V>; 2],
     retired_since: Nanos,
+    /// The time of what is done now.
+    now: Nanos,
 }
 
 /// A coordinator, as a repository knows it.
@@ -115,6 +117,7 @@ impl<V: Variant> Default for Table<V> {
             settled: BTreeMap::new(),
             retired: [Ends::new(), Ends::new()],
             retired_since: Nanos(0),
+            now: Nanos(0),
         }
     }
 }
@@ -144,6 +147,11 @@ impl<V: Variant> Table<V> {
     /// A coordinator says that nobody asks about its transactions below this one any more.
     pub fn settle_below(&mut self, txn: TxnId) {
         self.is_current(txn, txn.sequence);
+    }
+
+    /// What is done from now on is done at this time.
+    pub fn tell_time(&mut self, now: Nanos) {
+        self.now = now;
     }
 
     /// A coordinator was heard of.
@@ -197,11 +205,13 @@ impl<V: Variant> Table<V> {
         }
     }
 
+    /// What is put in stays as long as after a sign of life of the coordinator, which may be cut
+    /// off from here and ask for just that in the end.
     fn put(&mut self, txn: TxnId, entry: Entry<V>) {
-        if self.standings.insert(txn, entry).is_none() {
-            let known = self.settled.entry(txn.node).or_default();
-            known.entries += 1;
-        }
+        let is_new = self.standings.insert(txn, entry).is_none();
+        let known = self.settled.entry(txn.node).or_default();
+        known.entries += usize::from(is_new);
+        known.heard = known.heard.max(self.now);
     }
 
     fn take(&mut self, txn: TxnId) {
@@ -445,10 +455,23 @@ impl<V: Variant> Table<V> {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::Gave;
+    use muesli_core::{Abort, Gave};
 
     use super::*;
     use crate::score::Snapshots;
+
+    #[test]
+    fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
+        let txn = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
+        let mut table = Table::<Snapshots>::default();
+        table.remember(txn(1), Vote::No(Abort::Abandoned));
+        table.tell_time(Nanos(100));
+        table.remember(txn(2), Vote::No(Abort::Abandoned));
+        table.forget_silent(Nanos(100), true, |_| true);
+        assert!(matches!(table.standing(txn(2)), Some(Vote::No(_))));
+        table.forget_silent(Nanos(101), true, |_| true);
+        assert!(table.standing(txn(2)).is_none() && table.known() == 0);
+    }
 
     #[test]
     fn answers_that_are_kept_for_a_client_have_a_bound_until_it_settles() {
