@@ -50,6 +50,13 @@ impl Participant {
         self.reported = Reported::default();
     }
 
+    /// What is remembered of clients from now on is remembered at this time.
+    pub(super) fn tell_time(&mut self, cx: &Context<'_>) {
+        if cx.catalog.visiting_coordinators {
+            self.memory.tell_time(cx.now());
+        }
+    }
+
     /// A client is heard of, and what is kept for others for a while may be forgotten.
     pub(super) fn hear_client(&mut self, txn: TxnId, cx: &Context<'_>) {
         if !cx.catalog.coordinators.contains(&txn.node) {

@@ -263,7 +263,7 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
-        self.memory.tell_time(cx.now());
+        self.tell_time(cx);
         match message {
             Message::Request(request) => self.on_request(request, cx),
             Message::Vote { txn, repository, ballot, about, order, .. } => {
@@ -297,7 +297,7 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
-        self.memory.tell_time(cx.now());
+        self.tell_time(cx);
         match timer {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             LOCK_TIMER => self.on_lock_timeout(cx),

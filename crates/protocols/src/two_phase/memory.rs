@@ -64,6 +64,13 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// What is remembered of clients from now on is remembered at this time.
+    pub(super) fn tell_time(&mut self, cx: &Context<'_, V>) {
+        if cx.catalog.visiting_coordinators {
+            self.table.tell_time(cx.now());
+        }
+    }
+
     /// Once in a while: of clients that were silent for long, what nobody asks for.
     pub(super) fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
         if !cx.catalog.visiting_coordinators {

@@ -487,7 +487,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
         self.changes += 1;
-        self.table.tell_time(cx.now());
+        self.tell_time(cx);
         match message {
             Message::Read(request) => self.on_read(from, request, cx),
             Message::Scan(request) => self.on_scan(from, request, cx),
@@ -512,7 +512,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
         self.changes += 1;
-        self.table.tell_time(cx.now());
+        self.tell_time(cx);
         match timer {
             LOCK_TIMER => self.on_lock_timeout(cx),
             SWEEP_TIMER => self.on_sweep_timeout(cx),

@@ -464,6 +464,7 @@ mod tests {
     fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
         let txn = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
         let mut table = Table::<Snapshots>::default();
+        assert!(table.is_current(txn(1), 0));
         table.remember(txn(1), Vote::No(Abort::Abandoned));
         table.tell_time(Nanos(100));
         table.remember(txn(2), Vote::No(Abort::Abandoned));
