@@ -215,5 +215,6 @@ fn a_checkpoint_of_what_nobody_decided_is_noticed() {
 #[test]
 fn a_member_without_memory_that_votes_before_it_has_all_entries_is_noticed() {
     let change = |rules: &mut Groups| rules.joins_whole = false;
-    assert!(groups_notice("bank", drawn("loss,crash,disk"), 0..200, change).is_some());
+    // It takes a loss at the right moment: about one seed in a thousand has one.
+    assert!(groups_notice("append", drawn("loss,crash,disk"), 150..250, change).is_some());
 }
