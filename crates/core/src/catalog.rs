@@ -387,6 +387,14 @@ impl Catalog {
         (u32::from(repository.0) + total - first) % total < u32::from(self.replicas)
     }
 
+    /// Whether two partitions that were not moved are held by the same repositories.
+    #[inline]
+    pub fn are_together(&self, one: u16, other: u16) -> bool {
+        let total = self.repositories();
+        usize::from(one) % total == usize::from(other) % total
+            || usize::from(self.replicas) == total
+    }
+
     /// The partitions that can hold keys of `[lo, hi)`; `hi` `None` is open.
     pub fn partitions_of_range(
         &self,
@@ -509,7 +517,12 @@ mod tests {
                 prop_assert_eq!(listed.len(), r);
                 let mut sorted = listed.clone();
                 sorted.sort();
-                prop_assert_eq!(sorted, held);
+                prop_assert_eq!(&sorted, &held);
+                for other in 0..catalog.partitions() as u16 {
+                    let mut others: Vec<_> = catalog.replicas_of(other).collect();
+                    others.sort();
+                    prop_assert_eq!(catalog.are_together(partition, other), others == sorted);
+                }
             }
         }
 

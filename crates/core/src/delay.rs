@@ -29,7 +29,7 @@ pub struct DelayedCall {
     pub procedure: ProcedureId,
     /// What it is given.
     pub arguments: SmallBytes,
-    /// The partition whose keys it sees.
+    /// It sees the keys of this partition, and of those that the same repositories hold.
     pub partition: u16,
     /// The keys that it may read and write.
     pub keys: Vec<(SpaceId, SmallBytes)>,

@@ -152,11 +152,12 @@ impl Tx {
     }
 
     /// Leaves a procedure to the transaction's turn: code over all keys and ranges that it
-    /// [declares](StoredProcedure::TOUCHES), as far as they live at `place`. What is declared may
-    /// be more than what it touches in the end. If it reaches for anything else, fails, or takes
-    /// too many steps, the transaction aborts with a reason that says so ([`Error::Strayed`]) and
-    /// [`Db::transact`](crate::Db::transact) runs it again with the procedure done at once, as
-    /// reads and writes of the transaction, where it may reach for any key.
+    /// [declares](StoredProcedure::TOUCHES), as far as the repositories that hold `place` hold them,
+    /// in whichever partitions. What is declared may be more than what it touches in the end. If it
+    /// reaches for anything else, fails, or takes too many steps, the transaction aborts with a
+    /// reason that says so ([`Error::Strayed`]) and [`Db::transact`](crate::Db::transact) runs it
+    /// again with the procedure done at once, as reads and writes of the transaction, where it may
+    /// reach for any key.
     ///
     /// One that is not [steady](StoredProcedure::STEADY) keeps others from its keys from the vote
     /// to the turn; steady ones run beside each other and beside delayed actions. It is done at

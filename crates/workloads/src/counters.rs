@@ -254,7 +254,10 @@ impl Counters {
         phases: &[Phase; 3],
     ) -> Result<Shown, Error> {
         let (space, catalog) = (db.space(SPACE)?, db.catalog());
-        let home = |key: &SmallBytes| catalog.partition(space.id(), key);
+        let home = |key: &SmallBytes| {
+            let lives = catalog.partition(space.id(), key);
+            (0..lives).find(|it| catalog.are_together(*it, lives)).unwrap_or(lives)
+        };
         let (mut shown, mut asked) = (Vec::new(), Asked::default());
         for (group, phase) in phases.iter().enumerate() {
             let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());

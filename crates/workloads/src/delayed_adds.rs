@@ -21,7 +21,7 @@ pub fn procedures() -> Procedures {
 pub enum How {
     /// By an action for each.
     Actions,
-    /// By a steady procedure for all that live at one repository.
+    /// By a steady procedure for all that the same repositories hold.
     Procedures,
     /// By one that has its keys alone.
     ProceduresAlone,
@@ -112,7 +112,8 @@ impl Asked {
     }
 }
 
-/// Adds to counters, each at a place of the caller's; `home` tells the repository of a key.
+/// Adds to counters, each at a place of the caller's; `home` tells which keys live together: those
+/// of one number.
 ///
 /// # Errors
 /// What [`Tx::later`] and [`Tx::later_run`] say.

@@ -7,7 +7,8 @@
 //! all of it, or throw it away: nothing outside the sets has changed.
 //!
 //! A procedure is confined to the keys of one partition, so that each repository that holds the
-//! partition runs it with the same result, and to what was declared of it. One that does what it
+//! partition runs it with the same result, and to what was declared of it. A delayed one may touch
+//! the keys of all partitions that the same repositories hold: they never move away from each other. One that does what it
 //! may not, takes more steps than the limit or panics is *faulty*, at each repository alike, since
 //! all of it is deterministic. Only work on keys is counted: a procedure that computes for ever
 //! without looking at a key cannot be stopped.
@@ -40,6 +41,8 @@ pub struct Execution<'a> {
     recording: bool,
     steps: u64,
     partition: u16,
+    /// The keys of other partitions may be touched too where the same repositories hold them.
+    together: bool,
     read_only: bool,
     declared: Option<Footprint>,
     /// Why the procedure is to end, whatever it makes of it.
@@ -59,7 +62,7 @@ impl<'a> Execution<'a> {
         sets: &'a mut TransactionSets,
         recording: bool,
     ) -> Execution<'a> {
-        let (steps, partition, read_only) = (0, 0, false);
+        let (steps, partition, together, read_only) = (0, 0, false, false);
         let (declared, stopped, told) = (None, None, None);
         Execution {
             catalog,
@@ -69,6 +72,7 @@ impl<'a> Execution<'a> {
             recording,
             steps,
             partition,
+            together,
             read_only,
             declared,
             stopped,
@@ -93,6 +97,7 @@ impl<'a> Execution<'a> {
         arguments: &SmallBytes,
     ) -> Result<SmallBytes, Stop> {
         let procedure = self.known(id)?;
+        self.together = false;
         self.declared = footprint(&procedure, self.catalog, arguments)?;
         self.run(id, &procedure, partition, arguments)
     }
@@ -103,6 +108,7 @@ impl<'a> Execution<'a> {
     /// As [`call`](Self::call).
     pub fn call_delayed(&mut self, call: &DelayedCall) -> Result<SmallBytes, Stop> {
         let procedure = self.known(&call.procedure)?;
+        self.together = true;
         self.declared = Some(call.footprint());
         self.run(&call.procedure, &procedure, call.partition, &call.arguments)
     }
@@ -158,14 +164,22 @@ impl<'a> Execution<'a> {
         }
     }
 
+    /// Whether the keys of a partition may be touched.
+    fn is_here(&self, partition: u16) -> bool {
+        let is_neighbour = || self.together && self.catalog.are_together(partition, self.partition);
+        partition == self.partition || is_neighbour()
+    }
+
     /// Whether a key may be touched.
     fn admit(&mut self, space: SpaceId, key: &SmallBytes, writes: bool) -> Result<(), Stop> {
         self.count(1)?;
         let lives = self.catalog.partition(space, key);
-        if lives != self.partition {
+        if !self.is_here(lives) {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
+            let rest =
+                if self.together { " and of those that the same repositories hold" } else { "" };
             let text = format!(
-                "key `{key}` lives in partition {lives}; allowed are the keys of partition {here}"
+                "key `{key}` lives in partition {lives}; allowed are the keys of partition {here}{rest}"
             );
             return Err(self.faulty(text));
         }
@@ -220,7 +234,7 @@ impl<'a> Execution<'a> {
 
     fn record_scan(&mut self, seen: &KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
         let KeyRange { space, lo, hi } = seen;
-        let mine = |key: &SmallBytes| self.catalog.partition(*space, key) == self.partition;
+        let mine = |key: &SmallBytes| self.is_here(self.catalog.partition(*space, key));
         let store = self.spaces.get(*space).into_iter();
         let absent = store.flat_map(|it| it.collected_in(lo, hi.as_ref(), Timestamp::MAX));
         let absent = absent.filter(|(key, _)| mine(key));
@@ -228,9 +242,10 @@ impl<'a> Execution<'a> {
         let mut noted: BTreeMap<_, (Timestamp, Option<&SmallBytes>)> = absent.collect();
         noted.extend(rows.iter().map(|(key, found)| (key.clone(), (found.at, found.value))));
         noted.retain(|key, _| seen.contains(*space, key) && self.sets.own(*space, key).is_none());
-        let partitions = self.catalog.partitions_of_range(*space, lo, hi.as_ref());
+        let mut partitions = self.catalog.partitions_of_range(*space, lo, hi.as_ref());
+        let is_whole = partitions.all(|partition| self.is_here(partition));
         let operations = &mut self.sets.operations;
-        if partitions == (self.partition..self.partition + 1) {
+        if is_whole {
             let row = |(key, (at, value)): (_, (_, Option<&SmallBytes>))| {
                 (key, at, value.map(value_hash))
             };
@@ -244,13 +259,14 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// The keys of this partition in a range with their newest versions, deleted ones too, in
+    /// The keys that may be touched in a range with their newest versions, deleted ones too, in
     /// ascending order: all of them, or from the scan's end on so many that `live` are not deleted.
     fn rows(&self, scan: &Scan, live: usize) -> (Vec<(SmallBytes, Version<'a>)>, bool) {
         let spaces: &'a Spaces = self.spaces;
         let Some(versions) = spaces.get(scan.space) else { return (Vec::new(), true) };
-        let (only, here) = (self.catalog.partitions() == 1, self.partition);
-        let mine = |key: &SmallBytes| only || self.catalog.partition(scan.space, key) == here;
+        let only = self.catalog.partitions() == 1;
+        let here = |key: &SmallBytes| self.is_here(self.catalog.partition(scan.space, key));
+        let mine = |key: &SmallBytes| only || here(key);
         let range = versions.range(&scan.lo, scan.hi.as_ref());
         let mut ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
             if scan.reverse { Box::new(range.rev()) } else { Box::new(range) };
@@ -350,7 +366,7 @@ impl Store for Execution<'_> {
         // What is told to all is noted once for the transaction, by who tells.
         let found = match self.told {
             Some(told) => told(space, key),
-            None if self.catalog.partition(space, key) != self.partition => return Ok(None),
+            None if !self.is_here(self.catalog.partition(space, key)) => return Ok(None),
             None => {
                 self.admit(space, key, false)?;
                 let store = self.spaces.get(space);

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::catalog::Rule;
 use crate::limits::Limits;
 use crate::procedure::Procedures;
 use crate::{NodeId, SpaceOptions};
@@ -156,6 +157,34 @@ fn what_a_procedure_may_not_do_makes_it_faulty() {
     assert!(fault("bump", 1, &[1, 2, 3, 4, 5, 6], 2).contains("lives in partition"));
     assert!(fault("missing", 1, &[], 1).contains("there is no procedure missing v1 here"));
     assert_eq!(call("bump", 3, &[1, 1], 1), Ok(key(1)));
+}
+
+/// A delayed procedure sees what its repositories hold, in all of their partitions, and no more.
+#[test]
+fn a_delayed_procedure_touches_the_partitions_of_its_repositories() {
+    let (homes, settings) = ([NodeId(0), NodeId(1)], settings());
+    let splits = [1, 2, 3].map(|number| key(number)).to_vec();
+    let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+    let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_spread(2).unwrap();
+    let catalog = catalog.with_space("s", options).unwrap();
+    let spaces = stored(&BTreeMap::from([(0, 5), (2, 7)]), &catalog);
+    let run = |touched: &[u8]| {
+        let id = ProcedureId { name: "bump".into(), version: 1 };
+        let keys = touched.iter().map(|number| (SPACE, key(*number))).collect();
+        let (arguments, ranges, steady) = (SmallBytes::new(touched), Vec::new(), false);
+        let call =
+            DelayedCall { procedure: id.clone(), arguments, partition: 0, keys, ranges, steady };
+        let mut sets = TransactionSets::default();
+        let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, true);
+        let delayed = execution.call_delayed(&call);
+        (delayed, execution.call(&id, 0, &call.arguments))
+    };
+    let (delayed, alone) = run(&[0, 2]);
+    assert_eq!(delayed, Ok(key(7)));
+    let confined = "key `\u{2}` lives in partition 2; allowed are the keys of partition 0";
+    assert_eq!(alone, Err(Stop::Faulty(format!("procedure bump v1: {confined}"))));
+    let (Err(Stop::Faulty(text)), _) = run(&[0, 1]) else { panic!("partition 1 is elsewhere") };
+    assert!(text.ends_with("partition 0 and of those that the same repositories hold"), "{text}");
 }
 
 proptest! {

@@ -224,15 +224,15 @@ fn delayed_call<V: Variant>(
 
 type Lockable = (Vec<(SpaceId, SmallBytes)>, Vec<KeyRange>);
 
-/// The keys of a footprint that live in a partition, and the ranges that are read; `None` where it
-/// has others.
+/// The keys of a footprint that live where a partition does, and the ranges that are read; `None`
+/// where it has others.
 fn lockable(all: Footprint, partition: u16, catalog: &Catalog) -> Option<Lockable> {
     let (mut keys, mut ranges) = (BTreeSet::new(), Vec::new());
     let whole = |space| KeyRange { space, lo: SmallBytes::EMPTY, hi: None };
     for touched in all.writes.iter().chain(&all.reads) {
         let range = match touched {
             Touched::Key(space, key) => {
-                if catalog.partition(*space, key) == partition {
+                if catalog.are_together(catalog.partition(*space, key), partition) {
                     keys.insert((*space, key.clone()));
                 }
                 continue;

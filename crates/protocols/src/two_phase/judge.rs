@@ -198,8 +198,9 @@ fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
         call.ranges.iter().try_for_each(|range| view.range(range))?;
         call.keys.iter().try_for_each(|(space, key)| {
             view.key(*space, key)?;
-            // Copies of a partition run it on that, and hold others that differ.
-            ensure(view.catalog.partition(*space, key) == call.partition, Rejection::Catalog)
+            // All who hold the partition run it, so they must hold all of its keys.
+            let lives = view.catalog.partition(*space, key);
+            ensure(view.catalog.are_together(lives, call.partition), Rejection::Catalog)
         })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();

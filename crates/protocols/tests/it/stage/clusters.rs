@@ -59,12 +59,14 @@ fn stage<P: Subject>(
         limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
     };
-    let (mut nodes, mut masters, mut replicas, mut manual) = (3, 0, 1, false);
+    let (mut nodes, mut masters, mut manual) = (3, 0, false);
+    let (mut replicas, mut spread) = (1, 1);
     while let Some((key, value)) = args.next_key() {
         match key {
             "nodes" => nodes = value.parse()?,
             "masters" => masters = value.parse()?,
             "replicas" => replicas = value.parse()?,
+            "spread" => spread = value.parse()?,
             "log" => (settings.logging, manual) = (true, value == "manual"),
             "off" => value.split(',').try_for_each(|name| turn(&mut rules, name, false))?,
             "on" => value.split(',').try_for_each(|name| turn(&mut rules, name, true))?,
@@ -77,7 +79,7 @@ fn stage<P: Subject>(
         }
     }
     args.reject_next()?;
-    Ok(Box::new(Stage::<P>::new((nodes, masters), replicas, settings, rules, manual)))
+    Ok(Box::new(Stage::<P>::new((nodes, masters), (replicas, spread), settings, rules, manual)))
 }
 
 fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), String> {

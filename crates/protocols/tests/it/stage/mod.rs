@@ -75,17 +75,19 @@ pub struct Stage<P: Subject> {
 impl<P: Subject> Stage<P> {
     fn new(
         (nodes, masters): (u32, u32),
-        replicas: usize,
+        (replicas, spread): (usize, usize),
         settings: Settings,
         rules: P::Rules,
         manual: bool,
     ) -> Stage<P> {
         let homes: Vec<_> = (0..nodes).map(NodeId).collect();
-        // Keys go by their first letter: a… to r0, b… to r1, and so on.
-        let splits = (1..nodes as u8).map(|n| [b'a' + n].as_slice().into()).collect();
+        // Keys go by their first letter: a… to r0, b… to r1, and so on, and round again.
+        let splits =
+            (1..(nodes as usize * spread) as u8).map(|n| [b'a' + n].as_slice().into()).collect();
         let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
         let masters: Vec<_> = (nodes..nodes + masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, replicas, &homes).expect("possible numbers");
+        let catalog = catalog.with_spread(spread).expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
         let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");
         let mut stage = Stage {
