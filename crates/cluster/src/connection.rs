@@ -25,8 +25,8 @@ pub(crate) enum Stage {
     AwaitHello,
     /// It said who it is, and was asked to prove the cluster's secret.
     AwaitProof,
-    /// Messages pass.
-    Up { node: NodeId, station: Station, life: Life },
+    /// Messages pass. Of a server, the number of its process (zero of others).
+    Up { node: NodeId, station: Station, life: Life, process: u64 },
     /// A refusal was sent: what still comes is thrown away, until the other end closes.
     Closing,
 }

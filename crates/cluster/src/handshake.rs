@@ -10,7 +10,7 @@ use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::frame::{Frame, Kind};
-use crate::heights::Alive;
+use crate::heights::{Alive, process_of};
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::Map;
 use crate::outgoing::Outgoing;
@@ -286,12 +286,15 @@ impl<P: Protocol> Loop<P> {
         if let Some(connection) = self.peers.at_mut(place) {
             connection.target = Some(number);
         }
-        self.come_up(place, node, Station::Server, life);
+        let process = process_of(&welcome.heights);
+        self.come_up(place, Stage::Up { node, station: Station::Server, life, process });
     }
 
-    pub(crate) fn come_up(&mut self, place: usize, node: NodeId, station: Station, life: Life) {
+    /// The handshake of a connection is over.
+    pub(crate) fn come_up(&mut self, place: usize, stage: Stage) {
+        let Stage::Up { node, station, .. } = stage else { return };
         let Some(connection) = self.peers.at_mut(place) else { return };
-        connection.stage = Stage::Up { node, station, life };
+        connection.stage = stage;
         connection.claim = None;
         if !station.is_node() {
             return;

@@ -135,11 +135,12 @@ impl Heights {
         self.is_new = true;
     }
 
-    /// The process that was noted last in a life of a server has come so far.
-    pub fn note_alive(&mut self, node: NodeId, life: Life, record: u64) {
+    /// A process of a server, whose handshake told in which life it is, has come so far. What is
+    /// remembered of that life may be what others have told of an earlier process.
+    pub fn note_alive(&mut self, node: NodeId, life: Life, process: u64, record: u64) {
         let lives = self.lives.get(&node).into_iter().flatten();
         if let Some(&known) = lives.rev().find(|it| it.life == life) {
-            self.note(Reached { record, ..known });
+            self.note(Reached { process, record, ..known });
         }
     }
 }
@@ -193,10 +194,10 @@ impl<P: Protocol> Loop<P> {
     pub(crate) fn on_alive(&mut self, place: usize, node: NodeId, alive: Alive) {
         self.station.machine.borrow_mut().note_taken(place, node, alive.taken);
         let stage = self.peers.at(place).map(|connection| connection.stage);
-        if let Some(Stage::Up { station: Station::Server, life, .. }) = stage
+        if let Some(Stage::Up { station: Station::Server, life, process, .. }) = stage
             && self.peers.me.station == Station::Server
         {
-            self.peers.heights.note_alive(node, life, alive.record);
+            self.peers.heights.note_alive(node, life, process, alive.record);
         }
     }
 
@@ -241,6 +242,11 @@ impl<P: Protocol> Loop<P> {
     }
 }
 
+/// The process that tells these, its own first.
+pub(crate) fn process_of(heights: &[Reached]) -> u64 {
+    heights.first().map_or(0, |own| own.process)
+}
+
 /// What the server is told whose data are an older copy.
 pub(crate) fn older(now: Reached, why: Older) -> String {
     let Reached { node, record, .. } = now;
@@ -279,6 +285,19 @@ mod tests {
         assert_eq!(heights.judge(reached(7, 2, 9)), Ok(()));
         // Said before that, and arriving after it.
         assert_eq!(heights.judge(reached(7, 1, 4)), Ok(()));
+    }
+
+    /// A server has restarted, and another one still tells what its earlier process said.
+    #[test]
+    fn signs_of_life_count_for_the_process_that_gives_them() {
+        let mut heights = Heights::default();
+        heights.note(reached(7, 2, 5));
+        heights.note(reached(7, 1, 5));
+        heights.note_alive(NodeId(1), Life(2), 2, 9);
+        assert_eq!(heights.judge(reached(7, 2, 8)), Ok(()), "said before, and arriving after");
+        assert_eq!(heights.judge(reached(7, 3, 8)), Err(Older::Below(9)));
+        heights.note_alive(NodeId(1), Life(1), 2, 20);
+        assert_eq!(heights.judge(reached(7, 3, 9)), Ok(()), "of a life that is not known");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::bytes::SmallBytes;
+use crate::effects::{Address, Role};
 use crate::ids::{NodeId, REPOSITORIES_MAX, RepositoryId, SpaceId};
 
 /// How a space finds its keys.
@@ -281,6 +282,19 @@ impl Catalog {
     /// This catalog of a database whose clients coordinate their own transactions, come and go.
     pub fn with_visiting_coordinators(self) -> Catalog {
         Catalog { visiting_coordinators: true, ..self }
+    }
+
+    /// Whether `node` is one that comes and goes: neither a coordinator that this lists nor a
+    /// master. What such a client says of others is not believed.
+    #[inline]
+    pub fn is_client(&self, node: NodeId) -> bool {
+        !self.coordinators.contains(&node) && !self.masters.contains(&node)
+    }
+
+    /// Whether what is said to `to` is shown to others by somebody whom they do not believe.
+    #[inline]
+    pub fn shows_votes(&self, to: Address) -> bool {
+        to.role == Role::Coordinator && self.is_client(to.node)
     }
 
     /// Whether `node` is the only one that runs transactions.

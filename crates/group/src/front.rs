@@ -270,8 +270,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     }
 
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
-        let of_the_catalog = |node: NodeId| cx.catalog.coordinators.contains(&node);
-        if of_the_catalog(node) || !of_the_catalog(cx.me.node) {
+        if !cx.catalog.is_client(node) || cx.catalog.is_client(cx.me.node) {
             return;
         }
         self.visitors.insert(node);

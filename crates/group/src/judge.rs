@@ -74,9 +74,8 @@ pub(crate) fn judge_inside<P: Protocol>(
 
 /// Who said it first, where a member may have passed it on.
 fn first_sender(first: Address, sender: Sender, inner: &Catalog) -> Sender {
-    let is_coordinator = inner.coordinators.contains(&first.node);
     match (sender, first.role) {
-        (Sender::Member, Role::Coordinator) if !is_coordinator => Sender::CLIENT,
+        (Sender::Member, Role::Coordinator) if inner.is_client(first.node) => Sender::CLIENT,
         (sender, _) => sender,
     }
 }

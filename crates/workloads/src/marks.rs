@@ -29,6 +29,14 @@ pub const PARAMETER: Parameter = Parameter::new(
     "Share of transactions that also read, delete and insert again keys of a space of their own.",
 );
 
+/// How many of the changes of marks look at nothing first.
+pub const BLIND: Parameter = Parameter::new(
+    "blind-marks",
+    "0",
+    Kind::Percent,
+    "Share of the changes of marks that put or delete one without reading it.",
+);
+
 /// What a transaction does with a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
@@ -36,6 +44,10 @@ pub enum Use {
     Read(u64),
     /// Deletes it if it is there, inserts it if not.
     Toggle(u64),
+    /// Puts it, whether it is there or not.
+    Put(u64),
+    /// Deletes it, whether it is there or not.
+    Delete(u64),
     /// Scans the marks from it on.
     Scan(u64),
 }
@@ -44,12 +56,13 @@ pub enum Use {
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
     share: f64,
+    blind: f64,
 }
 
 impl Marks {
     /// As the parameters say.
     pub fn new(values: &Values) -> Marks {
-        Marks { share: values.number(PARAMETER.name) }
+        Marks { share: values.number(PARAMETER.name), blind: values.number(BLIND.name) }
     }
 
     /// Their space, if they are used.
@@ -64,7 +77,15 @@ impl Marks {
         }
         let one = |chance: &mut Chance| {
             let mark = chance.below(MARKS);
-            match chance.below(8) {
+            let change = chance.below(8);
+            match change {
+                0..4 if self.blind > 0.0 && chance.percent(self.blind) => {
+                    if change < 2 {
+                        Use::Put(mark)
+                    } else {
+                        Use::Delete(mark)
+                    }
+                }
                 0..4 => Use::Toggle(mark),
                 4..7 => Use::Read(mark),
                 _ => Use::Scan(mark),
@@ -76,7 +97,7 @@ impl Marks {
     /// What a transaction that only reads does with them.
     pub fn draw_reads(&self, chance: &mut Chance) -> Vec<Use> {
         let read = |it| match it {
-            Use::Toggle(mark) => Use::Read(mark),
+            Use::Toggle(mark) | Use::Put(mark) | Use::Delete(mark) => Use::Read(mark),
             other => other,
         };
         self.draw(chance).into_iter().map(read).collect()
@@ -100,6 +121,8 @@ pub async fn perform(tx: &Tx, db: &Db, uses: &[Use]) -> Result<(), Error> {
         match *it {
             Use::Read(mark) => drop(tx.get(space, key(mark)).await?),
             Use::Scan(mark) => drop(tx.scan(space, Range::of(key(mark)..)).await?),
+            Use::Put(mark) => tx.put(space, key(mark), "here").await?,
+            Use::Delete(mark) => tx.delete(space, key(mark)).await?,
             Use::Toggle(mark) => match tx.get(space, key(mark)).await? {
                 Some(_) => tx.delete(space, key(mark)).await?,
                 None => tx.put(space, key(mark), "here").await?,
@@ -114,7 +137,7 @@ pub fn procedures() -> Procedures {
     with::<ToggleMark>(with::<ReadMark>(Procedures::default()))
 }
 
-/// The same in one round; a scan reads its first mark.
+/// The same in one round; a scan reads its first mark, and no change is blind.
 ///
 /// # Errors
 /// There is no such space.
@@ -124,7 +147,9 @@ pub fn fragments(db: &Db, uses: &[Use]) -> Result<Vec<Fragment>, Error> {
     }
     let space = db.space(SPACE)?;
     let one = |it: &Use| match *it {
-        Use::Toggle(mark) => fragment::<ToggleMark>(space.place(key(mark)), &(space, mark)),
+        Use::Toggle(mark) | Use::Put(mark) | Use::Delete(mark) => {
+            fragment::<ToggleMark>(space.place(key(mark)), &(space, mark))
+        }
         Use::Read(mark) | Use::Scan(mark) => {
             fragment::<ReadMark>(space.place(key(mark)), &(space, mark))
         }
@@ -189,15 +214,28 @@ mod tests {
         }
     }
 
+    fn all_marked(blind: f64) -> Marks {
+        Marks { share: 100.0, blind }
+    }
+
+    #[test]
+    fn blind_changes_are_as_many_as_asked_for() {
+        let mut chance = Chance::new(1, 0, 1);
+        let all: Vec<_> = (0..50).flat_map(|_| all_marked(100.0).draw(&mut chance)).collect();
+        let blind = |it: &&Use| matches!(it, Use::Put(_) | Use::Delete(_));
+        assert!(all.iter().filter(blind).count() > 10);
+        assert!(!all.iter().any(|it| matches!(it, Use::Toggle(_))), "{all:?}");
+    }
+
     #[test]
     fn nothing_is_drawn_of_marks_that_are_not_used() {
         let (mut one, mut other) = (Chance::new(1, 0, 1), Chance::new(1, 0, 1));
-        assert_eq!(Marks { share: 0.0 }.draw(&mut one), []);
+        assert_eq!(Marks { share: 0.0, blind: 0.0 }.draw(&mut one), []);
         assert_eq!(one.below(1 << 40), other.below(1 << 40));
-        let all: Vec<_> = (0..50).flat_map(|_| Marks { share: 100.0 }.draw(&mut one)).collect();
+        let all: Vec<_> = (0..50).flat_map(|_| all_marked(0.0).draw(&mut one)).collect();
         let toggles = all.iter().filter(|it| matches!(it, Use::Toggle(_))).count();
         assert!(toggles > 10 && all.len() > toggles + 10, "{all:?}");
-        let reads = Marks { share: 100.0 }.draw_reads(&mut one);
+        let reads = all_marked(0.0).draw_reads(&mut one);
         assert!(!reads.iter().any(|it| matches!(it, Use::Toggle(_))), "{reads:?}");
     }
 }

@@ -133,8 +133,9 @@ const FAULTS_MOST: (u32, u32) = (8, 64);
 const HORIZON: (u64, Span, Span) = (300, Span::from_millis(100), Span::from_millis(1_000));
 /// About so many transactions fit into a client's run for each that it has to run.
 const ROOM: f64 = 1.6;
-/// The share of transactions that use marks, where the workload has any.
-const MARKS: &str = "marks=30";
+/// The share of transactions that use marks, where the workload has any, and of changes of these
+/// that look at nothing first.
+const MARKS: [&str; 2] = ["marks=30", "blind-marks=30"];
 /// Of so many seeds one runs strict transactions alone.
 const STRICT_ONCE_IN: u64 = 4;
 
@@ -182,15 +183,17 @@ impl Trial {
             trace: None,
             strangers: BTreeMap::new(),
         };
-        let marks = self.workload.takes(marks::PARAMETER.name).then(|| MARKS.to_owned());
-        let parameters: Vec<_> = marks.into_iter().chain(self.parameters.clone()).collect();
+        let marks = MARKS.map(str::to_owned);
+        let takes = self.workload.takes(marks::PARAMETER.name);
+        let own = self.parameters.iter().cloned();
+        let parameters: Vec<_> = marks.iter().filter(|_| takes).cloned().chain(own).collect();
         let workload = self.workload.build(&parameters, self.clients)?;
         let lists = if workload.is_one_round() { "append-procedures" } else { "append" };
         let lists = registry::find(lists).expect("it is listed");
         trialled.trace = self.one_run(self.workload, workload, &simulated, &mut trialled)?;
         if self.workload.name != lists.name {
             simulated.trace = false;
-            let workload = lists.build(&[MARKS.to_owned()], self.clients)?;
+            let workload = lists.build(&marks, self.clients)?;
             self.one_run(lists, workload, &simulated, &mut trialled)?;
         }
         Ok(trialled)

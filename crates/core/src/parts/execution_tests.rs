@@ -163,7 +163,7 @@ fn what_a_procedure_may_not_do_makes_it_faulty() {
 #[test]
 fn a_delayed_procedure_touches_the_partitions_of_its_repositories() {
     let (homes, settings) = ([NodeId(0), NodeId(1)], settings());
-    let splits = [1, 2, 3].map(|number| key(number)).to_vec();
+    let splits = [1, 2, 3].map(key).to_vec();
     let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
     let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_spread(2).unwrap();
     let catalog = catalog.with_space("s", options).unwrap();

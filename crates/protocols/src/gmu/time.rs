@@ -80,16 +80,10 @@ impl VectorTime {
     /// given a number has voted here and stands in the queue, below it, until that is applied. A
     /// client may name any other number in what its transaction depends on, and whoever reads what
     /// that wrote would wait for it for ever: it is enough that all smaller ones are applied, and
-    /// that none is given any more.
-    fn is_awaited(&mut self, number: Number) -> bool {
-        if !self.rules.unique_numbers || !self.rules.waits_for_queued {
-            return true;
-        }
-        if self.queue.first().is_some_and(|first| first.number <= number) {
-            return true;
-        }
-        self.last_prepared = self.last_prepared.max(number.counter);
-        false
+    /// that none is given any more ([`serve`](Time::serve)).
+    fn is_awaited(&self, number: Number) -> bool {
+        let knows = self.rules.unique_numbers && self.rules.waits_for_queued;
+        !knows || self.queue.first().is_some_and(|first| first.number <= number)
     }
 
     /// Whether a read at `snapshot` sees the version `at` of a key.
@@ -138,8 +132,11 @@ impl Time<Vectors> for VectorTime {
         }
         let waits = self.rules.reads_wait && (self.rules.local_reads_wait || !reading.here);
         let needs = snapshot.clock.get(self.me);
-        if waits && self.most_recent().get(self.me) < needs && self.is_awaited(needs) {
-            return Err(NotServed::Blocked);
+        if waits && self.most_recent().get(self.me) < needs {
+            if self.is_awaited(needs) {
+                return Err(NotServed::Blocked);
+            }
+            self.last_prepared = self.last_prepared.max(needs.counter);
         }
         if !snapshot.answered.contains(&self.me) {
             let visible = if self.rules.pointwise {

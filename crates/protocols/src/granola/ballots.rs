@@ -14,26 +14,15 @@
 
 use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
-use muesli_core::{
-    Address, Catalog, NodeId, Rejection, RepositoryId, Role, Settings, Timestamp, TxnId, View, Wire,
-};
+use muesli_core::{Catalog, Rejection, RepositoryId, Settings, Timestamp, TxnId, View, Wire};
 
+use super::active::Active;
 use super::message::{Ballot, Request, Shown};
-use super::participant::Active;
-
-fn is_client_node(node: NodeId, catalog: &Catalog) -> bool {
-    !catalog.coordinators.contains(&node) && !catalog.masters.contains(&node)
-}
-
-/// Whether what is said to `to` is shown to others by somebody whom they do not believe.
-pub(super) fn is_client(to: Address, catalog: &Catalog) -> bool {
-    to.role == Role::Coordinator && is_client_node(to.node, catalog)
-}
 
 /// What stands for a request; zero where its coordinator is believed, or keys have no copies.
 pub(super) fn about(request: &Request, settings: &Settings, catalog: &Catalog) -> u64 {
     let Some(issuer) = settings.issuer else { return 0 };
-    if catalog.replicas < 2 || !is_client_node(request.txn.node, catalog) {
+    if catalog.replicas < 2 || !catalog.is_client(request.txn.node) {
         return 0;
     }
     let mut bytes = Vec::new();

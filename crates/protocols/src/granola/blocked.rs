@@ -58,6 +58,7 @@ impl Participant {
         for (place, txn) in self.queue.all() {
             let active = &self.active[&txn];
             let (request, is_decided) = (active.request.clone(), active.place.is_some());
+            let about = active.about;
             if request.agreement == Agreement::Alone || request.read_only {
                 self.turn_away(&request, cx);
                 continue;
@@ -70,7 +71,7 @@ impl Participant {
             if is_decided && !request.is_telling() && !self.claims.conflict(&claim) {
                 self.queue.remove(Lane::Placed, &(place, txn));
                 self.active.remove(&txn);
-                self.perform(&request, place, cx);
+                self.perform(&request, about, place, cx);
             } else {
                 self.claims.hold(txn, claim);
             }

@@ -19,6 +19,7 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Timestamp, TxnId};
 
+use super::ballots;
 use super::memory::Carried;
 use super::message::{Agreement, Message, Request, Told};
 use super::moving::CarriedMoves;
@@ -134,7 +135,8 @@ impl Participant {
         }
         let votes = Votes::from_voters(self.others(&request));
         self.memory.note_vote(request.txn);
-        self.enter(request, at, votes, cx);
+        let about = ballots::about(&request, cx.settings, cx.catalog);
+        self.enter((request, about), at, votes, cx);
         Ok(())
     }
 }

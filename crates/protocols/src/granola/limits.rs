@@ -59,7 +59,7 @@ impl Participant {
 
     /// A client is heard of, and what is kept for others for a while may be forgotten.
     pub(super) fn hear_client(&mut self, txn: TxnId, cx: &Context<'_>) {
-        if !cx.catalog.coordinators.contains(&txn.node) {
+        if cx.catalog.is_client(txn.node) {
             self.memory.hear_client(txn.node, cx.now(), cx.settings.client_lease);
             self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
         }

@@ -29,10 +29,11 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Nanos, TxnId};
 
+use super::active::Active;
 use super::ballots;
 use super::early::Ballots;
 use super::message::{Agreement, Answer, Ballot, Few, Refusal, Request};
-use super::participant::{Active, Context, Participant};
+use super::participant::{Context, Participant};
 use super::queue::Lane;
 use super::rules::WayBack;
 use super::tasks::Notes;
@@ -72,14 +73,14 @@ impl Participant {
     pub(super) fn perform_alone(&mut self, request: &Request, cx: &mut Context<'_>) {
         if self.claims.is_empty() {
             let at = self.propose(request, cx);
-            return self.perform(request, at, cx); // Nobody can be in its way.
+            return self.perform(request, 0, at, cx); // Nobody can be in its way.
         }
         let (prepared, claim) = self.try_run(request, cx);
         if self.claims.conflict(&claim) {
             return self.refuse(request, Ballot::Conflict, cx);
         }
         let at = self.propose(request, cx);
-        self.finish(request, at, prepared, cx);
+        self.finish((request, 0), at, prepared, cx);
     }
 
     /// In locking mode: runs a transaction, claims what it touched, and votes.
@@ -102,22 +103,9 @@ impl Participant {
         self.send_vote(&request, Ballot::Commit(at), about, cx);
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
-        let (place, prepared) = (None, Some(prepared));
-        let (since, asked, bound, proposed) = (cx.now(), cx.now(), at, at);
-        let lane = Lane::Behind(None);
-        let active = Active {
-            request,
-            about,
-            proposed,
-            bound,
-            lane,
-            votes,
-            place,
-            prepared,
-            voted,
-            since,
-            asked,
-        };
+        let active = Active::new(request, about, at, votes, cx.now());
+        let (lane, prepared) = (Lane::Behind(None), Some(prepared));
+        let active = Active { lane, prepared, voted, ..active };
         self.moves.begin(&active.request);
         self.active.insert(txn, active);
         self.set_sweep_timer(cx);
@@ -199,7 +187,7 @@ impl Participant {
             place = self.propose(&active.request, cx);
         }
         let prepared = active.prepared.expect("only what is prepared is done so");
-        self.finish(&active.request, place, prepared, cx);
+        self.finish((&active.request, active.about), place, prepared, cx);
     }
 
     /// Something is over: the mode may change, and others may go on.

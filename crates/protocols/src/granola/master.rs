@@ -65,7 +65,7 @@ impl Coordinator {
         cx: &mut coordinator::Context<'_>,
     ) {
         let waits = self.rules.master_waits;
-        let is_client = ballots::is_client(cx.me, cx.catalog);
+        let is_client = cx.catalog.shows_votes(cx.me);
         let Shown { repository, mut ballot, about, .. } = shown.clone();
         let found = match txn.node == self.id {
             true => self
@@ -114,7 +114,7 @@ impl Participant {
         let (txn, repository) = (request.txn, self.id);
         let master = Address::coordinator(request.master.unwrap_or(txn.node));
         let shown = Shown { repository, ballot, about, tag: 0 };
-        let issuer = cx.settings.issuer.filter(|_| ballots::is_client(master, cx.catalog));
+        let issuer = cx.settings.issuer.filter(|_| cx.catalog.shows_votes(master));
         let tag = issuer.map_or(0, |issuer| shown.vouched(issuer, txn));
         let vote = Message::Vote { txn, repository, ballot: shown.ballot, about, tag, order: None };
         cx.send_when_logged(master, vote);

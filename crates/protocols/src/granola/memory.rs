@@ -389,6 +389,39 @@ mod tests {
         assert_eq!(memory.age(txn(2, 3)), Age::Settled);
     }
 
+    /// What a client was not told while it was cut off is kept for its lease from then on.
+    #[test]
+    fn answers_of_who_was_silent_are_kept_for_a_lease_from_then_on() {
+        let (lease, one) = (Nanos(1_000), NodeId(1));
+        let done = |sequence| {
+            let at = muesli_core::Timestamp(sequence);
+            let answers =
+                [(0, super::super::message::Answer::Given("given".into()))].into_iter().collect();
+            let end = End::Done { at, answers };
+            (
+                txn(1, sequence),
+                Over { ballot: Some(Ballot::Commit(at)), about: 0, end, noted: Noted::default() },
+            )
+        };
+        let kept = |memory: &Memory, number: u64| {
+            let over = memory.get(txn(1, number)).expect("that it is done stays");
+            matches!(&over.end, End::Done { answers, .. } if !answers.is_empty())
+        };
+        let mut memory = Memory::default();
+        let (id, over) = done(1);
+        memory.tell_time(Nanos(10));
+        memory.remember(id, over);
+        memory.hear_client(one, Nanos(10), lease);
+        // It is silent, and what it asked for before is done late.
+        let (id, over) = done(2);
+        memory.tell_time(Nanos(900));
+        memory.remember(id, over);
+        memory.hear_client(NodeId(2), Nanos(1_500), lease);
+        assert!(kept(&memory, 1) && kept(&memory, 2));
+        memory.hear_client(NodeId(2), Nanos(2_000), lease);
+        assert!(!kept(&memory, 1) && !kept(&memory, 2));
+    }
+
     #[test]
     fn of_earlier_lives_only_votes_to_commit_are_remembered() {
         let mut memory = Memory::default();

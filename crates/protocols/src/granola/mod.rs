@@ -20,7 +20,7 @@
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
 //! one that decides, for Sinfonia, and [`cases`] one that decides for others. [`participant`] keeps
-//! a repository, with [`requests`] (proposals and votes), `queue` and `streams` (who waits for
+//! a repository, with `active` (what it has taken up), [`requests`] (proposals and votes), `queue` and `streams` (who waits for
 //! whom, and what votes imply), [`telling`] (what participants are told of each other's data),
 //! [`turns`] and [`tasks`] (what is done when its turn has come), [`passing`] (before its turn has
 //! come), [`together`] (at the same time as others), [`locking`], [`blocked`] (a participant stays
@@ -32,6 +32,7 @@
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
 
+mod active;
 mod ballots;
 pub mod blocked;
 pub mod calls;

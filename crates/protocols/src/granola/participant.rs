@@ -1,27 +1,26 @@
 //! A repository: its keys, the transactions that wait for votes or for their turn, and its answers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
-use muesli_core::parts::votes::Votes;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, LogPosition, Nanos, NodeId, Rejection, RepositoryId, Sender,
-    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    Address, Catalog, Cursor, Nanos, NodeId, Rejection, RepositoryId, Sender, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId, View,
 };
 
+use super::active::Active;
 use super::clock::Clock;
 use super::early::EarlyVotes;
 use super::feed::{FEED_TIMER, Feeds};
 use super::limits::Reported;
-use super::locking::{Deferred, Prepared};
+use super::locking::Deferred;
 use super::memory::Memory;
 use super::message::{Agreement, Message, Record, Request};
 use super::moving::{LOOSE_TIMER, Moves, STAGED_TIMER};
-use super::queue::{Lane, Queue};
+use super::queue::Queue;
 use super::streams::Streams;
 use super::{Granola, Rules};
 
@@ -36,32 +35,6 @@ const READY_TIMER: u32 = 4;
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
-
-/// A transaction that is not over here.
-#[derive(Clone, Debug)]
-pub(super) struct Active {
-    pub request: Arc<Request>,
-    /// What stands for the request, where its client is not believed; zero elsewhere.
-    pub about: u64,
-    /// What was proposed here.
-    pub proposed: Timestamp,
-    /// Where it stands in the queue: it will not be done below this.
-    pub bound: Timestamp,
-    /// Which lane of the queue it stands in, if it is there.
-    pub lane: Lane,
-    /// The proposals of the others.
-    pub votes: Votes<RepositoryId, Timestamp>,
-    /// Its place, once all votes are there.
-    pub place: Option<Timestamp>,
-    /// In locking mode: what came of it. What has nothing here stands in the queue.
-    pub prepared: Option<Box<Prepared>>,
-    /// Where the log of this life has the vote; whoever comes after it rests on that.
-    pub voted: LogPosition,
-    /// When it came.
-    pub since: Nanos,
-    /// When it came, or when votes on it were last asked for.
-    pub asked: Nanos,
-}
 
 /// The participant.
 #[derive(Clone, Debug)]
@@ -231,7 +204,7 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn start(&mut self, cx: &mut Context<'_>) {
         let catalog = cx.catalog;
-        self.memory.hear_all(cx.now(), |node| !catalog.coordinators.contains(&node));
+        self.memory.hear_all(cx.now(), |node| catalog.is_client(node));
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
         if self.rules.always_locks || self.active.values().any(coordinated) {
             // What was voted on when the log broke off was prepared at one time, or claimed by

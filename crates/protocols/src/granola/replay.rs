@@ -20,9 +20,11 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Timestamp, TxnId};
 
+use super::active::Active;
+use super::ballots;
 use super::memory::Over;
 use super::message::{Ballot, End, Noted, Record, Write};
-use super::participant::{Active, Context, Participant};
+use super::participant::{Context, Participant};
 use super::requests::end_by;
 use super::turns::install;
 
@@ -35,7 +37,8 @@ impl Participant {
                 self.memory.note_vote(request.txn);
                 self.clock.restart_above(at);
                 let votes = Votes::from_voters(self.others(&request));
-                self.enter(request, at, votes, cx);
+                let about = ballots::about(&request, cx.settings, cx.catalog);
+                self.enter((request, about), at, votes, cx);
             }
             Record::Against { txn, ballot } => {
                 if let Some(end) = end_by(&ballot) {

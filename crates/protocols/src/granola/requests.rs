@@ -6,13 +6,14 @@ use muesli_core::parts::execution::unknown;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
 
+use super::active::Active;
 use super::ballots;
 use super::early::{Ballots, Vote};
 use super::memory::{Age, Over};
 use super::message::{
     Agreement, Ballot, End, Message, Noted, Part, Record, Refusal, Repositories, Request, Task,
 };
-use super::participant::{Active, Context, Participant};
+use super::participant::{Context, Participant};
 use super::queue::Lane;
 
 impl Participant {
@@ -134,14 +135,14 @@ impl Participant {
         let waits = self.waits_for_company(&request, cx) && self.queue.is_all_placed();
         let looks = request.read_only && !self.queue.is_empty() && !waits;
         if looks && self.reads_at_once(&request, cx) {
-            return self.perform(&request, self.clock.done, cx);
+            return self.perform(&request, 0, self.clock.done, cx);
         }
         let at = self.propose(&request, cx);
         if self.queue.is_empty() && self.claims.is_empty() && !waits {
-            return self.perform(&request, at, cx);
+            return self.perform(&request, 0, at, cx);
         }
         let votes = Votes::from_voters([]);
-        self.enter(request, at, votes, cx);
+        self.enter((request, 0), at, votes, cx);
         self.go_on(cx);
     }
 
@@ -173,7 +174,7 @@ impl Participant {
             self.tell(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
-        self.enter(request, at, votes, cx);
+        self.enter((request, about), at, votes, cx);
         self.active.get_mut(&txn).expect("just entered").voted = voted;
         self.set_sweep_timer(cx);
         for (repository, vote) in early {
@@ -184,31 +185,13 @@ impl Participant {
     /// Puts a transaction into the queue at its proposal.
     pub(super) fn enter(
         &mut self,
-        request: Arc<Request>,
+        (request, about): (Arc<Request>, u64),
         at: Timestamp,
         votes: Votes<RepositoryId, Timestamp>,
         cx: &Context<'_>,
     ) {
-        let place = votes.is_complete().then_some(at);
         let txn = request.txn;
-        let (since, asked) = (cx.now(), cx.now());
-        let (bound, proposed, prepared, lane) = (at, at, None, Lane::Placed);
-        let voted = LogPosition(0);
-        let alone = request.agreement == Agreement::Alone;
-        let about = if alone { 0 } else { ballots::about(&request, cx.settings, cx.catalog) };
-        let mut active = Active {
-            request,
-            about,
-            proposed,
-            bound,
-            lane,
-            votes,
-            place,
-            prepared,
-            voted,
-            since,
-            asked,
-        };
+        let mut active = Active::new(request, about, at, votes, cx.now());
         active.lane = self.streams.lane_of(&active);
         self.moves.begin(&active.request);
         self.queue.insert(active.lane, (at, txn));

@@ -29,8 +29,9 @@ use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
 
+use super::active::Active;
 use super::message::{Ballot, Message, Order};
-use super::participant::{Active, Context, Participant};
+use super::participant::{Context, Participant};
 use super::queue::Lane;
 
 /// Where this repository stands in its own votes, and in those of others.

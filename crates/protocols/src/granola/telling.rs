@@ -36,12 +36,13 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use super::active::Active;
 use super::early::Ballots;
 use super::memory::Heard;
 use super::message::{
     Agreement, Ballot, Found, Message, Part, Record, Repositories, Request, Task, Told,
 };
-use super::participant::{Active, Context, Participant};
+use super::participant::{Context, Participant};
 use super::queue::{Lane, Stand};
 use super::tasks::{Notes, Sight, note_read};
 

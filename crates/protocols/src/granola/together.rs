@@ -138,7 +138,7 @@ impl Participant {
             if let Some(ran) = &prepared.ran {
                 count_reads(ran, &prepared.sets, cx);
             }
-            self.finish(&active.request, place, prepared, cx);
+            self.finish((&active.request, active.about), place, prepared, cx);
         }
     }
 

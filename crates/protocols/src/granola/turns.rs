@@ -12,7 +12,6 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::{SmallBytes, Timestamp, TxnId};
 
-use super::ballots;
 use super::locking::Prepared;
 use super::memory::Over;
 use super::message::{
@@ -50,7 +49,7 @@ impl Participant {
         let active = self.active.remove(&txn).expect("what is queued is active");
         self.claims.release(txn);
         self.rest_on_vote(&active, cx);
-        self.perform(&active.request, place, cx);
+        self.perform(&active.request, active.about, place, cx);
     }
 
     /// Prepared transactions that have kept their claims in timestamp mode lose them to one whose
@@ -78,9 +77,15 @@ impl Participant {
 
     /// Does a transaction, at its place, and tells of it. What it refuses or cannot do has no
     /// effect here.
-    pub(super) fn perform(&mut self, request: &Request, at: Timestamp, cx: &mut Context<'_>) {
+    pub(super) fn perform(
+        &mut self,
+        request: &Request,
+        about: u64,
+        at: Timestamp,
+        cx: &mut Context<'_>,
+    ) {
         let (end, noted) = self.run_at(request, at, cx);
-        self.close(request, at, end, noted, cx);
+        self.close((request, about), at, end, noted, cx);
     }
 
     /// Runs a transaction at its place.
@@ -102,7 +107,7 @@ impl Participant {
     /// Installs what was run before, and tells of it.
     pub(super) fn finish(
         &mut self,
-        request: &Request,
+        (request, about): (&Request, u64),
         at: Timestamp,
         prepared: Box<Prepared>,
         cx: &mut Context<'_>,
@@ -110,13 +115,13 @@ impl Participant {
         let Prepared { mut sets, notes, ran } = *prepared;
         let ran = ran.expect("what is prepared was run");
         let (end, noted) = self.conclude(request, at, ran, &mut sets, &notes, cx);
-        self.close(request, at, end, noted, cx);
+        self.close((request, about), at, end, noted, cx);
     }
 
     /// Tells of a transaction that was done, and remembers it for those who ask again.
     fn close(
         &mut self,
-        request: &Request,
+        (request, about): (&Request, u64),
         at: Timestamp,
         end: End,
         noted: Noted,
@@ -125,7 +130,6 @@ impl Participant {
         let alone = request.agreement == Agreement::Alone;
         if request.is_update() || !alone {
             let ballot = (!alone).then_some(Ballot::Commit(at));
-            let about = if alone { 0 } else { ballots::about(request, cx.settings, cx.catalog) };
             let over = Over { ballot, about, end: end.clone(), noted: noted.clone() };
             self.memory.remember(request.txn, over);
         }

@@ -22,9 +22,7 @@ use std::collections::BTreeMap;
 use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{
-    Address, Catalog, Decision, NodeId, Rejection, RepositoryId, Role, TxnId, View, Wire,
-};
+use muesli_core::{Address, Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
 
 use super::Variant;
 use super::message::{About, Ballot, Message, Prepare, Vote};
@@ -59,7 +57,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
         let about = self.table.about(txn);
-        let issuer = cx.settings.issuer.filter(|_| is_client(to, cx.catalog));
+        let issuer = cx.settings.issuer.filter(|_| cx.catalog.shows_votes(to));
         let mut ballot = Ballot { repository, vote, about, tag: 0 };
         ballot.tag = issuer.map_or(0, |issuer| ballot.vouched(issuer, txn));
         let Ballot { vote, about, tag, .. } = ballot;
@@ -67,19 +65,10 @@ impl<V: Variant> Participant<V> {
     }
 }
 
-fn is_client_node(node: NodeId, catalog: &Catalog) -> bool {
-    !catalog.coordinators.contains(&node)
-}
-
-/// Whether what is said to `to` is shown to others by somebody whom they do not believe.
-pub(super) fn is_client(to: Address, catalog: &Catalog) -> bool {
-    to.role == Role::Coordinator && is_client_node(to.node, catalog)
-}
-
 /// What a vote on this is about; `None` where its coordinator is believed, or keys have no copies.
 pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Option<Box<About>> {
     let (issuer, catalog) = (cx.settings.issuer?, cx.catalog);
-    if catalog.replicas < 2 || !is_client_node(prepare.txn.node, catalog) {
+    if catalog.replicas < 2 || !catalog.is_client(prepare.txn.node) {
         return None;
     }
     let mut bytes = Vec::new();

@@ -107,7 +107,7 @@ impl<V: Variant> Coordinator<V> {
         let newest = self.heard.clone();
         Self::raise_low(&low, &newest, here, cx);
         self.pass_on(&low, here, cx);
-        if !cx.catalog.coordinators.contains(&from) {
+        if cx.catalog.is_client(from) {
             let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(from), Message::Watermark { low, newest });
         }
@@ -148,7 +148,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Whether this is a client's, which comes and goes.
     pub(super) fn is_client(&self, cx: &Context<'_, V>) -> bool {
-        !cx.catalog.coordinators.contains(&self.id)
+        cx.catalog.is_client(self.id)
     }
 
     /// A client that has nothing under way says so to those that keep the ends of its

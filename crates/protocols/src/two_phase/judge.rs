@@ -285,8 +285,8 @@ fn judge_bound<S: Snapshot>(
 ) -> Result<(), Rejection> {
     ensure(from.role == Role::Coordinator, Rejection::Sender)?;
     ensure(view.catalog.home(RepositoryId(0)) == view.me.node, Rejection::Role)?;
-    let counts = view.catalog.coordinators.contains(&from.node);
-    ensure(counts || view.catalog.visiting_coordinators, Rejection::Sender)?;
+    let may_visit = view.catalog.visiting_coordinators;
+    ensure(may_visit || !view.catalog.is_client(from.node), Rejection::Sender)?;
     judge_snapshot(bound, sender, view)?;
     judge_snapshot(newest, sender, view)
 }

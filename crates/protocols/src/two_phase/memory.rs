@@ -82,7 +82,7 @@ impl<V: Variant> Participant<V> {
         }
         let lease = cx.settings.client_lease;
         self.forgets_at = cx.now() + Nanos(lease.0 / 8);
-        let is_client = |node| !cx.catalog.coordinators.contains(&node);
+        let is_client = |node| cx.catalog.is_client(node);
         let kept = self.rules.keeps_commits_of_silent;
         self.table.forget_silent(cx.now() - lease, kept, is_client);
     }

@@ -60,7 +60,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let txn = prepare.txn;
-        let is_client = !cx.catalog.coordinators.contains(&txn.node);
+        let is_client = cx.catalog.is_client(txn.node);
         if !self.table.is_current(txn, prepare.settled_below) {
             if is_client && self.table.is_of_earlier_life(txn) {
                 self.tell_superseded(from, txn, cx);

@@ -56,6 +56,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "Skew of the zipfian and latest distributions.",
     ),
     marks::PARAMETER,
+    marks::BLIND,
 ];
 
 /// The list-append workload.

@@ -93,6 +93,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "Whether each client uses accounts of its own, so that none conflict.",
     ),
     marks::PARAMETER,
+    marks::BLIND,
 ];
 
 /// The bank.

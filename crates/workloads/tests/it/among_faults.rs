@@ -143,6 +143,14 @@ fn silence() -> Search {
     Search { millis: 400, ..applications(SHORT, crashes, short()) }
 }
 
+/// Marks that are deleted and put without being read, by clients that also read some: who judges a
+/// read by what was found where a deletion is collected puts an update before what it has seen.
+fn blind() -> Search {
+    let workload = "keys=1 operations=1 appends=0 marks=100 blind-marks=80";
+    let tempo = Tempo { gossip_every: Span::from_micros(2_000), ..short() };
+    Search { workload, tempo, ..cutting() }
+}
+
 #[test]
 fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
     for search in [cutting(), leases(), silence()] {
@@ -177,4 +185,15 @@ fn reads_below_the_watermark_after_a_lease_are_noticed() {
 fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
     let rules = Rules { keeps_commits_of_silent: false, ..Rules::default() };
     assert!(silence().first::<Score>(&rules, 0..120).is_some());
+}
+
+/// The fault that Bumper had with collected deletions. Either of the two rules is enough to hide
+/// it from this search; transcripts have each alone.
+#[test]
+fn reads_judged_by_what_was_found_are_noticed() {
+    let rules = bumper::Rules::time_warping();
+    let family = Rules { judged_by_snapshot: false, ..rules.family };
+    let printed = bumper::Rules { family, floors_at_watermark: false, ..rules };
+    assert!(blind().first::<Bumper>(&printed, 0..40).is_some());
+    assert_eq!(blind().first::<Bumper>(&rules, 0..40), None);
 }
