@@ -26,6 +26,8 @@ pub use temporary::Temporary;
 const SECRET_FILE: &str = "secret";
 /// How long a node may take to come up, or to stop, without saying that it gets on.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to come up at most, whatever it says.
+const PATIENCE_AT_MOST: Duration = Duration::from_secs(900);
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a node may take to say how it does.
@@ -374,6 +376,7 @@ impl LocalCluster {
     pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
         let mut words = self.last_words(node);
         let mut deadline = Instant::now() + PATIENCE;
+        let at_last = Instant::now() + PATIENCE_AT_MOST;
         loop {
             // One with much data says how far it is with reading them.
             let now = self.last_words(node);
@@ -386,7 +389,7 @@ impl LocalCluster {
                 Err(error) => error.to_string(),
             };
             let gone = self.process(node).is_none();
-            if gone || Instant::now() > deadline {
+            if gone || Instant::now() > deadline.min(at_last) {
                 let output = self.last_words(node);
                 bail!("node {node} does not come up: {said}; its last words: {output}");
             }

@@ -5,7 +5,7 @@ use muesli_core::{Nanos, NodeId, Protocol};
 use crate::connection::{Claim, Stage};
 use crate::frame::Kind;
 use crate::handshake::{left, lost};
-use crate::heights::process_of;
+use crate::heights::own_of;
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::MapParts;
 use crate::proof::{self, Challenge, Proof};
@@ -141,7 +141,7 @@ impl<P: Protocol> Loop<P> {
             self.refuse(place, reason, text, now);
             return;
         }
-        let process = process_of(&hello.heights);
+        let own = own_of(&hello.heights);
         let Hello { station, node, life, .. } = hello;
         let before = self.station.machine.borrow().outbox.place_of(node);
         if let Some(before) = before.filter(|_| station.is_node()) {
@@ -163,7 +163,7 @@ impl<P: Protocol> Loop<P> {
             _ => welcome,
         };
         self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Welcome, &welcome);
-        self.come_up(place, Stage::Up { node, station, life, process });
+        self.come_up(place, Stage::Up { node, station, life, own });
     }
 
     /// Whether whoever says hello may come in.

@@ -57,11 +57,6 @@ impl Clock {
     }
 }
 
-/// What the machine's wall clock says: milliseconds since 1970.
-pub(crate) fn wall_millis() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
 /// By how many milliseconds a file says that a clock is ahead, a century at most.
 fn ahead_ms(says: &Path) -> i64 {
     const MOST: i64 = 100 * 366 * 86_400_000;

@@ -6,6 +6,7 @@ use mio::net::TcpStream;
 use muesli_core::{Nanos, NodeId};
 
 use crate::frame;
+use crate::heights::Reached;
 use crate::hello::{HELLO_BYTES_MAX, Hello, Life, Station};
 use crate::proof::Challenge;
 
@@ -25,8 +26,8 @@ pub(crate) enum Stage {
     AwaitHello,
     /// It said who it is, and was asked to prove the cluster's secret.
     AwaitProof,
-    /// Messages pass. Of a server, the number of its process (zero of others).
-    Up { node: NodeId, station: Station, life: Life, process: u64 },
+    /// Messages pass. Of a server, what it said of itself in the handshake.
+    Up { node: NodeId, station: Station, life: Life, own: Reached },
     /// A refusal was sent: what still comes is thrown away, until the other end closes.
     Closing,
 }

@@ -23,7 +23,6 @@ use muesli_core::wire::Wire;
 use muesli_core::{NodeId, wire_struct};
 use thiserror::Error;
 
-use crate::clock::wall_millis;
 use crate::formats;
 use crate::heights::Reached;
 use crate::hello::ClusterId;
@@ -193,24 +192,31 @@ impl Folder {
         Err(FolderError::Other { path, what, before, now: format!("`{now}`") })
     }
 
-    /// Notes another start after what `identity` said before, at which somebody may accept that the
-    /// end of the data is lost; who the server is.
+    /// Notes another start, at this time, after what `identity` said before, at which somebody may
+    /// accept that the end of the data is lost; who the server is.
     pub fn begin(
         &self,
         before: Option<Identity>,
         owner: Owner,
         accepts_loss: bool,
+        wall_millis: u64,
     ) -> Result<Identity, FolderError> {
         let (life, starts, begun) = match before {
-            Some(it) if accepts_loss => (it.life, it.starts, wall_millis().max(it.begun + 1)),
+            Some(it) if accepts_loss => (it.life, it.starts, wall_millis.max(it.begun + 1)),
             Some(it) => (it.life, it.starts, it.begun),
-            None => (fastrand::u64(1..), 0, wall_millis()),
+            None => (fastrand::u64(1..), 0, wall_millis),
         };
         let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
         let starts = starts.saturating_add(1);
         let now = Identity { data, program, owner, life, starts, begun };
         self.write("identity", &now)?;
         Ok(now)
+    }
+
+    /// What [`begin`](Self::begin) noted began then.
+    pub fn begin_at(&self, begun: u64) -> Result<(), FolderError> {
+        let Some(identity) = self.read::<Identity>("identity")? else { return Ok(()) };
+        self.write("identity", &Identity { begun, ..identity })
     }
 
     /// The newest map that was kept.
@@ -343,7 +349,7 @@ mod tests {
     fn begun(path: &Path) -> (Folder, Identity) {
         let folder = Folder::open(path).unwrap();
         let before = folder.identity(&owner("score")).unwrap();
-        let identity = folder.begin(before, owner("score"), false).unwrap();
+        let identity = folder.begin(before, owner("score"), false, 1_000).unwrap();
         (folder, identity)
     }
 

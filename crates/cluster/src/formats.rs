@@ -3,7 +3,7 @@
 //! | what | version | where it stands |
 //! | --- | --- | --- |
 //! | frames, handshake, messages | [`WIRE`] | every frame's header |
-//! | a server's folder: `identity`, `map` | [`FOLDER`] | the header of both files |
+//! | a server's folder: `identity`, `map`, `heard` | [`FOLDER`] | the header of each file |
 //! | records and checkpoints of all protocols | [`DATA`] | `identity` |
 //! | segments and checkpoint files of the log | [`LOG`] | the header of each file |
 //!

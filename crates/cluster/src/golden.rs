@@ -97,7 +97,8 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
         Reason::Stopping,
         Reason::Left,
         Reason::Unproven,
-        Reason::Older,
+        Reason::Older(None),
+        Reason::Older(Some(9)),
     ] {
         let refusal = Refusal { reason, text: "why".to_owned(), proof: None };
         all.push((format!("refusal {reason:?}"), framed(Kind::Refusal, &refusal)));

@@ -10,8 +10,8 @@ use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::frame::{Frame, Kind};
-use crate::heights::{Alive, process_of};
-use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
+use crate::heights::{Alive, own_of};
+use crate::hello::{ClusterId, Hello, Reason, Refusal, Station, Welcome};
 use crate::map::Map;
 use crate::outgoing::Outgoing;
 use crate::proof::{Challenge, Proof};
@@ -286,8 +286,8 @@ impl<P: Protocol> Loop<P> {
         if let Some(connection) = self.peers.at_mut(place) {
             connection.target = Some(number);
         }
-        let process = process_of(&welcome.heights);
-        self.come_up(place, Stage::Up { node, station: Station::Server, life, process });
+        let own = own_of(&welcome.heights);
+        self.come_up(place, Stage::Up { node, station: Station::Server, life, own });
     }
 
     /// The handshake of a connection is over.
@@ -317,14 +317,11 @@ impl<P: Protocol> Loop<P> {
         match refusal.reason {
             // Anybody may say so who sits at a server's address.
             _ if !self.is_believed(place, &refusal) => {}
-            Reason::Cluster
-            | Reason::Protocol
-            | Reason::Lost
-            | Reason::Left
-            | Reason::Unproven
-            | Reason::Older => {
+            Reason::Cluster | Reason::Protocol | Reason::Lost | Reason::Left | Reason::Unproven => {
                 self.give_up(refusal.text.clone());
             }
+            Reason::Older(begun) if self.begins_behind(begun) => {}
+            Reason::Older(_) => self.give_up(refusal.text.clone()),
             Reason::Misunderstood
             | Reason::Taken
             | Reason::Full
@@ -427,12 +424,12 @@ impl<P: Protocol> Loop<P> {
         self.peers.listener = None;
         let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
         self.keep_placement();
-        self.keep_heights_at_last();
         for place in places {
             self.tell_alive(place, now);
             self.write(place, now);
             self.refuse(place, Reason::Stopping, "the process is stopping".to_owned(), now);
         }
+        self.keep_heights_at_last();
     }
 }
 

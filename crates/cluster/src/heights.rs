@@ -10,13 +10,14 @@
 //! # The rule
 //! Servers tell each other up to which record their logs are stable ([`Reached`]): in the
 //! handshake, with signs of life while there is news, and as they stop. Each remembers the highest
-//! that it heard of every *life* of a server's data, and tells what it remembers along in its
-//! handshakes. Where two servers meet, each compares what the other one remembers of it with what
-//! it has, and what it remembers of the other with what that has. Data that lie below what an
+//! that it heard of the newest *life* of each server's data, and tells what it remembers along in
+//! its handshakes. Where two servers meet, each compares what the other one remembers of it with
+//! what it has, and what it remembers of the other with what that has. Data that lie below what an
 //! earlier process said of them, or are of a life that a later one has followed, are an older copy:
 //! the server is refused, and ends. A life begins with an empty folder, or when somebody accepts
 //! that the end of the data is lost; the later one is that which began later, by the clock of the
-//! server.
+//! server. That clock may have been wrong: a life that begins with this start, and that nobody has
+//! let in yet, is put behind the one that it is refused for, and tries again.
 //!
 //! What is stable stays when a process or its power ends, so a server that merely restarts is never
 //! below what it said. What one process says may arrive in any order.
@@ -28,7 +29,8 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::atomic;
+use std::sync::atomic::{self, AtomicBool};
+use std::time::{Duration, Instant};
 
 use muesli_core::{Nanos, NodeId, Protocol, wire_struct};
 
@@ -36,12 +38,12 @@ use crate::connection::Stage;
 use crate::hello::{Life, Reason, Station};
 use crate::turn::{Failed, Loop};
 
-/// So many lives of a server's data are remembered.
-const LIVES_MAX: usize = 4;
-/// So much is told in a handshake, whose frames are short.
-const TOLD_MAX: usize = 400;
+/// So many servers are told of in a handshake, whose frames are short.
+const TOLD_MAX: usize = 256;
 /// What was heard is kept so often.
 const KEPT_EVERY: Nanos = Nanos::from_millis(5_000);
+/// As a process stops, a write that is under way is waited for so long.
+const LAST_WITHIN: Duration = Duration::from_secs(1);
 
 /// How far the log of a server has come, in a life of its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,14 +85,14 @@ wire_struct!(Alive { taken: u64, record: u64 });
 pub(crate) enum Older {
     /// They had come up to this record.
     Below(u64),
-    /// Other data have followed them.
-    Followed,
+    /// Other data have followed them, which began then.
+    Followed(u64),
 }
 
-/// What was heard of all servers: of each, its lives in the order in which they came.
+/// What was heard of all servers: of each, its newest life.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heights {
-    lives: BTreeMap<NodeId, Vec<Reached>>,
+    newest: BTreeMap<NodeId, Reached>,
     /// There is something that was not kept yet.
     pub is_new: bool,
 }
@@ -104,19 +106,17 @@ impl Heights {
         heights
     }
 
-    /// All that is known, lives of one server in their order.
+    /// All that is known.
     pub fn all(&self) -> Vec<Reached> {
-        self.lives.values().flatten().copied().collect()
+        self.newest.values().copied().collect()
     }
 
     /// Whether data that have come so far are an older copy, by what is known.
     pub fn judge(&self, now: Reached) -> Result<(), Older> {
-        let Some(newest) = self.lives.get(&now.node).and_then(|lives| lives.last()) else {
-            return Ok(());
-        };
+        let Some(newest) = self.newest.get(&now.node) else { return Ok(()) };
         let is_below = newest.process != now.process && newest.record > now.record;
         match newest.order().cmp(&now.order()) {
-            Ordering::Greater => Err(Older::Followed),
+            Ordering::Greater => Err(Older::Followed(newest.begun)),
             Ordering::Equal if is_below => Err(Older::Below(newest.record)),
             Ordering::Equal | Ordering::Less => Ok(()),
         }
@@ -124,23 +124,24 @@ impl Heights {
 
     /// A server has come so far.
     pub fn note(&mut self, now: Reached) {
-        let lives = self.lives.entry(now.node).or_default();
-        match lives.binary_search_by_key(&now.order(), Reached::order) {
-            Ok(at) if lives[at].record > now.record || lives[at] == now => return,
-            Ok(at) => lives[at] = now,
-            Err(at) => lives.insert(at, now),
+        if let Some(known) = self.newest.get(&now.node) {
+            let is_older = match known.order().cmp(&now.order()) {
+                Ordering::Greater => true,
+                Ordering::Equal => known.record > now.record || *known == now,
+                Ordering::Less => false,
+            };
+            if is_older {
+                return;
+            }
         }
-        let excess = lives.len().saturating_sub(LIVES_MAX);
-        lives.drain(..excess);
+        self.newest.insert(now.node, now);
         self.is_new = true;
     }
 
-    /// A process of a server, whose handshake told in which life it is, has come so far. What is
-    /// remembered of that life may be what others have told of an earlier process.
-    pub fn note_alive(&mut self, node: NodeId, life: Life, process: u64, record: u64) {
-        let lives = self.lives.get(&node).into_iter().flatten();
-        if let Some(&known) = lives.rev().find(|it| it.life == life) {
-            self.note(Reached { process, record, ..known });
+    /// A process of a server has come so far, which told in its handshake which life it is of.
+    pub fn note_alive(&mut self, now: Reached) {
+        if self.newest.get(&now.node).is_some_and(|known| known.order() == now.order()) {
+            self.note(now);
         }
     }
 }
@@ -176,15 +177,18 @@ impl<P: Protocol> Loop<P> {
         let mine = self.reached();
         if let Err(why) = Heights::recall(heights).judge(mine) {
             let text = older(mine, why);
+            if self.begins_behind(why.begun()) {
+                return Err((Reason::NotReady, text));
+            }
             self.failed.get_or_insert(Failed::Refused(text.clone()));
             // The other one may try again, when this one is what it was.
             return Err((Reason::NotReady, text));
         }
-        let is_its_own = |it: &&Reached| it.node == node && it.life == life;
         // It tells its own first; without that it is no server of this version.
-        let theirs = heights.first().filter(is_its_own).copied();
+        let theirs = Some(own_of(heights)).filter(|it| it.node == node && it.life == life);
         let theirs = theirs.unwrap_or(Reached { node, life, ..Reached::default() });
-        self.peers.heights.judge(theirs).map_err(|why| (Reason::Older, older(theirs, why)))?;
+        let judged = self.peers.heights.judge(theirs);
+        judged.map_err(|why| (Reason::Older(why.begun()), older(theirs, why)))?;
         let others = heights.iter().filter(|it| it.node != mine.node);
         others.for_each(|&it| self.peers.heights.note(it));
         Ok(())
@@ -192,12 +196,13 @@ impl<P: Protocol> Loop<P> {
 
     /// A sign of life has come.
     pub(crate) fn on_alive(&mut self, place: usize, node: NodeId, alive: Alive) {
-        self.station.machine.borrow_mut().note_taken(place, node, alive.taken);
         let stage = self.peers.at(place).map(|connection| connection.stage);
-        if let Some(Stage::Up { station: Station::Server, life, process, .. }) = stage
-            && self.peers.me.station == Station::Server
-        {
-            self.peers.heights.note_alive(node, life, process, alive.record);
+        let Some(Stage::Up { station, own, .. }) = stage else { return };
+        if station.is_node() {
+            self.station.machine.borrow_mut().note_taken(place, node, alive.taken);
+        }
+        if station == Station::Server && self.peers.me.station == Station::Server {
+            self.peers.heights.note_alive(Reached { record: alive.record, ..own });
         }
     }
 
@@ -214,37 +219,83 @@ impl<P: Protocol> Loop<P> {
         self.station.machine.borrow_mut().outbox.at(place).alive(alive);
     }
 
+    /// Other data of this server, which began then, are taken for later ones. Whether its own have
+    /// begun with this process, and nobody has let it in yet: then they count as later from now on.
+    pub(crate) fn begins_behind(&mut self, begun: Option<u64>) -> bool {
+        let Some(begun) = begun.filter(|_| self.peers.begins && self.peers.met.is_empty()) else {
+            return false;
+        };
+        let later = begun.saturating_add(1).max(self.peers.me.begun);
+        let kept = self.peers.folder.as_ref().map_or(Ok(()), |folder| folder.begin_at(later));
+        if kept.is_ok() {
+            self.peers.me.begun = later;
+        }
+        kept.is_ok()
+    }
+
     /// Keeps what was heard, once in a while, on a thread of its own: the disk may hang.
     pub(crate) fn keep_heights(&mut self, now: Nanos) {
-        let (before, under_way) = &mut self.peers.heights_kept;
-        let due = self.peers.heights.is_new && *before + KEPT_EVERY <= now;
+        let keeping = self.peers.keeping.clone();
+        if keeping.has_failed.swap(false, atomic::Ordering::AcqRel) {
+            self.peers.heights.is_new = true;
+        }
+        let due = self.peers.heights.is_new && self.peers.heights_kept + KEPT_EVERY <= now;
         let Some(folder) = self.peers.folder.clone().filter(|_| due) else { return };
-        *before = now;
-        if under_way.swap(true, atomic::Ordering::AcqRel) {
+        if keeping.is_under_way.swap(true, atomic::Ordering::AcqRel) {
             return;
         }
+        self.peers.heights_kept = now;
         self.peers.heights.is_new = false;
-        let (heard, over) = (self.peers.heights.all(), under_way.clone());
+        let heard = self.peers.heights.all();
+        let over = keeping.clone();
         let keep = move || {
-            let _ = folder.keep_heard(&heard); // Without it a server knows less after a restart.
-            over.store(false, atomic::Ordering::Release);
+            let failed = folder.keep_heard(&heard).is_err();
+            over.has_failed.store(failed, atomic::Ordering::Release);
+            drop(folder);
+            over.is_under_way.store(false, atomic::Ordering::Release);
         };
         if std::thread::Builder::new().name("heard".to_owned()).spawn(keep).is_err() {
-            self.peers.heights_kept.1.store(false, atomic::Ordering::Release);
+            self.peers.heights.is_new = true;
+            keeping.is_under_way.store(false, atomic::Ordering::Release);
         }
     }
 
-    /// Keeps what was heard, as the process stops.
+    /// Keeps what was heard, as the process stops. A disk that hangs is not waited for long:
+    /// without it a server knows less after a restart.
     pub(crate) fn keep_heights_at_last(&mut self) {
-        if let Some(folder) = &self.peers.folder {
-            let _ = folder.keep_heard(&self.peers.heights.all()); // As above.
+        let Some(folder) = &self.peers.folder else { return };
+        let deadline = Instant::now() + LAST_WITHIN;
+        while self.peers.keeping.is_under_way.load(atomic::Ordering::Acquire) {
+            if Instant::now() > deadline {
+                return;
+            }
+            std::thread::sleep(LAST_WITHIN / 100);
+        }
+        let _ = folder.keep_heard(&self.peers.heights.all());
+    }
+}
+
+/// What was heard is being kept, on a thread of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Keeping {
+    is_under_way: AtomicBool,
+    /// The last time it could not be written.
+    has_failed: AtomicBool,
+}
+
+impl Older {
+    /// When the data began that have followed.
+    pub(crate) fn begun(self) -> Option<u64> {
+        match self {
+            Older::Followed(begun) => Some(begun),
+            Older::Below(_) => None,
         }
     }
 }
 
-/// The process that tells these, its own first.
-pub(crate) fn process_of(heights: &[Reached]) -> u64 {
-    heights.first().map_or(0, |own| own.process)
+/// What a server tells of itself, in front of the others; nothing, if it is none.
+pub(crate) fn own_of(heights: &[Reached]) -> Reached {
+    heights.first().copied().unwrap_or_default()
 }
 
 /// What the server is told whose data are an older copy.
@@ -254,9 +305,11 @@ pub(crate) fn older(now: Reached, why: Older) -> String {
         Older::Below(before) => format!(
             "their log ends at record {record}, and it had said that record {before} was kept"
         ),
-        Older::Followed => "it has begun anew since, with an empty folder or with the loss of the \
+        Older::Followed(_) => {
+            "it has begun anew since, with an empty folder or with the loss of the \
                             end of its data accepted"
-            .to_owned(),
+                .to_owned()
+        }
     };
     format!(
         "the data of node {} are an older copy: {what}. Put back the folder that it had last; in a \
@@ -293,11 +346,13 @@ mod tests {
         let mut heights = Heights::default();
         heights.note(reached(7, 2, 5));
         heights.note(reached(7, 1, 5));
-        heights.note_alive(NodeId(1), Life(2), 2, 9);
+        heights.note_alive(reached(7, 2, 9));
         assert_eq!(heights.judge(reached(7, 2, 8)), Ok(()), "said before, and arriving after");
         assert_eq!(heights.judge(reached(7, 3, 8)), Err(Older::Below(9)));
-        heights.note_alive(NodeId(1), Life(1), 2, 20);
-        assert_eq!(heights.judge(reached(7, 3, 9)), Ok(()), "of a life that is not known");
+        // Of data that began anew since, and of such that others were told of first.
+        heights.note_alive(Reached { begun: 6, ..reached(7, 2, 20) });
+        heights.note_alive(Reached { begun: 8, ..reached(7, 2, 30) });
+        assert_eq!(heights.judge(reached(7, 3, 9)), Ok(()));
     }
 
     #[test]
@@ -305,20 +360,10 @@ mod tests {
         for lives in [[1, 2], [2, 1]] {
             let mut here = Heights::default();
             lives.iter().for_each(|&life| here.note(reached(life, life, 10 * (3 - life))));
-            assert_eq!(here.judge(reached(1, 3, 60)), Err(Older::Followed));
+            assert_eq!(here.judge(reached(1, 3, 60)), Err(Older::Followed(2)));
             assert_eq!(here.judge(reached(2, 3, 10)), Ok(()));
             assert_eq!(here.judge(reached(3, 3, 0)), Ok(()));
             assert_eq!(Heights::recall(&here.all()).all(), here.all());
         }
-    }
-
-    #[test]
-    fn the_oldest_lives_are_forgotten_first() {
-        let of = |life| Reached { begun: life, life: Life(life), ..reached(1, 1, 1) };
-        let mut heights = Heights::default();
-        (1..=200).rev().for_each(|life| heights.note(of(life)));
-        assert_eq!(heights.all().len(), LIVES_MAX);
-        assert_eq!(heights.judge(of(200)), Ok(()));
-        assert_eq!(heights.judge(of(199)), Err(Older::Followed));
     }
 }

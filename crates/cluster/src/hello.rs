@@ -11,6 +11,7 @@
 //! as if nothing had been written. So lives are told along, and a node of a new life is refused.
 
 use std::fmt;
+use std::mem::discriminant;
 
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{NodeId, Tag, wire_struct};
@@ -127,8 +128,9 @@ pub enum Reason {
     Left,
     /// It did not prove the cluster's secret, which it must for what it wants.
     Unproven,
-    /// Its data are an older copy of what it had.
-    Older,
+    /// Its data are an older copy of what it had. Where others have followed them: when those
+    /// began, in milliseconds since 1970.
+    Older(Option<u64>),
 }
 
 /// The last frame of a connection.
@@ -198,19 +200,27 @@ const REASONS: [Reason; 11] = [
     Reason::Stopping,
     Reason::Left,
     Reason::Unproven,
-    Reason::Older,
+    Reason::Older(None),
 ];
 
 impl Wire for Reason {
     const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
+        let is_same = |it: &Reason| discriminant(it) == discriminant(self);
+        let place = REASONS.iter().position(is_same).expect("all are listed");
+        out.push(place as u8);
+        if let Reason::Older(begun) = self {
+            begun.encode(out);
+        }
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Reason, WireError> {
         let found = input.variant("reason of a refusal", REASONS.len() as u8)?;
-        Ok(REASONS[usize::from(found)])
+        match REASONS[usize::from(found)] {
+            Reason::Older(_) => Wire::decode(input).map(Reason::Older),
+            other => Ok(other),
+        }
     }
 }
 

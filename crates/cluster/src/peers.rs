@@ -1,7 +1,6 @@
 //! The connections of a loop, by their places, and what is known of who is at their other ends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 
 use mio::net::TcpListener;
@@ -9,7 +8,7 @@ use muesli_core::{Nanos, NodeId, Secret};
 
 use crate::connection::Connection;
 use crate::folder::Folder;
-use crate::heights::Heights;
+use crate::heights::{Heights, Keeping};
 use crate::hello::{ClusterId, Life, Station};
 use crate::map::Map;
 use crate::targets::Targets;
@@ -44,8 +43,12 @@ pub(crate) struct Peers {
     pub lives: BTreeMap<NodeId, Life>,
     /// How far the logs of the other servers had come.
     pub heights: Heights,
-    /// When these were last kept, and whether that is under way.
-    pub heights_kept: (Nanos, Arc<AtomicBool>),
+    /// When these were last kept, and what is under way.
+    pub heights_kept: Nanos,
+    pub keeping: Arc<Keeping>,
+    /// This server's data have begun with this process, or what came after an older copy was
+    /// accepted as lost.
+    pub begins: bool,
     /// Servers that have told their maps at least once.
     pub met: BTreeSet<NodeId>,
     /// Whether this process began without any memory: it knows no space but those that the others
@@ -99,7 +102,9 @@ impl Peers {
             targets,
             lives,
             heights: Heights::default(),
-            heights_kept: Default::default(),
+            heights_kept: Nanos(0),
+            keeping: Arc::default(),
+            begins: false,
             met: BTreeSet::new(),
             fresh: true,
             astray: 0,

@@ -13,7 +13,7 @@ use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
-use crate::clock::{Clock, wall_millis};
+use crate::clock::Clock;
 use crate::door::Door;
 use crate::durable::LogFiles;
 use crate::files;
@@ -339,11 +339,12 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let network = files::network_within_limit(&options, map.servers.len())?;
-    let prepared = prepare::<P>(&options, &rules, map, door.clone())?;
-    let (for_loop, over) = (door.clone(), door.clone());
     let clock = Clock::troubled(options.trouble.as_deref());
+    let told = (map, clock.now().as_millis());
+    let prepared = prepare::<P>(&options, &rules, told, door.clone())?;
+    let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
-        let Prepared { machine, map, life, begun, folder, fresh } = prepared;
+        let Prepared { machine, map, life, begun, begins, folder, fresh } = prepared;
         let me = Identity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
@@ -359,7 +360,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         let station = Station::new(0, machine, clock);
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         peers.heights = Heights::recall(&folder.as_ref().map(Folder::heard).unwrap_or_default());
-        (peers.folder, peers.fresh) = (folder, fresh);
+        (peers.folder, peers.fresh, peers.begins) = (folder, fresh, begins);
         peers.clients_prove = options.clients_prove;
         let mut serving = Loop::new(station, peers, poll, for_loop, network);
         serving.notice = options.notice;
@@ -382,6 +383,8 @@ struct Prepared<P: Protocol> {
     life: Life,
     /// When that began.
     begun: u64,
+    /// It began with this start.
+    begins: bool,
     folder: Option<Folder>,
     /// It had no files.
     fresh: bool,
@@ -390,7 +393,7 @@ struct Prepared<P: Protocol> {
 fn prepare<P: Protocol>(
     options: &ServerOptions,
     rules: &P::Rules,
-    map: Map,
+    (map, wall_millis): (Map, u64),
     door: Arc<Door>,
 ) -> Result<Prepared<P>, StartError> {
     let most = options.network.frame_bytes_max;
@@ -399,8 +402,8 @@ fn prepare<P: Protocol>(
         let node = node::<P>(options, rules, &map, fastrand::u32(1..))?;
         let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
-        let begun = wall_millis();
-        return Ok(Prepared { machine, map, life, begun, folder: None, fresh: true });
+        let (begun, begins) = (wall_millis, true);
+        return Ok(Prepared { machine, map, life, begun, begins, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
@@ -419,7 +422,8 @@ fn prepare<P: Protocol>(
     if map.has_left(options.node) {
         return Err(StartError::Left(left(options.node)));
     }
-    let me = folder.begin(before, owner, options.accepts_loss)?;
+    let begins = before.is_none() || options.accepts_loss;
+    let me = folder.begin(before, owner, options.accepts_loss, wall_millis)?;
     folder.keep_map(&map)?;
     let mut node = node::<P>(options, rules, &map, me.starts)?;
     let wake = move || door.signal.raise();
@@ -438,7 +442,7 @@ fn prepare<P: Protocol>(
     tell(&opened, options.notice);
     let machine = Machine::new(node, effects, Box::new(log), most);
     let (life, begun) = (Life(me.life), me.begun);
-    Ok(Prepared { machine, map, life, begun, folder: Some(folder), fresh })
+    Ok(Prepared { machine, map, life, begun, begins, folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.

@@ -122,8 +122,8 @@ pub fn by_versions<N: Remains>(
 
 /// Where a transaction lies whose client never learned it, as participants say who applied it. A
 /// leader of a group may have done so before its group had agreed, and have lost that with its
-/// post: then others say something else, and the place counts at which somebody has seen what it
-/// wrote, or where most have it.
+/// post: then others say something else, and the place counts at which copies have what it wrote in
+/// the end, at which somebody has seen it, or where most have it.
 fn applied<N: Remains>(
     nodes: &[N],
     txn: muesli_core::TxnId,
@@ -132,7 +132,7 @@ fn applied<N: Remains>(
     let all: Vec<Timestamp> = nodes.iter().filter_map(|node| node.applied_at(txn)).collect();
     let weight = |at: &&Timestamp| {
         let same = all.iter().filter(|other| *other == *at).count();
-        (lasting.read.contains(*at), same)
+        (lasting.kept.contains(*at), lasting.read.contains(*at), same)
     };
     all.iter().rev().max_by_key(weight).copied()
 }
@@ -144,6 +144,8 @@ struct Lasting<'a> {
     /// Those that somebody has read who has committed.
     read: BTreeSet<Timestamp>,
     held: BTreeSet<(SpaceId, &'a SmallBytes, Timestamp)>,
+    /// The versions of these.
+    kept: BTreeSet<Timestamp>,
 }
 
 impl<'a> Lasting<'a> {
@@ -165,7 +167,9 @@ impl<'a> Lasting<'a> {
             versions.iter().map(move |version| (*space, key, *version))
         });
         let told = committed.filter_map(|told| told.record.at).collect();
-        Lasting { told, read, held: held.collect() }
+        let held: BTreeSet<_> = held.collect();
+        let kept = held.iter().map(|(.., version)| *version).collect();
+        Lasting { told, read, held, kept }
     }
 
     /// Whether what a transaction that a crash ended has seen is there for all. It may have seen

@@ -353,7 +353,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         if let Some(tempo) = &plan.tempo {
             tempo.set(&mut setup.settings);
         }
-        if plan.tempo.is_some() {
+        let among_strangers = plan.upkeep.strangers.is_some() && plan.seed % 2 == 1;
+        if plan.tempo.is_some() || among_strangers {
             // Ranges in searches have tens of rows: this makes pages of them.
             setup.settings.limits.page_rows = PAGE_ROWS;
         }

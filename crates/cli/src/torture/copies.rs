@@ -1,7 +1,8 @@
 //! Older copies of folders: made, put back, and to be refused.
 //!
 //! A copy counts as older once the node has written more, all other servers are linked to it, and
-//! there was time for signs of life. If that does not come about, nothing is put back.
+//! there was time for signs of life. If that does not come about, nothing is put back, and the run
+//! says how often that was so.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,16 +52,16 @@ impl Copies {
     }
 
     /// Puts the copy of a node's folder back, sees the node refused, and brings the newest folder
-    /// back.
+    /// back; whether there was an older copy to put back.
     ///
     /// # Errors
-    /// It was not refused, or the system does not let it.
+    /// It was not refused, or served before it was; or the system does not let it.
     pub fn put_back(
         &self,
         cluster: &LocalCluster,
         node: usize,
         roster: &Roster,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let folder = cluster.folder(node);
         let [data, older, newest] = ["data", "older", "newest"].map(|name| folder.join(name));
         let made = self.made().remove(&node);
@@ -76,9 +77,16 @@ impl Copies {
             std::fs::rename(&data, &newest).context("cannot put a folder aside")?;
             std::fs::rename(&older, &data).context("cannot put a copy back")?;
             cluster.start(node)?;
-            let ended = || cluster.process(node).is_none().then_some(());
+            let mut has_served = false;
+            let ended = || {
+                has_served |= status(cluster, node, "ready") == Some(1);
+                cluster.process(node).is_none().then_some(())
+            };
             if until(REFUSED_WITHIN, ended).is_none() {
                 bail!("node {node} was let in with an older copy of its folder");
+            }
+            if has_served {
+                bail!("node {node} served with an older copy of its folder before it was refused");
             }
             let said = cluster.last_words(node);
             if !said.contains(WORDS) {
@@ -86,9 +94,9 @@ impl Copies {
             }
             std::fs::remove_dir_all(&data).context("cannot remove a copy")?;
             std::fs::rename(&newest, &data).context("cannot bring a folder back")?;
-            return cluster.start(node);
+            return cluster.start(node).map(|()| true);
         }
-        std::fs::remove_dir_all(&older).context("cannot remove a copy")
+        std::fs::remove_dir_all(&older).context("cannot remove a copy").map(|()| false)
     }
 }
 

@@ -15,6 +15,8 @@ use super::plan::{Fault, Planned, Trouble};
 use super::roster::Roster;
 use crate::local::LocalCluster;
 
+/// What is said behind the name of a fault that did not come about.
+pub const NOT_TRIED: &str = ": not tried";
 /// How often is looked whether it is time.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A node whose disk fails is given so long to notice and to stop.
@@ -71,8 +73,10 @@ impl Victims<'_> {
             let is_over = |planned: &Planned| stopped || planned.at + planned.lasts <= now;
             while let Some(place) = open.iter().position(|open| is_over(open.planned)) {
                 let Open { planned, began, deposes } = open.remove(place);
-                let ended = self.end(&planned.fault)?;
-                suffered.push(Suffered { name: planned.fault.name(), began, ended, deposes });
+                let (ended, happened) = self.end(&planned.fault)?;
+                let name = planned.fault.name();
+                let name = if happened { name } else { format!("{name}{NOT_TRIED}") };
+                suffered.push(Suffered { name, began, ended, deposes });
             }
             if stopped {
                 break;
@@ -134,7 +138,10 @@ impl Victims<'_> {
                     cluster.kill(*node)?;
                 }
                 let file = cluster.trouble_file(*node).with_extension("clock");
-                std::fs::write(file, ahead.to_string()).context("cannot set a clock")?;
+                // One that runs can only leap forwards, from where it is.
+                let said = std::fs::read_to_string(&file).unwrap_or_default();
+                let before = if *restarts { 0 } else { said.trim().parse().unwrap_or(0) };
+                std::fs::write(file, (before + ahead).to_string()).context("cannot set a clock")?;
                 if *restarts { cluster.start(*node) } else { Ok(()) }
             }
             Fault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
@@ -149,11 +156,12 @@ impl Victims<'_> {
         }
     }
 
-    /// Ends a fault; the moment from which the cluster could be well again.
-    fn end(&self, fault: &Fault) -> anyhow::Result<Instant> {
+    /// Ends a fault; the moment from which the cluster could be well again, and whether it came
+    /// about at all.
+    fn end(&self, fault: &Fault) -> anyhow::Result<(Instant, bool)> {
         if let Fault::Backup(node) = fault {
-            self.copies.put_back(self.cluster, *node, self.roster)?;
-            return Ok(Instant::now());
+            let happened = self.copies.put_back(self.cluster, *node, self.roster)?;
+            return Ok((Instant::now(), happened));
         }
         if let Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) = fault {
             self.see_it_stop(*node)?;
@@ -171,7 +179,7 @@ impl Victims<'_> {
                 self.trouble(*node, "").and_then(|()| cluster.start(*node))
             }
         }?;
-        Ok(ended)
+        Ok((ended, true))
     }
 
     /// A node with a failing disk must have stopped by itself, and said why.

@@ -152,11 +152,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let fail_overs = tallied.fail_overs(options.fails_over_within());
     let fail_overs = fail_overs.map(|line| line + "\n").unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "\n{}\n{fail_overs}Nothing was lost, and every history holds.",
-        tallied.table()
-    );
+    let _ = write!(out, "\n{}\n{fail_overs}", tallied.table());
+    if let Some(kind) = tallied.never_tried() {
+        let _ =
+            writeln!(out, "NOT SHOWN: {kind}. The servers or the machine were too slow for it.");
+        return Ok(1);
+    }
+    let _ = writeln!(out, "Nothing was lost, and every history holds.");
     Ok(0)
 }
 

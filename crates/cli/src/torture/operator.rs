@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const CHANGES_WITHIN: Duration = Duration::from_secs(60);
 /// A server that left must have ended within this, once it can hear of it.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
+/// What a server says that was taken off the list.
+const LEFT_WORDS: &str = "was taken off its cluster's list";
 /// So many servers may join in a round; their numbers are not used again. The last one joins when
 /// all faults are over, and one of the first ones leaves.
 pub const JOINS: usize = 4;
@@ -89,6 +91,18 @@ pub struct Changed {
     pub done: u64,
     pub joined: u64,
     pub left: u64,
+}
+
+impl Changed {
+    /// Both together.
+    pub fn and(self, other: Changed) -> Changed {
+        Changed {
+            tried: self.tried + other.tried,
+            done: self.done + other.done,
+            joined: self.joined + other.joined,
+            left: self.left + other.left,
+        }
+    }
 }
 
 impl Operator<'_> {
@@ -266,18 +280,31 @@ impl Operator<'_> {
 
     /// A server leaves that holds nothing any more, and ends when it hears of it.
     fn leave(&self, node: usize) -> anyhow::Result<()> {
-        self.roster.remove(node);
         let admin = self.admin()?;
         let has_left = admin.row()?.left.contains(&NodeId(node as u32));
         if !has_left {
-            admin.leave(node as u32)?;
+            // It ends as soon as it hears of it.
+            self.roster.remove(node);
+            if let Err(error) = admin.leave(node as u32) {
+                // That may have been done without an answer.
+                let row = admin.row().inspect_err(|_| self.roster.add(node))?;
+                if !row.left.contains(&NodeId(node as u32)) {
+                    self.roster.add(node);
+                    return Err(error);
+                }
+            }
         }
+        self.roster.remove(node);
         let deadline = Instant::now() + ENDS_WITHIN;
         while self.cluster.process(node).is_some() {
             if Instant::now() > deadline {
                 bail!("node {node} has left and runs still: {}", self.cluster.last_words(node));
             }
             std::thread::sleep(PAUSE / 10);
+        }
+        let said = self.cluster.last_words(node);
+        if !said.contains(LEFT_WORDS) {
+            bail!("node {node} ended as it was to leave, but said: {said}");
         }
         Ok(())
     }

@@ -234,15 +234,23 @@ impl Running<'_> {
             Ok(changed) => (changed, None),
             Err(error) => (None, Some(error)),
         };
+        let mut at_the_end = None;
         let at_last = || self.operator.as_ref().map(Operator::change_at_last).transpose();
         let violation = match (suffered.map(|_| troubled), ran) {
             (Err(error) | Ok(Some(error)), _) => Some(format!("{error:#}")),
             (Ok(None), Err(error)) => Some(format!("a client could not go on: {error}")),
-            (Ok(None), Ok(())) => match at_last() {
-                Err(error) => Some(format!("{error:#}")),
-                Ok(_) => self.judge(dir)?.or(late),
-            },
+            (Ok(None), Ok(())) => {
+                let last = at_last();
+                let failed = last.as_ref().err().map(|error| format!("{error:#}"));
+                at_the_end = last.ok().flatten();
+                // What was recorded is judged all the same.
+                let judged = self.judge(dir)?;
+                let both =
+                    [failed, judged].into_iter().flatten().reduce(|all, one| all + "; " + &one);
+                both.or(late)
+            }
         };
+        let changed = [changed, at_the_end].into_iter().flatten().reduce(Changed::and);
         let tally = self.clients.tallies.total();
         Ok(Ran { tally, recovered, fail_overs, changed, violation })
     }

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
+use super::inflict::NOT_TRIED;
 use super::operator::Changed;
 use super::round::Ran;
 use crate::table::{self, grouped};
+
+/// Whoever was drawn so often must have come about.
+const OFTEN: u64 = 3;
 
 /// The sums of all rounds.
 #[derive(Debug, Default)]
@@ -46,6 +50,16 @@ impl Tallied {
             grouped(tally.failed),
             ran.recovered.len()
         )
+    }
+
+    /// A kind of fault that was drawn often, and never came about: nothing is known of it then.
+    pub fn never_tried(&self) -> Option<String> {
+        let never = |(name, (count, _)): (&String, &(u64, Vec<Duration>))| {
+            let kind = name.strip_suffix(NOT_TRIED).filter(|_| *count >= OFTEN)?;
+            let text = format!("{count} times drawn and never tried: {kind}");
+            (!self.faults.contains_key(kind)).then_some(text)
+        };
+        self.faults.iter().find_map(never)
     }
 
     /// The faults, and the time from the end of each until everything was served again.

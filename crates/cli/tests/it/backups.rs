@@ -88,6 +88,38 @@ fn a_member_with_an_older_folder_is_refused_and_the_others_go_on() {
     });
 }
 
+/// Its clock was ten years ahead as its data began. What it begins with after it lost them is older
+/// by the clock, and is let in all the same; the lost folder is an older copy from then on.
+#[test]
+fn a_server_whose_clock_was_wrong_comes_back_with_an_empty_folder() {
+    const YEARS_MS: u64 = 10 * 365 * 86_400_000;
+    let cluster = up(&["--group", "3"]);
+    under_load(&cluster, |get_on| {
+        let folder = cluster.node(2);
+        let (data, clock) = (folder.join("data"), folder.join("trouble.clock"));
+        let file = folder.join("muesli.toml");
+        let keys = fs::read_to_string(&file).unwrap();
+        let trouble = format!("trouble_file = {:?}\n", folder.join("trouble"));
+        cluster.says(&["kill", "2"]);
+        fs::write(&file, keys + &trouble).unwrap();
+        fs::write(&clock, YEARS_MS.to_string()).unwrap();
+        fs::remove_dir_all(&data).unwrap();
+        cluster.says(&["restart", "2"]);
+        all_take_part(&cluster, &[0, 1, 2]);
+        get_on("the clock is wrong");
+        cluster.says(&["kill", "2"]);
+        fs::remove_file(&clock).unwrap();
+        fs::rename(&data, folder.join("older")).unwrap();
+        cluster.says(&["restart", "2"]);
+        all_take_part(&cluster, &[0, 1, 2]);
+        get_on("the clock is right");
+        put_back(&cluster, 2);
+        assert!(is_refused(&cluster, 2).contains("begun anew since"));
+        bring_newest(&cluster, 2);
+        all_take_part(&cluster, &[0, 1, 2]);
+    });
+}
+
 #[test]
 fn without_groups_an_older_folder_is_refused_also_when_all_were_stopped() {
     let cluster = up(&["--replicas", "2"]);

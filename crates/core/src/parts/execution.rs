@@ -8,9 +8,9 @@
 //!
 //! A procedure is confined to the keys of one partition, so that each repository that holds the
 //! partition runs it with the same result, and to what was declared of it. A delayed one may touch
-//! the keys of all partitions that the same repositories hold: they never move away from each other. One that does what it
-//! may not, takes more steps than the limit or panics is *faulty*, at each repository alike, since
-//! all of it is deterministic. Only work on keys is counted: a procedure that computes for ever
+//! the keys of all partitions that the same repositories hold. One that does what it may not, takes
+//! more steps than the limit or panics is *faulty*, at each repository alike, since all of it is
+//! deterministic. Only work on keys is counted: a procedure that computes for ever
 //! without looking at a key cannot be stopped.
 
 use std::collections::BTreeMap;
@@ -178,9 +178,8 @@ impl<'a> Execution<'a> {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
             let rest =
                 if self.together { " and of those that the same repositories hold" } else { "" };
-            let text = format!(
-                "key `{key}` lives in partition {lives}; allowed are the keys of partition {here}{rest}"
-            );
+            let allowed = format!("the keys of partition {here}{rest}");
+            let text = format!("key `{key}` lives in partition {lives}; allowed are {allowed}");
             return Err(self.faulty(text));
         }
         let declared = self.declared.as_ref();

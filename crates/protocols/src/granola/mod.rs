@@ -20,11 +20,12 @@
 //! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
 //! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
 //! one that decides, for Sinfonia, and [`cases`] one that decides for others. [`participant`] keeps
-//! a repository, with `active` (what it has taken up), [`requests`] (proposals and votes), `queue` and `streams` (who waits for
-//! whom, and what votes imply), [`telling`] (what participants are told of each other's data),
-//! [`turns`] and [`tasks`] (what is done when its turn has come), [`passing`] (before its turn has
-//! come), [`together`] (at the same time as others), [`locking`], [`blocked`] (a participant stays
-//! away), [`nearby`] (readers at copies), [`feed`] and [`copies`] (caches), `memory`, [`replay`]
+//! a repository, with `active` (what it has taken up), [`requests`] (proposals and votes), `queue`
+//! and `streams` (who waits for whom, and what votes imply), [`telling`] (what participants are
+//! told of each other's data), [`turns`] and [`tasks`] (what is done when its turn has come),
+//! [`passing`] (before its turn has come), [`together`] (at the same time as others), [`locking`],
+//! [`blocked`] (a participant stays away), [`nearby`] (readers at copies), [`feed`] and [`copies`]
+//! (caches), `memory`, [`replay`]
 //! and [`checkpoint`]. Partitions move: [`owners`] (who holds which), [`mover`] (who has it done),
 //! [`loading`] (the keys) and [`moving`] (the move itself). `ballots` is about clients that lie;
 //! `sizes` and `wire` are about bytes.

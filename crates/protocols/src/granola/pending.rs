@@ -312,11 +312,14 @@ impl Coordinator {
         }
     }
 
-    /// Forgets a request once its client has been told and all participants have its end stable.
+    /// Forgets a request once its client has been told and all participants have its end stable. One
+    /// whose client was told that nobody knows is also to be answered: acknowledgements do not say
+    /// how it ended.
     fn forget_settled(&mut self, sequence: u64) {
+        let given_up = matches!(self.unanswered.get(&sequence), Some(None));
         let settled = self.pending.get(sequence).is_some_and(|pending| {
             let alone = pending.request.agreement == Agreement::Alone;
-            let answered = !alone || pending.unanswered.is_empty();
+            let answered = !(alone || given_up) || pending.unanswered.is_empty();
             pending.purpose.is_none() && pending.unacknowledged.is_empty() && answered
         });
         if settled {

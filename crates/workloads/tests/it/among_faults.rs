@@ -65,9 +65,10 @@ impl Search {
         let tallies = Arc::new(Tallies::new(CLIENTS));
         // An assertion of the protocol may notice before the judge does.
         let run = catch_unwind(AssertUnwindSafe(|| {
-            run_protocol::<P>(&workload, &plan, rules.clone(), &tallies).unwrap()
+            run_protocol::<P>(&workload, &plan, rules.clone(), &tallies)
         }));
         let Ok(run) = run else { return true };
+        let run = run.unwrap();
         let (level, options) = promise(P::NAME).unwrap();
         let holds = |history| check(&history, level, &options).holds();
         run.checks.iter().any(|check| !check.ok) || !run.run.history(Map::new()).is_ok_and(holds)
