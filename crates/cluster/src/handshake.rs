@@ -198,7 +198,8 @@ impl<P: Protocol> Loop<P> {
         now: Nanos,
     ) -> Result<(), muesli_core::WireError> {
         let mut body = Reader::new(body);
-        while body.left() > 0 {
+        // Nothing is taken behind what a client without a lease could not take.
+        while body.left() > 0 && !matches!(self.failed, Some(Failed::Lease(_))) {
             self.on_message(from, &mut body)?;
             let ripe = self.station.machine.borrow_mut().outbox.take_ripe();
             if let Some(place) = ripe {
