@@ -2,23 +2,19 @@
 //!
 //! Its sessions have seen the end of the lease, so what they ask for names that timestamp; and
 //! members take a timestamp from a client only where one of them has issued it. So before anything
-//! else every repository is asked to read nothing, in a session that has seen nothing, until one
-//! has answered from the end of the lease on. A repository that has nothing to do answers such a
-//! reader at the time of its clock, or a step above all that it has done, whichever is later: so
-//! the answers follow the fastest clock of the cluster, and no clock is raised by what the client
-//! says. The proof that comes with the answer is shown with everything from then on.
+//! else every repository is asked to issue one, in a session that has seen nothing, until one has
+//! issued the end of the lease or more. An idle repository issues that of its clock, or one above
+//! all that it has issued: so the answers follow the fastest clock of the cluster, and no clock is
+//! raised by what the client says. The proof that comes with the answer is shown with everything from then on.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use muesli_core::{Call, Class, Nanos, Place, RepositoryId, Timestamp};
+use muesli_core::{Nanos, RepositoryId, Timestamp, issuance};
 
 use crate::db::{Db, Job};
 use crate::error::Error;
 use crate::options::Retry;
-use crate::procedures::builtin::{Get, Keyed};
-use crate::procedures::fragment;
-use crate::space::Space;
 
 /// The pause between two questions to a repository.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -93,16 +89,9 @@ impl CatchUp {
 
 /// Asks a repository for its time, again and again, until nobody listens.
 async fn ask(db: Db, repository: RepositoryId, told: Sender<Timestamp>) {
-    let nothing = Keyed { space: Space { id: muesli_core::SpaceId(0) }, keys: Vec::new() };
     loop {
-        let session = db.session_anew();
-        let at = match fragment::<Get>(Place::Repository(repository), &nothing) {
-            Ok(fragment) => {
-                let call = Call { class: Class::Auto, fragments: vec![fragment] };
-                session.invoke_here(call).await.0.map_or(Timestamp::ZERO, |done| done.at)
-            }
-            Err(_) => Timestamp::ZERO,
-        };
+        let asked = db.session_anew().invoke_here(issuance::issue(repository)).await.0;
+        let at = asked.map_or(Timestamp::ZERO, |issued| issued.at);
         if told.send(at).is_err() || db.sleep(PAUSE).await.is_err() {
             return;
         }

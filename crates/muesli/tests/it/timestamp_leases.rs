@@ -9,12 +9,16 @@ use std::time::Duration;
 use muesli::procedures::builtin::{Amount, Keyed};
 use muesli::{Connect, Db, Error, Space, SpaceOptions, Timestamp};
 use muesli_cluster::ServerOptions;
-use muesli_core::NodeId;
+use muesli_core::{NodeId, Settings};
 
 use crate::cluster::{Servers, start_with};
 
 /// What the process that is killed is told, and where.
 const TOLD: &str = "MUESLI_TEST_TIMESTAMP_LEASE";
+
+fn settings() -> Settings {
+    Settings { procedures: muesli::procedures::builtin::all(), ..Settings::default() }
+}
 
 /// Servers of this protocol, the last of which has a clock that is an hour ahead.
 fn servers(dir: &Path, protocol: &str, group: u16) -> Servers {
@@ -23,6 +27,7 @@ fn servers(dir: &Path, protocol: &str, group: u16) -> Servers {
     start_with(last + 1, |node| ServerOptions {
         protocol: protocol.to_owned(),
         repositories: 2,
+        settings: settings(),
         group,
         trouble: (node == NodeId(last)).then(|| dir.join("fast")),
         ..ServerOptions::default()
@@ -213,7 +218,11 @@ fn servers_that_do_not_come_to_the_end_of_a_lease_are_named_with_what_they_lack(
     fast.stop();
     let before = std::fs::read(&lease).unwrap();
     // The same cluster, whose servers have lost everything, with clocks that are right.
-    let options = || ServerOptions { protocol: "granola".to_owned(), ..ServerOptions::default() };
+    let options = || ServerOptions {
+        protocol: "granola".to_owned(),
+        settings: settings(),
+        ..ServerOptions::default()
+    };
     let servers = start_with(1, |_| options());
     let connect = Connect {
         connect_within: Duration::from_millis(500),
