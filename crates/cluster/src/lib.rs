@@ -24,9 +24,9 @@
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
 //! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
 //! it. `spaces`, `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
-//! `checkpoints`, `replaying`, `small_files`: what survives, and [`heights`] notices where less did;
-//! [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put them
-//! together.
+//! `checkpoints`, `replaying`, `small_files`: what survives, and [`heights`] notices where less
+//! did; [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put
+//! them together.
 
 mod admission;
 mod budget;

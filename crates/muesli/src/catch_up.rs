@@ -5,7 +5,8 @@
 //! else every repository is asked to issue one, in a session that has seen nothing, until one has
 //! issued the end of the lease or more. An idle repository issues that of its clock, or one above
 //! all that it has issued: so the answers follow the fastest clock of the cluster, and no clock is
-//! raised by what the client says. The proof that comes with the answer is shown with everything from then on.
+//! raised by what the client says. The proof that comes with the answer is shown with everything
+//! from then on.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};

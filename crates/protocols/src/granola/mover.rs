@@ -5,8 +5,8 @@
 //! is all; then the [move](super::moving) itself. What is refused on the way is done again from an
 //! earlier round, for as long as something comes of it.
 //!
-//! A client that has to know that a timestamp was issued has a repository issue one: it is asked for
-//! what it knows of partitions, which lies at a timestamp as everything does.
+//! A client that has to know that a timestamp was issued has a repository issue one: it is asked
+//! for what it knows of partitions, which lies at a timestamp as everything does.
 //!
 //! A coordinator that is refused because a partition is elsewhere asks the name service too, at or
 //! after the timestamp that it was told, and its transactions are tried again: nobody else notices.
@@ -106,7 +106,7 @@ impl Coordinator {
                 let parts = smallvec![Part { partition: 0, owners: None, task: Task::Names }];
                 let one = Repositories::from_iter([repository]);
                 let request = self.special(options.floor, one, parts);
-                self.ask(request, Purpose::Partitions(op), cx);
+                self.ask(request, Purpose::Issue(op), cx);
             }
             Special::Move(order) => {
                 let there = |it: RepositoryId| usize::from(it.0) < cx.catalog.repositories();
@@ -327,6 +327,17 @@ impl Coordinator {
             false => Failure::Timeout { after_ms },
         };
         cx.complete(moving.op, OpResult::Failed(failure));
+    }
+}
+
+/// What is told of a request that is to have a repository issue a timestamp.
+pub(super) fn issued(verdict: Verdict) -> OpResult {
+    match verdict {
+        Verdict::Done(at, _) => OpResult::Invoked(Invoked { at, results: Vec::new() }),
+        Verdict::Refused(refusal) => OpResult::Failed(failure_of(refusal)),
+        Verdict::Conflict | Verdict::Moved(_) => {
+            OpResult::Failed(Failure::Aborted(muesli_core::Abort::Locked))
+        }
     }
 }
 
