@@ -9,7 +9,7 @@
 //! from then on.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::{Nanos, RepositoryId, Timestamp, issuance};
 
@@ -67,6 +67,16 @@ impl CatchUp {
         Ok(())
     }
 
+    /// How far the end of the lease is ahead of this machine's clock, if it is. What servers issue
+    /// may be ahead of their clocks, and then is no sign of how long it takes them.
+    fn by_own_clock(&self) -> String {
+        let end = u128::from(self.end.counter()) * u128::from(self.step.0);
+        match end.saturating_sub(wall_nanos()) / 1_000_000 {
+            0 => String::new(),
+            ahead => format!(" (by the clock of this machine it is {ahead} ms ahead)"),
+        }
+    }
+
     fn behind(&self, newest: Timestamp) -> Error {
         let CatchUp { path, end, .. } = self;
         let waited = self.within.as_millis();
@@ -81,11 +91,18 @@ impl CatchUp {
         Error::Lease(format!(
             "this client may have seen what lies at {end} (timestamp lease {path}), and within \
              {waited} ms no server has come there: the newest timestamp that one has issued is \
-             {newest}, {behind} ms before. Their clocks are behind, or were set back: put them \
-             right, or connect again when so much time is over; to go on without what this client \
-             has seen before, remove the file"
+             {newest}, {behind} ms before{}. Their clocks are behind, or were set back, or the \
+             server whose clock was ahead does not answer or leads no more: see to that, or \
+             connect again when their clocks have come there; to go on without what this client \
+             has seen before, remove the file",
+            self.by_own_clock()
         ))
     }
+}
+
+/// The time since 1970, as servers reckon it.
+fn wall_nanos() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 
 /// Asks a repository for its time, again and again, until nobody listens.

@@ -20,7 +20,8 @@ fn settings() -> Settings {
     Settings { procedures: muesli::procedures::builtin::all(), ..Settings::default() }
 }
 
-/// Servers of this protocol, the last of which has a clock that is an hour ahead.
+/// Servers of this protocol, the last of which has a clock that is an hour ahead. Not in groups:
+/// once another member leads there, no clock comes to the end of a lease for an hour.
 fn servers(dir: &Path, protocol: &str, group: u16) -> Servers {
     let last = u32::from(group).max(2) - 1;
     std::fs::write(dir.join("fast.clock"), "3600000").unwrap();
@@ -29,7 +30,7 @@ fn servers(dir: &Path, protocol: &str, group: u16) -> Servers {
         repositories: 2,
         settings: settings(),
         group,
-        trouble: (node == NodeId(last)).then(|| dir.join("fast")),
+        trouble: (node == NodeId(last) && group == 1).then(|| dir.join("fast")),
         ..ServerOptions::default()
     })
 }
@@ -231,6 +232,7 @@ fn servers_that_do_not_come_to_the_end_of_a_lease_are_named_with_what_they_lack(
     };
     let error = refused(connect.clone());
     assert!(error.contains("Their clocks are behind"), "{error}");
+    assert!(error.contains("by the clock of this machine it is"), "{error}");
     assert!(error.contains("ms before") && error.contains("remove the file"), "{error}");
     assert_eq!(std::fs::read(&lease).unwrap(), before);
     // The way out that it names.
