@@ -5,13 +5,15 @@
 //! servers, and its incarnation too, so that no transaction id is ever used twice. It may die at
 //! any moment: participants finish its transactions by themselves.
 
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_core::{
     Actions, Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Secret,
-    Settings, SpaceOptions, Traffic, catalog::CatalogError,
+    Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
 };
 use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
@@ -30,12 +32,16 @@ use crate::server::spoken;
 use crate::signal::Signal;
 use crate::station::Station;
 use crate::targets::Targets;
+use crate::timestamp_lease::{LeaseError, TimestampLease};
 use crate::turn::{Loop, WAKER};
 use crate::visit::Visit;
 
 /// How long one server may take to say what kind of cluster it belongs to, before the next one is
 /// asked.
 const VISIT_AT_MOST: Duration = Duration::from_secs(1);
+
+/// How far a timestamp lease may go ahead.
+const LEASE_AHEAD: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
 
 /// How a client connects.
 #[derive(Clone, Debug)]
@@ -61,6 +67,12 @@ pub struct ClientOptions {
     /// The cluster's secret: both sides prove that they know it. Needed only where the servers ask
     /// clients for it, or where this client wants to know that they are the servers.
     pub secret: Option<Secret>,
+    /// The file of the [timestamp lease](crate::timestamp_lease), if the client keeps one: it lies
+    /// after all that a client with this file has seen before. Under protocols whose timestamps
+    /// follow clocks ([`muesli_protocols::with_timestamp_leases`]).
+    pub timestamp_lease: Option<PathBuf>,
+    /// How far a lease goes ahead of what it has to cover, in the time of timestamps.
+    pub timestamp_lease_ahead: Duration,
     /// How long to look for the servers.
     pub connect_within: Duration,
     /// How long an operation may wait for its answer.
@@ -86,6 +98,8 @@ impl Default for ClientOptions {
             caches: false,
             history: false,
             secret: None,
+            timestamp_lease: None,
+            timestamp_lease_ahead: Duration::from_secs(1),
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
             close_within: Duration::from_secs(1),
@@ -120,6 +134,9 @@ pub enum ConnectError {
     /// No such protocol.
     #[error("{0}")]
     Protocol(String),
+    /// The timestamp lease cannot be used.
+    #[error("{0}")]
+    Lease(String),
     /// The system has no poller or thread left.
     #[error("the system refused: {0}")]
     System(String),
@@ -142,6 +159,8 @@ pub enum SpaceError {
 /// A connected client; its loop runs on a thread of its own.
 pub struct Client {
     door: Arc<Door>,
+    /// Where the timestamp lease ended when the client began.
+    lease_end: Option<Timestamp>,
     space_within: Duration,
     thread: Mutex<Option<JoinHandle<Option<Recorder>>>>,
 }
@@ -151,8 +170,8 @@ impl Client {
     /// those that answer in time.
     ///
     /// # Errors
-    /// Nobody answers, or the cluster refuses.
-    pub fn connect(options: ClientOptions) -> Result<Client, ConnectError> {
+    /// Nobody answers, or the cluster refuses; or the timestamp lease cannot be used.
+    pub fn connect(mut options: ClientOptions) -> Result<Client, ConnectError> {
         if options.addresses.is_empty() {
             return Err(ConnectError::NoAddress);
         }
@@ -161,8 +180,9 @@ impl Client {
         limits.check_fits("frame_bytes_max", most).map_err(ConnectError::Limits)?;
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
-        let group = group_of(&options)?;
-        let client = choose(&options.protocol.clone(), Start(options, group))
+        let (group, answered) = cluster_of(&options)?;
+        let lease = open_lease(&mut options, answered)?;
+        let client = choose(&options.protocol.clone(), Start(options, group, lease))
             .map_err(|error| ConnectError::Protocol(error.to_string()))??;
         let standing = client.door.wait_until(within, |standing| {
             let all = standing
@@ -200,6 +220,26 @@ impl Client {
     /// The servers that are connected now.
     pub fn servers_up(&self) -> Vec<NodeId> {
         self.door.standing().up.iter().copied().collect()
+    }
+
+    /// Where the timestamp lease ended when the client began: whoever used its file before has seen
+    /// nothing above. `None`: the client has no lease.
+    pub fn lease_end(&self) -> Option<Timestamp> {
+        self.lease_end
+    }
+
+    /// Why the timestamp lease was lost, if it was; then the loop has stopped.
+    pub fn lost_lease(&self) -> Option<String> {
+        self.door.standing().lost_lease.clone()
+    }
+
+    /// How many repositories there are, as the protocol counts them.
+    pub fn repositories(&self) -> u16 {
+        let standing = self.door.standing();
+        standing.map.as_ref().map_or(0, |map| match map.group > 1 {
+            true => layout::groups(&map.catalog),
+            false => map.catalog.repositories() as u16,
+        })
     }
 
     /// Hands a job to the loop.
@@ -273,9 +313,37 @@ impl Drop for Client {
     }
 }
 
-/// How many servers keep each repository, as one of the servers says. The loop's very type depends
-/// on that, so it is asked before there is one.
-fn group_of(options: &ClientOptions) -> Result<u16, ConnectError> {
+/// The timestamp lease, if the client is to have one. A client with a lease is one of the cluster
+/// that answered, whatever other one answers later.
+fn open_lease(
+    options: &mut ClientOptions,
+    answered: ClusterId,
+) -> Result<Option<TimestampLease>, ConnectError> {
+    let Some(path) = &options.timestamp_lease else { return Ok(None) };
+    if !muesli_protocols::NAMES.contains(&options.protocol.as_str()) {
+        return Ok(None); // That is the error then.
+    }
+    let step = muesli_protocols::timestamp_step(&options.protocol);
+    let step = step.map_err(|error| ConnectError::Lease(error.to_string()))?;
+    let ahead = options.timestamp_lease_ahead;
+    if !LEASE_AHEAD.contains(&ahead) {
+        let (least, most) = (LEASE_AHEAD.start().as_millis(), LEASE_AHEAD.end().as_millis());
+        return Err(ConnectError::Lease(format!(
+            "`timestamp_lease_ahead` is {} ms, and may be from {least} to {most} ms",
+            ahead.as_millis()
+        )));
+    }
+    if options.cluster == ClusterId(0) {
+        options.cluster = answered;
+    }
+    let steps = ahead.as_nanos() as u64 / step.0;
+    let lease = TimestampLease::open(path, options.cluster, steps);
+    lease.map(Some).map_err(|error: LeaseError| ConnectError::Lease(error.to_string()))
+}
+
+/// How many servers keep each repository, as one of the servers says, and which cluster it is of.
+/// The loop's very type depends on that, so it is asked before there is one.
+fn cluster_of(options: &ClientOptions) -> Result<(u16, ClusterId), ConnectError> {
     let within = options.connect_within;
     let deadline = Instant::now() + within;
     let mut trouble = String::new();
@@ -285,7 +353,7 @@ fn group_of(options: &ClientOptions) -> Result<u16, ConnectError> {
             break;
         }
         match Visit::begin(address, left.min(VISIT_AT_MOST)) {
-            Ok(visit) => return Ok(visit.welcome.map.group),
+            Ok(visit) => return Ok((visit.welcome.map.group, visit.welcome.cluster)),
             Err(error) => trouble = error.to_string(),
         }
         std::thread::sleep(options.network.redial_first.min(left));
@@ -294,24 +362,24 @@ fn group_of(options: &ClientOptions) -> Result<u16, ConnectError> {
     Err(ConnectError::Nobody { addresses, within_ms, trouble })
 }
 
-/// The options, and how many servers keep each repository.
-struct Start(ClientOptions, u16);
+/// The options, how many servers keep each repository, and the timestamp lease.
+struct Start(ClientOptions, u16, Option<TimestampLease>);
 
 impl Choice for Start {
     type Output = Result<Client, ConnectError>;
 
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Client, ConnectError> {
-        let Start(options, size) = self;
+        let Start(options, size, lease) = self;
         if size <= 1 {
-            return start::<P>(options, 1, rules);
+            return start::<P>((options, lease), 1, rules);
         }
         let rules = muesli_group::Rules { inner: rules, ..Default::default() };
-        start::<Grouped<P>>(options, size, rules)
+        start::<Grouped<P>>((options, lease), size, rules)
     }
 }
 
 fn start<P: Protocol>(
-    options: ClientOptions,
+    (options, lease): (ClientOptions, Option<TimestampLease>),
     group: u16,
     rules: P::Rules,
 ) -> Result<Client, ConnectError> {
@@ -320,10 +388,12 @@ fn start<P: Protocol>(
     let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let (for_loop, space_within) = (door.clone(), options.space_within);
+    let lease_end = lease.as_ref().map(TimestampLease::end);
     let run = move || {
         let alive = Alive(for_loop.clone());
         let peers = peers(&options, group);
         let station = station::<P>(&options, &rules, peers.me.node, group);
+        station.machine.borrow_mut().lease = lease;
         let mut running = Loop::new(station, peers, poll, for_loop.clone(), options.network);
         running.close_within = Nanos(options.close_within.as_nanos() as u64);
         let ran = running.run();
@@ -338,7 +408,7 @@ fn start<P: Protocol>(
     };
     let thread = std::thread::Builder::new().name("muesli-client".to_owned());
     let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
-    Ok(Client { door, space_within, thread })
+    Ok(Client { door, lease_end, space_within, thread })
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {

@@ -53,6 +53,8 @@ pub(crate) struct Standing {
     pub trouble: Option<String>,
     /// Why the loop gave up, if it did.
     pub failed: Option<String>,
+    /// Why a client's timestamp lease was lost, if it was.
+    pub lost_lease: Option<String>,
 }
 
 /// The way into a loop from other threads.

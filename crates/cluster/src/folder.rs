@@ -5,17 +5,11 @@
 //! space means nothing without it), `heard` (how far the logs of the others had come, see
 //! [`heights`](crate::heights)), and `log`, the write-ahead log. The lock is taken before
 //! anything is read or changed. The small files are written anew as a whole, synced, and put in
-//! the place of the old ones by a rename. Each begins with a header of its own:
-//!
-//! | bytes | what |
-//! | --- | --- |
-//! | 0 to 7 | `MuesFile` |
-//! | 8 to 11 | the version of the format, [`formats::FOLDER`], little-endian |
-//! | 12 to 15 | the length of the body, little-endian |
-//! | 16 to 19 | CRC-32 of bytes 0 to 15 and the body |
+//! the place of the old ones by a rename. Each begins with a header of its own, as
+//! `small_files` has it: `MuesFile`, and the version [`formats::FOLDER`].
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,13 +21,13 @@ use crate::formats;
 use crate::heights::Reached;
 use crate::hello::ClusterId;
 use crate::map::{Map, MapError, MapParts};
+use crate::small_files::{self, Format, Unfit};
 
 /// The file that is locked while a process uses the folder; it holds nothing.
 const LOCK_FILE: &str = "lock";
-const MAGIC: &[u8; 8] = b"MuesFile";
+const FORMAT: Format = Format { magic: b"MuesFile", version: formats::FOLDER };
 /// What these files began with up to version 2, where they were frames: the version followed.
 const MAGIC_OF_FRAMES: &[u8; 3] = b"Mue";
-const HEADER_BYTES: usize = 20;
 
 /// Why a server's files cannot be used.
 #[derive(Debug, Error)]
@@ -155,14 +149,10 @@ impl Folder {
         let create = muesli_log::directory::create_synced(path);
         create.map_err(|error| io_error(path, error))?;
         let file = path.join(LOCK_FILE);
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file);
-        let lock = lock.map_err(|error| io_error(&file, error))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Folder { path: path.to_owned(), _lock: Arc::new(lock) }),
-            Err(TryLockError::WouldBlock) => {
-                Err(FolderError::InUse { path: path.display().to_string() })
-            }
-            Err(TryLockError::Error(error)) => Err(io_error(&file, error)),
+        match small_files::lock(&file) {
+            Ok(Some(lock)) => Ok(Folder { path: path.to_owned(), _lock: Arc::new(lock) }),
+            Ok(None) => Err(FolderError::InUse { path: path.display().to_string() }),
+            Err(error) => Err(io_error(&file, error)),
         }
     }
 
@@ -262,16 +252,8 @@ impl Folder {
     }
 
     fn write(&self, name: &str, value: &impl Wire) -> Result<(), FolderError> {
-        let bytes = file(formats::FOLDER, value);
-        let (new, old) = (self.path.join(format!("{name}.new")), self.path.join(name));
-        let put = || {
-            let mut file = File::create(&new)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            fs::rename(&new, &old)?;
-            File::open(&self.path)?.sync_all()
-        };
-        put().map_err(|error| io_error(&old, error))
+        let path = self.path.join(name);
+        small_files::replace(&path, &FORMAT.file(value)).map_err(|error| io_error(&path, error))
     }
 
     /// An error of the system about a file in this folder.
@@ -284,57 +266,18 @@ fn io_error(path: &Path, error: io::Error) -> FolderError {
     FolderError::Io { path: path.display().to_string(), error }
 }
 
-/// Why the bytes of a file cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unfit {
-    /// Of another version.
-    Version(u32),
-    /// Not what was written.
-    Damaged(&'static str),
-}
-
-/// The bytes of a file that holds this value.
+/// The bytes of a file of this folder that holds this value.
+#[cfg(test)]
 pub(crate) fn file(version: u32, value: &impl Wire) -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend_from_slice(&[0; 8]);
-    value.encode(&mut bytes);
-    let length = u32::try_from(bytes.len() - HEADER_BYTES).expect("a map has far fewer bytes");
-    bytes[12..16].copy_from_slice(&length.to_le_bytes());
-    let sum = checksum(&bytes);
-    bytes[16..20].copy_from_slice(&sum.to_le_bytes());
-    bytes
+    Format { version, ..FORMAT }.file(value)
 }
 
-/// The body of a file's bytes. The version is looked at before the checksum: another version may
-/// have its checksum elsewhere.
+/// The body of a file's bytes.
 fn body(bytes: &[u8]) -> Result<&[u8], Unfit> {
     if bytes.len() > 3 && bytes[..3] == *MAGIC_OF_FRAMES && bytes[3] < b' ' {
         return Err(Unfit::Version(bytes[3].into()));
     }
-    let header = bytes.get(..HEADER_BYTES).ok_or(Unfit::Damaged("it ends in its header"))?;
-    if header[..8] != *MAGIC {
-        return Err(Unfit::Damaged("it does not begin as such a file does"));
-    }
-    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
-    if word(8) != formats::FOLDER {
-        return Err(Unfit::Version(word(8)));
-    }
-    let body = &bytes[HEADER_BYTES..];
-    if body.len() as u64 != u64::from(word(12)) {
-        return Err(Unfit::Damaged("it has another length than it says"));
-    }
-    if checksum(bytes) != word(16) {
-        return Err(Unfit::Damaged("its checksum does not match"));
-    }
-    Ok(body)
-}
-
-fn checksum(bytes: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&bytes[..16]);
-    sum.update(&bytes[HEADER_BYTES..]);
-    sum.finalize()
+    FORMAT.body(bytes)
 }
 
 #[cfg(test)]

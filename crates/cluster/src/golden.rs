@@ -1,6 +1,7 @@
-//! Golden bytes of the handshake, of what drivers say to each other, and of a folder's files.
+//! Golden bytes of the handshake, of what drivers say to each other, of a folder's files, and of a
+//! client's timestamp lease.
 //!
-//! If this fails, bytes have changed under the same version: raise `WIRE` or `FOLDER` in
+//! If this fails, bytes have changed under the same version: raise `WIRE`, `FOLDER` or `LEASE` in
 //! [`formats`](crate::formats), say so in `docs/compatibility.md`, and write the new version's file
 //! with `UPDATE_GOLDENFILES=1 cargo test -p muesli-cluster --lib golden`.
 
@@ -146,10 +147,19 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn bytes_of_this_version_are_what_they_were() {
+    compare(&format!("wire-{}-folder-{}.txt", formats::WIRE, formats::FOLDER), samples());
+}
+
+#[test]
+fn bytes_of_a_timestamp_lease_are_what_they_were() {
+    let lease = ("file timestamp lease".to_owned(), crate::timestamp_lease::golden());
+    compare(&format!("timestamp-lease-{}.txt", formats::LEASE), vec![lease]);
+}
+
+fn compare(name: &str, samples: Vec<(String, Vec<u8>)>) {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let lines = samples().into_iter().map(|(name, bytes)| format!("{name}: {}\n", hex(&bytes)));
+    let lines = samples.into_iter().map(|(name, bytes)| format!("{name}: {}\n", hex(&bytes)));
     let now: String = lines.collect();
-    let name = format!("wire-{}-folder-{}.txt", formats::WIRE, formats::FOLDER);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(name);
     if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

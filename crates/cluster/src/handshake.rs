@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 use muesli_core::issuance;
+use muesli_core::judgement::in_range;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
+use crate::door::Door;
 use crate::frame::{Frame, Kind};
 use crate::heights::{Alive, own_of};
 use crate::hello::{ClusterId, Hello, Reason, Refusal, Station, Welcome};
@@ -16,6 +18,7 @@ use crate::map::Map;
 use crate::outgoing::Outgoing;
 use crate::proof::{Challenge, Proof};
 use crate::targets::{begin_look_up, look_up};
+use crate::timestamp_lease::LeaseError;
 use crate::turn::{Failed, Loop};
 
 /// So many connections are accepted in one turn.
@@ -195,7 +198,8 @@ impl<P: Protocol> Loop<P> {
         now: Nanos,
     ) -> Result<(), muesli_core::WireError> {
         let mut body = Reader::new(body);
-        while body.left() > 0 {
+        // Nothing is taken behind what a client without a lease could not take.
+        while body.left() > 0 && !matches!(self.failed, Some(Failed::Lease(_))) {
             self.on_message(from, &mut body)?;
             let ripe = self.station.machine.borrow_mut().outbox.take_ripe();
             if let Some(place) = ripe {
@@ -222,7 +226,8 @@ impl<P: Protocol> Loop<P> {
             false => issuance::Proof::default(),
         };
         let message = P::Message::decode(body)?;
-        if station != Station::Server && sender != Role::Coordinator {
+        let is_allowed = station == Station::Server || sender == Role::Coordinator;
+        if !is_allowed || !by_client && in_range(proof.upto).is_err() {
             self.peers.unproven += 1;
             return Ok(());
         }
@@ -233,8 +238,9 @@ impl<P: Protocol> Loop<P> {
         let from = muesli_core::Address { node: from, role: sender };
         let to = muesli_core::Address { node: machine.node.id(), role: to };
         let sender = if by_client { machine.client(proof) } else { Sender::Member };
-        if !by_client {
-            machine.proven = machine.proven.max(proof);
+        if !by_client && let Err(error) = machine.learn_issued(proof) {
+            lose_lease(&self.door, &mut self.failed, &error);
+            return Ok(());
         }
         machine.receive(sender, Envelope { from, to, message });
         Ok(())
@@ -431,6 +437,17 @@ impl<P: Protocol> Loop<P> {
         }
         self.keep_heights_at_last();
     }
+}
+
+/// A client may see no more than what is on its disk already: it ends, and what it was just told is
+/// told to nobody.
+fn lose_lease(door: &Door, failed: &mut Option<Failed>, error: &LeaseError) {
+    let text = format!(
+        "{error}. What servers have answered since is not told, and the database is closed: what \
+         was under way may have taken effect"
+    );
+    door.change(|standing| standing.lost_lease = Some(text.clone()));
+    failed.get_or_insert(Failed::Lease(text));
 }
 
 pub(crate) fn lost(node: NodeId) -> String {

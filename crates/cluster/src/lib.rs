@@ -24,8 +24,9 @@
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
 //! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
 //! it. `spaces`, `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
-//! `checkpoints`, `replaying`: what survives, and [`heights`] notices where less did. [`server`],
-//! [`process`] and [`client`] put them together.
+//! `checkpoints`, `replaying`, `small_files`: what survives, and [`heights`] notices where less
+//! did; [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put
+//! them together.
 
 mod admission;
 mod budget;
@@ -62,10 +63,12 @@ mod replaying;
 pub mod rules;
 pub mod server;
 mod signal;
+mod small_files;
 mod spaces;
 mod station;
 mod targets;
 mod tasks;
+pub mod timestamp_lease;
 pub mod trouble;
 mod turn;
 pub mod visit;
@@ -79,4 +82,5 @@ pub use network::Network;
 pub use process::{Process, StopAll};
 pub use proof::read_secret;
 pub use server::{Durability, Server, ServerOptions, StartError, Stop};
+pub use timestamp_lease::LeaseError;
 pub use turn::Failed;

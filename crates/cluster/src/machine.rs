@@ -17,6 +17,7 @@ use muesli_core::{
 use crate::checkpoints::UnderWay;
 use crate::log::{Log, LogFailure};
 use crate::outgoing::Outbox;
+use crate::timestamp_lease::{LeaseError, TimestampLease};
 
 /// What the machine did, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub(crate) struct Machine<P: Protocol> {
     pub issuer: Option<Issuer>,
     /// Of a client: the largest proof that a server gave it.
     pub proven: Proof,
+    /// Of a client that has one: what it may have seen, on the disk.
+    pub lease: Option<TimestampLease>,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message>>>,
     stable: LogPosition,
     frame_bytes_max: usize,
@@ -87,6 +90,7 @@ impl<P: Protocol> Machine<P> {
             asked: LogPosition(0),
             issuer: None,
             proven: Proof::default(),
+            lease: None,
             gated: BTreeMap::new(),
             stable: LogPosition(0),
             frame_bytes_max,
@@ -105,6 +109,19 @@ impl<P: Protocol> Machine<P> {
     pub fn client(&self, proof: Proof) -> Sender {
         let proven = self.issuer.map_or(Timestamp::ZERO, |issuer| issuer.proven(proof));
         Sender::Client { issued: proven }
+    }
+
+    /// A server proves to this client with a message that timestamps up to one were issued, which
+    /// is the largest that the message can tell. When this returns, the client's lease covers it.
+    ///
+    /// # Errors
+    /// The lease could not be written: the message must not be taken.
+    pub fn learn_issued(&mut self, proof: Proof) -> Result<(), LeaseError> {
+        if let Some(lease) = &mut self.lease {
+            lease.cover(proof.upto)?;
+        }
+        self.proven = self.proven.max(proof);
+        Ok(())
     }
 
     /// Messages pass between the node and `node`, over the connection at `place`: `proven` where
@@ -341,6 +358,18 @@ impl<P: Protocol> Machine<P> {
     /// The log failed.
     pub fn close_log(&mut self) -> Result<(), LogFailure> {
         self.log.take().map_or(Ok(()), Log::close)
+    }
+
+    /// Ends the log, and the lease of a client. Without that the lease is longer than it needs to
+    /// be, which does no harm: a failure is not told.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn close_files(&mut self) -> Result<(), LogFailure> {
+        if let Some(mut lease) = self.lease.take() {
+            let _ = lease.give_back();
+        }
+        self.close_log()
     }
 
     /// The time of this turn.

@@ -54,6 +54,9 @@ pub enum Failed {
     /// The server's own files cannot be written.
     #[error("{0}")]
     Folder(String),
+    /// A client's timestamp lease cannot be written.
+    #[error("{0}")]
+    Lease(String),
     /// The poller failed.
     #[error("the system refused to wait for connections: {0}")]
     Poll(String),
@@ -159,7 +162,7 @@ impl<P: Protocol> Loop<P> {
         self.end_tasks();
         drop(entered);
         ended?;
-        self.station.machine.borrow_mut().close_log()?;
+        self.station.machine.borrow_mut().close_files()?;
         if self.has_left() {
             return Err(Failed::Refused(left(self.peers.me.node)));
         }

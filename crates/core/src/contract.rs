@@ -57,6 +57,10 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     type Coordinator: Coordinator<Self>;
     /// Holds a part of the keys.
     type Participant: Participant<Self>;
+    /// How long a step of the counters of timestamps is, where these follow the clocks of the
+    /// repositories; `None`: they count something else. Where there is one, a client can know that
+    /// the repositories will have come to a later timestamp soon, and keep it as a lease.
+    const TIMESTAMP_STEP: Option<Nanos> = None;
     /// The size of a message on the wire, in bytes, for bandwidth and cost models.
     fn wire_bytes(message: &Self::Message) -> usize;
     /// The size of a record on disk, in bytes.

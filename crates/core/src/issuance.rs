@@ -15,8 +15,23 @@ use std::hash::SipHasher;
 
 use ctutils::CtEq;
 
-use crate::ids::Timestamp;
+use crate::bytes::SmallBytes;
+use crate::ids::{RepositoryId, Timestamp};
+use crate::procedure::{Call, Class, Fragment, Place, ProcedureId};
 use crate::wire_struct;
+
+/// The procedure that has a repository issue a timestamp, for nothing, that its client may prove;
+/// known to protocols whose timestamps follow clocks
+/// ([`TIMESTAMP_STEP`](crate::contract::Protocol::TIMESTAMP_STEP)).
+pub const ISSUE: &str = "muesli.issue";
+
+/// The call that has a repository issue a timestamp: it lies there. An idle repository issues that
+/// of its clock, or one above all that it has issued.
+pub fn issue(repository: RepositoryId) -> Call {
+    let procedure = ProcedureId { name: ISSUE.into(), version: 1 };
+    let (place, arguments) = (Place::Repository(repository), SmallBytes::EMPTY);
+    Call { class: Class::Auto, fragments: vec![Fragment { procedure, place, arguments }] }
+}
 
 /// That members have issued timestamps up to this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -243,6 +243,7 @@ const SUMMARY_BYTES: usize = 120;
 impl<P: Protocol> Protocol for Grouped<P> {
     const NAME: &'static str = P::NAME;
     const ISOLATION: Isolation = P::ISOLATION;
+    const TIMESTAMP_STEP: Option<Nanos> = P::TIMESTAMP_STEP;
     type Message = Message<P::Message>;
     type Record = Record;
     type Rules = Rules<P::Rules>;

@@ -79,6 +79,10 @@ pub(crate) trait Away: Send + Sync {
     }
     /// How many messages the loops have sent each other, as of their last turns.
     fn messages(&self) -> u64;
+    /// Why the loops have stopped, where it was for want of a timestamp lease.
+    fn lost_lease(&self) -> Option<String> {
+        None
+    }
     /// What this process has said to servers, where there are some.
     fn traffic(&self) -> Traffic {
         Traffic::default()
@@ -169,6 +173,18 @@ impl Db {
     /// The same database and options, in another session.
     pub(crate) fn in_next_session(&self, seen: u64, carried: Option<Carried>) -> Db {
         Db::in_new_session(self.inner.clone(), self.options, self.timeout, seen, carried)
+    }
+
+    /// The same database in a new session that has seen this.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn having_seen(&self, at: Timestamp) -> Db {
+        self.in_next_session(at.0, None)
+    }
+
+    /// The same database in a new session that has seen nothing.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn session_anew(&self) -> Db {
+        self.having_seen(Timestamp::ZERO)
     }
 
     /// The same session, whose transactions only read: they never abort and never validate.
@@ -427,7 +443,7 @@ impl Db {
     /// calls instead of wake-ups. If the future is dropped, so is the task.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`], or [`Error::Lease`] where it was closed because of that.
     ///
     /// # Panics
     /// Where the task does: its panic goes on here.
@@ -439,12 +455,18 @@ impl Db {
         let away = self.inner.away.as_ref().ok_or(Error::Closed)?;
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move || Box::pin(Shipped::new(async move { f().await }, sender)));
-        away.submit(home % away.loops(), job).map_err(|_| Error::Closed)?;
+        away.submit(home % away.loops(), job).map_err(|_| self.closed())?;
         match receiver.await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Err(Error::Closed),
+            None => Err(self.closed()),
         }
+    }
+
+    /// Why nothing goes on any more.
+    pub(crate) fn closed(&self) -> Error {
+        let lost = self.inner.away.as_ref().and_then(|away| away.lost_lease());
+        lost.map_or(Error::Closed, Error::Lease)
     }
 
     /// Closes the database. No transaction begins any more; open ones may end, for as long as

@@ -81,6 +81,11 @@ pub enum Error {
     /// The cluster cannot be connected to.
     #[error("cannot connect: {0}")]
     Unreachable(String),
+    /// The [timestamp lease](crate::Connect::timestamp_lease) cannot be used, or was lost, as this
+    /// text says. Where it was lost while the database was in use, that is closed, and
+    /// transactions that were under way may or may not have taken effect.
+    #[error("{0}")]
+    Lease(String),
     /// The database was closed.
     #[error("the database is closed")]
     Closed,

@@ -20,6 +20,8 @@
 
 mod attempts;
 pub mod blocking;
+#[cfg(feature = "cluster")]
+mod catch_up;
 mod commit;
 mod db;
 mod direct;

@@ -1,18 +1,20 @@
 //! Databases on a cluster: the same handle, whose transactions are coordinated by a loop of this
 //! process that speaks to the servers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
-use muesli_cluster::{Client, ClientOptions, ClusterId, Network, SpaceError};
+use muesli_cluster::{Client, ClientOptions, ClusterId, ConnectError, Network, SpaceError};
 use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic, Wire,
 };
 
+use crate::catch_up::CatchUp;
 use crate::db::{Away, Db, Job, next_database};
 use crate::embedded::Report;
 use crate::error::Error;
@@ -48,6 +50,17 @@ pub struct Connect {
     /// The cluster's secret: needed where the servers ask clients for it (`clients_need_secret`),
     /// and where this client is to make sure that they are the servers.
     pub secret: Option<Secret>,
+    /// The file of a timestamp lease, made if it is not there: with it, what this client does lies
+    /// after all that a client with this file has seen or done before, however that ended and
+    /// whatever the servers' clocks say (Cowling's thesis on Granola, section 5.2.2). Without it a
+    /// client that starts again has seen nothing. An answer is told once the file covers it, which
+    /// costs a write and a sync for each [`timestamp_lease_ahead`](Self::timestamp_lease_ahead) of
+    /// the servers' time. A file is for one client at a time. `granola` and its kin, and
+    /// `sinfonia`, have such leases; `docs/protocols/granola.md` tells more.
+    pub timestamp_lease: Option<PathBuf>,
+    /// How far a timestamp lease goes ahead of what was answered, from 1 ms to 10 minutes. A client
+    /// that was killed waits for so long at most when it starts again, where clocks agree.
+    pub timestamp_lease_ahead: Duration,
     /// How long to look for the servers; those that have not answered by then are looked for
     /// while transactions run already.
     pub connect_within: Duration,
@@ -73,6 +86,8 @@ impl Default for Connect {
             caches: false,
             history: false,
             secret: None,
+            timestamp_lease: None,
+            timestamp_lease_ahead: Duration::from_secs(1),
             connect_within: Duration::from_secs(5),
             give_up_after: Duration::from_secs(10),
             transaction_timeout: TRANSACTION_TIMEOUT,
@@ -105,7 +120,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::Unreachable`] where nobody answers or the cluster refuses; [`Error::Options`] where
-    /// the options cannot be.
+    /// the options cannot be; [`Error::Lease`] where the timestamp lease cannot be used, or no
+    /// server has come to its end within `connect_within` and `timestamp_lease_ahead` together.
     pub fn connect_with(connect: Connect) -> Result<Db, Error> {
         let (waits, most) = (connect.give_up_after.as_millis(), GIVE_UP_MOST.as_millis());
         if waits > u128::from(most) {
@@ -119,7 +135,7 @@ impl Db {
         let options = ClientOptions {
             addresses: connect.addresses,
             cluster: ClusterId(connect.cluster),
-            protocol: connect.protocol,
+            protocol: connect.protocol.clone(),
             database,
             limits: connect.limits,
             procedures: connect.procedures,
@@ -127,6 +143,8 @@ impl Db {
             caches: connect.caches,
             history: connect.history,
             secret: connect.secret,
+            timestamp_lease: connect.timestamp_lease.clone(),
+            timestamp_lease_ahead: connect.timestamp_lease_ahead,
             connect_within: connect.connect_within,
             give_up_after: connect.give_up_after,
             close_within: connect.close_within,
@@ -134,10 +152,26 @@ impl Db {
             network,
         };
         let client = Client::connect(options);
-        let client = client.map_err(|error| Error::Unreachable(error.to_string()))?;
+        let client = client.map_err(|error| match error {
+            ConnectError::Lease(why) => Error::Lease(why),
+            error => Error::Unreachable(error.to_string()),
+        })?;
+        let catch_up = connect.timestamp_lease.as_ref().map(|path| CatchUp {
+            path: path.display().to_string(),
+            end: client.lease_end().unwrap_or_default(),
+            step: muesli_protocols::timestamp_step(&connect.protocol).unwrap_or_default(),
+            repositories: client.repositories(),
+            within: connect.connect_within.saturating_add(connect.timestamp_lease_ahead),
+        });
         let catalog = client.catalog();
         let db = Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client))));
-        Ok(db.timeout(connect.transaction_timeout))
+        let db = db.timeout(connect.transaction_timeout);
+        let Some(catch_up) = catch_up else { return Ok(db) };
+        if let Err(error) = catch_up.wait(&db) {
+            db.close();
+            return Err(error);
+        }
+        Ok(db.having_seen(catch_up.end))
     }
 }
 
@@ -214,6 +248,10 @@ impl Away for Remote {
             Some(map) => self.register_space(db, name, options, map),
             None => self.0.create_space(name, options).map_err(told),
         })
+    }
+
+    fn lost_lease(&self) -> Option<String> {
+        self.0.lost_lease()
     }
 
     fn messages(&self) -> u64 {

@@ -13,7 +13,7 @@
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
 
-use muesli_core::Protocol;
+use muesli_core::{Nanos, Protocol};
 use thiserror::Error;
 
 pub mod bumper;
@@ -106,6 +106,17 @@ pub struct NotStrict {
     pub name: String,
 }
 
+/// A timestamp lease under a protocol whose timestamps follow no clock.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "protocol `{name}` has no timestamp leases, as its timestamps follow no clock; these have: {}",
+    with_timestamp_leases().join(", ")
+)]
+pub struct NoTimestampLeases {
+    /// The protocol.
+    pub name: String,
+}
+
 /// The protocols whose masters may be put on nodes of their own.
 pub fn with_masters() -> Vec<&'static str> {
     struct Asked;
@@ -136,6 +147,29 @@ pub fn offers_strict(name: &str) -> bool {
 /// The protocols that have strict transactions.
 pub fn with_strict() -> Vec<&'static str> {
     NAMES.iter().copied().filter(|name| offers_strict(name)).collect()
+}
+
+/// How long a step of timestamps is under the protocol called `name`, if they follow clocks
+/// ([`Protocol::TIMESTAMP_STEP`]), as a client's timestamp lease needs.
+///
+/// # Errors
+/// They do not. What is no protocol has none either.
+pub fn timestamp_step(name: &str) -> Result<Nanos, NoTimestampLeases> {
+    struct Asked;
+    impl Choice for Asked {
+        type Output = Option<Nanos>;
+
+        fn chosen<P: Protocol>(self, _: P::Rules) -> Option<Nanos> {
+            P::TIMESTAMP_STEP
+        }
+    }
+    let step = choose(name, Asked).ok().flatten();
+    step.ok_or_else(|| NoTimestampLeases { name: name.to_owned() })
+}
+
+/// The protocols under which clients may have timestamp leases.
+pub fn with_timestamp_leases() -> Vec<&'static str> {
+    NAMES.iter().copied().filter(|name| timestamp_step(name).is_ok()).collect()
 }
 
 /// Looks whether all transactions under the protocol called `name` can be strict, if they are to
@@ -191,6 +225,13 @@ mod tests {
         }
         let error = check_strict("granola", true).unwrap_err().to_string();
         assert!(error.contains("`granola` has no strict") && error.contains("score"), "{error}");
+        for name in NAMES {
+            let follows_clocks = *name == "sinfonia" || name.starts_with("granola");
+            assert_eq!(timestamp_step(name).is_ok(), follows_clocks, "{name}");
+        }
+        assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
+        let error = timestamp_step("score").unwrap_err().to_string();
+        assert!(error.contains("`score` has no timestamp") && error.contains("granola-passing"));
         let error = check_masters("score", 2).unwrap_err().to_string();
         assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
     }

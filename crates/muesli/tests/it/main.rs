@@ -13,3 +13,4 @@ mod procedure_threads;
 mod procedures;
 mod sessions;
 mod sizes;
+mod timestamp_leases;

@@ -9,7 +9,7 @@
 use muesli_core::{Nanos, RepositoryId, Timestamp};
 
 /// A step of timestamps is so many nanoseconds, as a power of two: a little over a microsecond.
-const STEP_BITS: u32 = 10;
+pub(super) const STEP_BITS: u32 = 10;
 
 /// Timestamps done, proposed, and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@
 //! `sizes` and `wire` are about bytes.
 
 use muesli_core::contract::{Isolation, Protocol};
-use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
+use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
 
 mod active;
 mod ballots;
@@ -86,6 +86,7 @@ pub enum Granola {}
 impl Protocol for Granola {
     const NAME: &'static str = "granola";
     const ISOLATION: Isolation = Isolation::Serializable;
+    const TIMESTAMP_STEP: Option<Nanos> = Some(Nanos(1 << clock::STEP_BITS));
     type Message = Message;
     type Record = Record;
     type Rules = Rules;

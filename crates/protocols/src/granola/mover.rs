@@ -5,11 +5,15 @@
 //! is all; then the [move](super::moving) itself. What is refused on the way is done again from an
 //! earlier round, for as long as something comes of it.
 //!
+//! A client that has to know that a timestamp was issued has a repository issue one: it is asked
+//! for what it knows of partitions, which lies at a timestamp as everything does.
+//!
 //! A coordinator that is refused because a partition is elsewhere asks the name service too, at or
 //! after the timestamp that it was told, and its transactions are tried again: nobody else notices.
 
+use muesli_core::issuance::ISSUE;
 use muesli_core::moving::{MOVE_PARTITION, MoveOrder, PARTITIONS, PlacedPartition};
-use muesli_core::procedure::{Call, Invoked};
+use muesli_core::procedure::{Call, Invoked, Place};
 use muesli_core::{
     Catalog, Failure, Nanos, OpId, OpResult, RepositoryId, SmallBytes, Timestamp, TxnOptions, Wire,
 };
@@ -51,6 +55,8 @@ enum Round {
 pub(super) enum Special {
     Move(MoveOrder),
     Partitions,
+    /// A repository is to issue a timestamp.
+    Issue(RepositoryId),
 }
 
 impl Special {
@@ -63,6 +69,9 @@ impl Special {
         let name = fragment.procedure.name.as_slice();
         if name == PARTITIONS.as_bytes() {
             return Ok(Some(Special::Partitions));
+        }
+        if let (true, Place::Repository(repository)) = (name == ISSUE.as_bytes(), &fragment.place) {
+            return Ok(Some(Special::Issue(*repository)));
         }
         if name != MOVE_PARTITION.as_bytes() {
             return Ok(None);
@@ -87,6 +96,18 @@ impl Coordinator {
         let op = self.next_op();
         match special {
             Special::Partitions => self.look_up(options.floor, Purpose::Partitions(op), cx),
+            Special::Issue(repository) => {
+                let count = cx.catalog.repositories();
+                if usize::from(repository.0) >= count {
+                    let text = format!("there are {count} repositories, from 0 on");
+                    return Err(Failure::Procedure(format!("{ISSUE}: {text}")));
+                }
+                // Any repository takes a request that is about no keys.
+                let parts = smallvec![Part { partition: 0, owners: None, task: Task::Names }];
+                let one = Repositories::from_iter([repository]);
+                let request = self.special(options.floor, one, parts);
+                self.ask(request, Purpose::Issue(op), cx);
+            }
             Special::Move(order) => {
                 let there = |it: RepositoryId| usize::from(it.0) < cx.catalog.repositories();
                 if usize::from(order.partition) >= cx.catalog.partitions() {
@@ -306,6 +327,17 @@ impl Coordinator {
             false => Failure::Timeout { after_ms },
         };
         cx.complete(moving.op, OpResult::Failed(failure));
+    }
+}
+
+/// What is told of a request that is to have a repository issue a timestamp.
+pub(super) fn issued(verdict: Verdict) -> OpResult {
+    match verdict {
+        Verdict::Done(at, _) => OpResult::Invoked(Invoked { at, results: Vec::new() }),
+        Verdict::Refused(refusal) => OpResult::Failed(failure_of(refusal)),
+        Verdict::Conflict | Verdict::Moved(_) => {
+            OpResult::Failed(Failure::Aborted(muesli_core::Abort::Locked))
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::master::Ruling;
 use super::message::{
     Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request, Shown,
 };
-use super::mover::Moving;
+use super::mover::{Moving, issued};
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
 const UNANSWERED_MAX: usize = 10_000;
@@ -64,6 +64,8 @@ pub(super) enum Purpose {
     Names,
     /// A client wants to.
     Partitions(OpId),
+    /// A client wants a repository to issue a timestamp.
+    Issue(OpId),
     /// A partition is to move.
     Move(Box<Moving>),
 }
@@ -269,11 +271,15 @@ impl Coordinator {
             }
             (
                 Verdict::Conflict,
-                purpose @ (Purpose::Read(_) | Purpose::Invoke(_) | Purpose::Partitions(_)),
+                purpose @ (Purpose::Read(_)
+                | Purpose::Invoke(_)
+                | Purpose::Partitions(_)
+                | Purpose::Issue(_)),
             ) if in_time => {
                 self.try_again(&request, purpose, since, attempt, cx);
             }
             (verdict, Purpose::Partitions(op)) => self.on_partitions(op, verdict, cx),
+            (verdict, Purpose::Issue(op)) => cx.complete(op, issued(verdict)),
             (verdict, Purpose::Read(op)) => self.on_read_end(op, &request, verdict, cx),
             (verdict, Purpose::Commit(of, op)) => {
                 self.on_commit_end(of, op, &request, verdict, cx);
@@ -467,7 +473,9 @@ impl Coordinator {
                 cx.complete(op, OpResult::Failed(failure));
             }
             Purpose::Names => self.learning = false,
-            Purpose::Partitions(op) => cx.complete(op, OpResult::Failed(failure)),
+            Purpose::Partitions(op) | Purpose::Issue(op) => {
+                cx.complete(op, OpResult::Failed(failure));
+            }
             Purpose::Move(moving) => self.give_up_move(&moving, request, cx),
             Purpose::Invoke(invocation) => {
                 let now = cx.now();

@@ -5,6 +5,7 @@
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
 //! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 […] floor=t0 ahead=9` | in a session that may have seen nine steps more |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
 //! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
@@ -12,6 +13,7 @@
 //! | `commit t1`, `rollback t1` | its end |
 //! | `call t1 n0 bump a1 b1 [class=coordinated] [floor=t0] [session=1]` | a one-round transaction |
 //! | `call m1 n0 move b 2` | the partition of a key moves to a repository |
+//! | `call i1 n0 issue 2` | a repository is to issue a timestamp |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
 //! | `drop n0 n1 [2\|all]`, `copy n0 n1` | loses messages; sends the next one once more, last |
 //! | `wait 5ms` | timers fire, messages stay where they are |
@@ -31,8 +33,8 @@ use muesli_core::{
     Action, Delay, Later, Nanos, OpResult, Scan, SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
 
-use super::Stage;
 use super::clusters::cluster;
+use super::{Host, Stage};
 use crate::delayable::{self, SPACE};
 use crate::subject::{Subject, lines, procedures};
 
@@ -129,9 +131,22 @@ impl<P: Subject> Stage<P> {
             options.session = session.parse()?;
         }
         if let Some(floor) = args.take_key("floor") {
-            options.floor = *self.committed_at.get(floor).ok_or("no such committed transaction")?;
+            let ahead = args.take_key("ahead").map_or(Ok(0), str::parse)?;
+            options.floor = self.floor(floor, ahead)?;
         }
         Ok((name, at, options))
+    }
+
+    /// What a session has seen: up to a committed transaction, or so many steps further, as of one
+    /// that begins at the end of a lease. A member has to have issued that much.
+    fn floor(&self, name: &str, ahead: u64) -> Result<Timestamp, Box<dyn Error>> {
+        let at = *self.committed_at.get(name).ok_or("no such committed transaction")?;
+        let floor = at.after(ahead, at.repository());
+        let issued = |host: &Host<P>| host.node.issued() >= floor;
+        match self.hosts.values().any(issued) {
+            true => Ok(floor),
+            false => Err(format!("no member has issued {floor} yet").into()),
+        }
     }
 
     fn begin(&mut self, command: &Command) -> Outcome {

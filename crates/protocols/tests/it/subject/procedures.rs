@@ -5,7 +5,7 @@ use muesli_core::procedure::{
     Call, Class, Footprint, Fragment, Place, Procedure, ProcedureId, Procedures, Refuses, Stop,
     Store, Touched,
 };
-use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
+use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, issuance};
 
 use crate::delayable;
 
@@ -176,6 +176,10 @@ pub fn call(name: &str, keys: &[&str], class: Class, catalog: &Catalog) -> Call 
         let partition = catalog.partition(space, &(*key).into());
         let to = RepositoryId(to.parse().expect("the number of a repository"));
         return MoveOrder { partition, from: None, to }.call();
+    }
+    if let ("issue", [repository]) = (name, keys) {
+        let repository = repository.parse().expect("the number of a repository");
+        return issuance::issue(RepositoryId(repository));
     }
     let (all, mut fragments) = (keys, Vec::<(u16, &str, Vec<&str>)>::new());
     for key in keys {
