@@ -73,7 +73,7 @@ pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, C
 impl Calls {
     fn of(node: NodeId) -> Calls {
         let procedure = ProcedureId { name: "counter-add".into(), version: 1 };
-        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY, tells: false };
+        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY, tells: false, spaces: 1 };
         let request = Request {
             txn: TxnId { node, incarnation: 1, sequence: 0 },
             settled_below: 1,

@@ -101,9 +101,10 @@ impl Coordinator {
         cx: &Context<'_>,
     ) -> Result<Request, Failure> {
         let mut parts: Few<Part> = Few::new();
+        let spaces = cx.catalog.spaces().len() as u16;
         for Fragment { procedure, place, arguments } in call.fragments {
             let partition = partition_of(&place, cx.catalog)?;
-            let task = Task::Call { procedure, arguments, tells: false };
+            let task = Task::Call { procedure, arguments, tells: false, spaces };
             parts.push(Part { partition, owners: self.names.of(partition), task });
         }
         check_parts_size(&parts, &cx.settings.limits)?;

@@ -251,6 +251,9 @@ pub enum Task {
         arguments: SmallBytes,
         /// Whether all participants are told of keys that it declares so.
         tells: bool,
+        /// How many spaces the caller knows: the arguments may name any of these, and who knows
+        /// fewer would divide their keys otherwise.
+        spaces: u16,
     },
     /// Reads keys, for an interactive transaction.
     Read(Vec<(SpaceId, SmallBytes)>),

@@ -22,7 +22,7 @@ fn told_bytes(told: &[Told]) -> usize {
 impl Task {
     fn bytes(&self) -> usize {
         match self {
-            Task::Call { procedure, arguments, .. } => 9 + procedure.name.len() + arguments.len(),
+            Task::Call { procedure, arguments, .. } => 11 + procedure.name.len() + arguments.len(),
             Task::Read(keys) => keys.iter().map(|(_, key)| KEY_BYTES + key.len()).sum(),
             Task::Scan { range, .. } => 9 + range_bytes(range),
             Task::Install(install) => {

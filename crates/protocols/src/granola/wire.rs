@@ -139,7 +139,7 @@ wire_enum!(Agreement, "agreement" {
 });
 
 wire_enum!(Task, "task" {
-    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, tells: bool },
+    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, tells: bool, spaces: u16 },
     1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
     2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
     3 => Task::Install(install: Box<Install>),
@@ -331,7 +331,8 @@ fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
         catalog.space(space).is_some_and(|space| space.options.index == Index::Ordered)
     };
     match task {
-        Task::Call { .. } | Task::Take { .. } | Task::Move(_) | Task::Names => true,
+        Task::Call { spaces, .. } => usize::from(*spaces) <= catalog.spaces().len(),
+        Task::Take { .. } | Task::Move(_) | Task::Names => true,
         Task::Read(keys) => keys.iter().all(|(space, _)| known(space)),
         Task::Scan { range, .. } => ordered(range.space),
         Task::Install(install) => {

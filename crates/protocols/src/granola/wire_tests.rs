@@ -21,7 +21,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
         writes: vec![(SpaceId(0), "b".into(), None)],
     };
     let tasks = [
-        Task::Call { procedure, arguments: "from and to".into(), tells: true },
+        Task::Call { procedure, arguments: "from and to".into(), tells: true, spaces: 1 },
         Task::Read(vec![(SpaceId(0), "a".into())]),
         Task::Scan { range: range(), reverse: true, limit: 12 },
         Task::Install(Box::new(install)),

@@ -111,7 +111,7 @@ impl Stage {
         let mut request = self.request(sequence, agreement, partitions);
         let procedure = ProcedureId { name: name.into(), version: 1 };
         request.parts[0].task =
-            Task::Call { procedure, arguments: SmallBytes::new(keys), tells: false };
+            Task::Call { procedure, arguments: SmallBytes::new(keys), tells: false, spaces: 1 };
         Message::Request(Arc::new(request))
     }
 

@@ -129,7 +129,7 @@ fn a_procedure_that_may_write_is_not_called_to_read() {
     assert!(stage.settings.procedures.get(&procedure).is_some_and(|it| !it.read_only));
     let mut request = of_client(&stage, 1);
     let key = stage.key_in(0);
-    request.parts[0].task = Task::Call { procedure, arguments: key, tells: false };
+    request.parts[0].task = Task::Call { procedure, arguments: key, tells: false, spaces: 1 };
     request.read_only = true;
     let said = hear(&mut stage, request).unwrap();
     let Some(Refusal::Faulty(text)) = refused(&said) else { panic!("{said:?}") };

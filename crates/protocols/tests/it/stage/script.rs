@@ -20,6 +20,7 @@
 //! | `clock n1 5us` | its clock is so far ahead |
 //! | `sync n0`, `crash n0`, `restart n0` | logs and lives |
 //! | `state n0`, `pending`, `check [level]` | what there is; what is under way; the verdict |
+//! | `outcome t1` | what its node knows of how it ended |
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -114,6 +115,7 @@ impl<P: Subject> Stage<P> {
                 }
                 Ok(())
             }
+            "outcome" => self.outcome(command),
             "check" => self.check(command),
             other => Err(format!("no command `{other}`").into()),
         }
@@ -413,6 +415,15 @@ impl<P: Subject> Stage<P> {
             }
         }
         self.page += &page;
+        Ok(())
+    }
+
+    fn outcome(&mut self, command: &Command) -> Outcome {
+        let name = command.consume_args().next_pos().ok_or("whose?")?.to_owned();
+        let found = self.names.iter().find(|(_, known)| **known == name);
+        let (&txn, _) = found.ok_or_else(|| format!("`{name}` was not sent"))?;
+        let host = self.hosts.get(&txn.node.0).ok_or("its node is down")?;
+        writeln!(self.page, "{name}: {:?}", host.node.outcome(txn))?;
         Ok(())
     }
 
