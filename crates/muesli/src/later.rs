@@ -152,8 +152,8 @@ impl Tx {
     }
 
     /// Leaves a procedure to the transaction's turn: code over all keys and ranges that it
-    /// [declares](StoredProcedure::TOUCHES), as far as the repositories that hold `place` hold them,
-    /// in whichever partitions. What is declared may be more than what it touches in the end. If it
+    /// [declares](StoredProcedure::TOUCHES), as far as the repositories of `place` hold them, in
+    /// whichever partitions. What is declared may be more than what it touches in the end. If it
     /// reaches for anything else, fails, or takes too many steps, the transaction aborts with a
     /// reason that says so ([`Error::Strayed`]) and [`Db::transact`](crate::Db::transact) runs it
     /// again with the procedure done at once, as reads and writes of the transaction, where it may

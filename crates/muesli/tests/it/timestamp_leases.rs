@@ -14,6 +14,7 @@ use muesli_core::{NodeId, Settings};
 use crate::cluster::{Servers, start_with};
 
 /// What the process that is killed is told, and where.
+const THIS_TEST: &str = "timestamp_leases::a_client_that_was_killed_lies_after_what_it_was_told";
 const TOLD: &str = "MUESLI_TEST_TIMESTAMP_LEASE";
 
 fn settings() -> Settings {
@@ -77,11 +78,8 @@ fn refused(connect: Connect) -> String {
     }
 }
 
-/// Another process runs this one, and kills it.
-#[test]
-#[ignore = "is the client that `a_client_that_was_killed_lies_after_what_it_was_told` kills"]
-fn the_client_that_is_killed() {
-    let Ok(told) = std::env::var(TOLD) else { return };
+/// What another process of this test does, until it is killed.
+fn be_the_client_that_is_killed(told: &str) -> ! {
     let (lease, addresses) = told.split_once('|').unwrap();
     let addresses: Vec<_> = addresses.split(',').map(str::to_owned).collect();
     let db = Db::connect_with(with(&addresses, "granola", Some(lease.into()))).unwrap();
@@ -99,8 +97,7 @@ fn the_client_that_is_killed() {
 fn kill_a_client(servers: &Servers, lease: &Path) -> Timestamp {
     let told = format!("{}|{}", lease.display(), servers.addresses.join(","));
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "timestamp_leases::the_client_that_is_killed", "--ignored"])
-        .arg("--nocapture")
+        .args(["--exact", THIS_TEST, "--nocapture"])
         .env(TOLD, told)
         .stdout(Stdio::piped())
         .spawn()
@@ -114,6 +111,9 @@ fn kill_a_client(servers: &Servers, lease: &Path) -> Timestamp {
 
 #[test]
 fn a_client_that_was_killed_lies_after_what_it_was_told() {
+    if let Ok(told) = std::env::var(TOLD) {
+        be_the_client_that_is_killed(&told);
+    }
     let dir = tempfile::tempdir().unwrap();
     let servers = servers(dir.path(), "granola", 1);
     let lease = dir.path().join("lease");

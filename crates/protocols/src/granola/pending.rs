@@ -318,9 +318,9 @@ impl Coordinator {
         }
     }
 
-    /// Forgets a request once its client has been told and all participants have its end stable. One
-    /// whose client was told that nobody knows is also to be answered: acknowledgements do not say
-    /// how it ended.
+    /// Forgets a request once its client has been told and all participants have its end stable.
+    /// One whose client was told that nobody knows is also to be answered: acknowledgements do not
+    /// say how it ended.
     fn forget_settled(&mut self, sequence: u64) {
         let given_up = matches!(self.unanswered.get(&sequence), Some(None));
         let settled = self.pending.get(sequence).is_some_and(|pending| {
