@@ -236,7 +236,11 @@ impl<V: Variant> Coordinator<V> {
     pub(super) fn on_vote(&mut self, txn: TxnId, ballot: Ballot<V>, cx: &mut Context<'_, V>) {
         let is_client = self.is_client(cx);
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
+        let is_late = is_client && commit.is_late(cx) && V::rules(&self.rules).decides_in_time;
         let Phase::Preparing(votes) = &mut commit.phase else { return };
+        if is_late && matches!(ballot.vote, Vote::Yes(_)) {
+            return; // They end it among themselves, and say how when they are asked again.
+        }
         if is_client {
             ballots::keep(&mut commit.ballots, &ballot);
         }
@@ -344,13 +348,14 @@ impl<V: Variant> Coordinator<V> {
     /// ever: in the end it is told that the outcome is unknown, and the commit goes on.
     pub(super) fn retry_commits(&mut self, cx: &mut Context<'_, V>) {
         let (now, settings) = (cx.now(), cx.settings);
-        let mut given_up = Vec::new();
+        let (mut given_up, is_client) = (Vec::new(), self.is_client(cx));
         for commit in self.committing.values_mut() {
             if commit.is_under_way(cx) {
                 commit.quiet = now;
                 continue;
             }
-            if commit.since + settings.give_up_after <= now && commit.op.is_some() {
+            let is_late = commit.is_late(cx);
+            if is_late && commit.op.is_some() {
                 given_up.push(commit.id.sequence);
             }
             if commit.quiet + settings.retry_after > now
@@ -362,8 +367,9 @@ impl<V: Variant> Coordinator<V> {
             match &commit.phase {
                 Phase::Preparing(votes) => {
                     let missing: Vec<_> = votes.missing().collect();
-                    let late = commit.prepares.iter().filter(|(id, _)| missing.contains(id));
-                    for (repository, prepare) in late {
+                    let asks_all = is_late && is_client;
+                    let asked = |id: &RepositoryId| asks_all || missing.contains(id);
+                    for (repository, prepare) in commit.prepares.iter().filter(|it| asked(&it.0)) {
                         cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
                     }
                 }
@@ -407,6 +413,11 @@ impl<V: Variant> Committing<V> {
     fn told(&self, decision: &Decision<V::Place>) -> Message<V> {
         let (decision, ballots) = (decision.clone(), self.ballots.clone());
         Message::Decide { txn: self.id, decision, ballots }
+    }
+
+    /// Whether its client has been waiting for as long as it may.
+    fn is_late(&self, cx: &Context<'_, V>) -> bool {
+        self.since + cx.settings.give_up_after <= cx.now()
     }
 
     /// Whether something that was sent for it last is on its way still.

@@ -50,6 +50,9 @@ pub struct Rules {
     /// What a client committed that was silent for its lease is remembered all the same: others
     /// that took part may still ask.
     pub keeps_commits_of_silent: bool,
+    /// A client commits nothing by votes that come after it has given up: by then others may have
+    /// aborted, and who refused may have forgotten that and vote once more.
+    pub decides_in_time: bool,
     /// Where nodes remember, a session that comes from another coordinator brings what it has seen.
     pub sessions_bring_pasts: bool,
 }
@@ -75,6 +78,7 @@ impl Default for Rules {
             refuses_old_reads: true,
             logs_decisions: true,
             keeps_commits_of_silent: true,
+            decides_in_time: true,
             sessions_bring_pasts: true,
         }
     }

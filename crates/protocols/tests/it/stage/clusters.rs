@@ -98,6 +98,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         "judged_by_snapshot" => &mut rules.judged_by_snapshot,
         "seen_is_not_missed" => &mut rules.seen_is_not_missed,
         "sessions_bring_pasts" => &mut rules.sessions_bring_pasts,
+        "decides_in_time" => &mut rules.decides_in_time,
         other => return Err(format!("no rule `{other}`")),
     } = on;
     Ok(())
