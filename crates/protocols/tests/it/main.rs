@@ -17,6 +17,7 @@ mod granola;
 mod house_rules;
 mod judge;
 mod judged;
+mod late_votes;
 mod memory;
 mod outstanding;
 mod stage;

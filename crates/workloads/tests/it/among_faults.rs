@@ -198,10 +198,3 @@ fn reads_judged_by_what_was_found_are_noticed() {
     assert!(blind().first::<Bumper>(&printed, 0..40).is_some());
     assert_eq!(blind().first::<Bumper>(&rules, 0..40), None);
 }
-
-/// Clients are cut off from one repository for longer than they are remembered, and not from others.
-#[test]
-fn a_client_that_commits_by_late_votes_is_noticed() {
-    let rules = Rules { decides_in_time: false, ..Rules::default() };
-    eprintln!("late {:?}", silence().first::<Score>(&rules, 0..600));
-}
