@@ -150,10 +150,11 @@ impl Recorder {
         }
         self.count += std::mem::take(&mut other.count);
         other.chunks.truncate(1);
-        self.applied.append(&mut other.applied);
-        self.executed.append(&mut other.executed);
-        self.called.append(&mut other.called);
-        self.ran.append(&mut other.ran);
+        // Not `append`: it builds the whole tree again, however little is added.
+        self.applied.extend(std::mem::take(&mut other.applied));
+        self.executed.extend(std::mem::take(&mut other.executed));
+        self.called.extend(std::mem::take(&mut other.called));
+        self.ran.extend(std::mem::take(&mut other.ran));
     }
 
     /// A participant applied `txn` at `at`: tells the version of writes whose coordinator never
