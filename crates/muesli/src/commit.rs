@@ -2,7 +2,7 @@
 //!
 //! A transaction whose future is dropped before its commit was asked for is aborted. Afterwards its
 //! outcome is the participants' to decide: the session learns it when it is decided, and
-//! [`Db::settle`] waits for that.
+//! [`Db::settle`] waits for that. A one-round transaction asks for its commit as it is sent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Committed, Gave, OpResult, Step};
+use muesli_core::{Committed, Gave, OpId, OpResult, Step};
 
 use crate::db::Db;
 use crate::error::Error;
@@ -91,13 +91,13 @@ impl Fate {
     ///
     /// # Errors
     /// Nobody waits for it any more: it is not to be asked for.
-    fn ask(&self) -> Result<(), Error> {
+    pub fn ask(&self) -> Result<(), Error> {
         let asked = self.0.compare_exchange(OPEN, ASKED, Ordering::AcqRel, Ordering::Acquire);
         asked.map(drop).map_err(|_| Error::Closed)
     }
 
     /// The commit is decided; another one may be asked for after a conflict.
-    fn decided(&self, db: &Db) {
+    pub fn decided(&self, db: &Db) {
         let before = self.0.compare_exchange(ASKED, OPEN, Ordering::AcqRel, Ordering::Acquire);
         if before == Err(DROPPED) && self.0.swap(OVER, Ordering::AcqRel) == DROPPED {
             db.orphans().remove();
@@ -132,10 +132,17 @@ impl Drop for Caller {
 pub(crate) type Answered = (Committed, Vec<Gave>);
 
 /// A commit that is under way. Dropped, it goes on, and its session learns how it ended.
-struct Committing<'a> {
+pub(crate) struct Committing<'a> {
     db: &'a Db,
     fate: Option<&'a Arc<Fate>>,
     waiting: Option<Waiting>,
+}
+
+impl<'a> Committing<'a> {
+    /// What `op` asked for; its caller, on another thread, has this `fate`.
+    pub fn new(db: &'a Db, fate: Option<&'a Arc<Fate>>, op: OpId) -> Committing<'a> {
+        Committing { db, fate, waiting: Some(wait(db.inner.database, op)) }
+    }
 }
 
 impl Future for Committing<'_> {
@@ -157,8 +164,14 @@ impl Drop for Committing<'_> {
         let database = self.db.inner.database;
         let learner = Learner { orphan: Orphan::of(self.db), fate: self.fate.cloned() };
         let learn = async move {
-            if let Ok((committed, _)) = waiting.await.and_then(as_answered) {
-                learner.orphan.0.learn(committed);
+            let db = &learner.orphan.0;
+            match waiting.await {
+                Ok(OpResult::Invoked(done)) => db.see(done.at),
+                ended => {
+                    if let Ok((committed, _)) = ended.and_then(as_answered) {
+                        db.learn(committed);
+                    }
+                }
             }
         };
         client::with(database, |engine| engine.spawn(Box::pin(learn)));
@@ -197,10 +210,7 @@ impl Tx {
             Step::Done(answer) => {
                 answer.map(|committed| (committed, Vec::new())).map_err(Error::from)
             }
-            Step::Wait(op) => {
-                let waiting = Some(wait(self.database, op));
-                Committing { db, fate, waiting }.await.and_then(as_answered)
-            }
+            Step::Wait(op) => Committing::new(db, fate, op).await.and_then(as_answered),
         };
         if let Some(fate) = fate {
             fate.decided(db);

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use muesli_core::client::{self, Direct};
 use muesli_core::{SmallBytes, Step, Txn, TxnOptions};
 
+use crate::commit::Committing;
 use crate::db::Db;
 use crate::error::Error;
 use crate::space::Space;
@@ -141,7 +142,7 @@ impl Db {
     }
 
     async fn committed<T>(&self, answer: T, op: muesli_core::OpId) -> Result<T, Error> {
-        let result = crate::operation::wait(self.inner.database, op).await?;
+        let result = Committing::new(self, None, op).await?;
         let committed = crate::transaction::as_committed(result)?;
         self.see(committed.at);
         Ok(answer)

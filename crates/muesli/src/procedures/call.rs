@@ -2,6 +2,7 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use muesli_core::client;
 use muesli_core::{
@@ -12,9 +13,9 @@ use serde::de::DeserializeOwned;
 
 use super::StoredProcedure;
 use crate::attempts::yield_now;
+use crate::commit::{Caller, Committing, Fate};
 use crate::db::Db;
 use crate::error::Error;
-use crate::operation::wait;
 use crate::transaction::unexpected;
 
 /// A one-round transaction that is being put together; awaited (or [`wait`](Self::wait)ed for),
@@ -183,17 +184,27 @@ impl Db {
         if self.is_here() {
             return self.invoke_here(call).await.0;
         }
-        let (db, home) = (self.clone(), self.loop_of(&call));
-        self.run_on(home, async move || db.invoke_here(call).await.0).await?
+        let home = self.loop_of(&call);
+        let (db, (_caller, fate)) = (self.clone(), Caller::new(self));
+        let there = async move || db.invoke_until(call, Some(&fate)).await.0;
+        self.run_on(home, there).await?
     }
 
     /// As [`invoke`](Self::invoke), for tasks on one of the database's loops; also answers how many
     /// attempts it took.
     pub async fn invoke_here(&self, call: Call) -> (Result<Invoked, Error>, u32) {
+        self.invoke_until(call, None).await
+    }
+
+    async fn invoke_until(
+        &self,
+        call: Call,
+        fate: Option<&Arc<Fate>>,
+    ) -> (Result<Invoked, Error>, u32) {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let reason = match self.invoke_once(call.clone()).await {
+            let reason = match self.invoke_once(call.clone(), fate).await {
                 Err(Error::Conflict { reason, .. }) => reason,
                 done => return (done, attempts),
             };
@@ -203,19 +214,27 @@ impl Db {
         }
     }
 
-    async fn invoke_once(&self, call: Call) -> Result<Invoked, Error> {
+    async fn invoke_once(&self, call: Call, fate: Option<&Arc<Fate>>) -> Result<Invoked, Error> {
         let database = self.inner.database;
         if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
             yield_now().await;
         }
+        if let Some(fate) = fate {
+            fate.ask()?;
+        }
         let step = client::with(database, |engine| engine.invoke(self.txn_options(), call));
-        let done = match step.ok_or(Error::Closed)? {
-            Step::Done(done) => done?,
-            Step::Wait(op) => match wait(database, op).await? {
-                OpResult::Invoked(done) => done,
-                other => return Err(unexpected(other)),
+        let done = match step {
+            None => Err(Error::Closed),
+            Some(Step::Done(done)) => done.map_err(Error::from),
+            Some(Step::Wait(op)) => match Committing::new(self, fate, op).await {
+                Ok(OpResult::Invoked(done)) => Ok(done),
+                ended => ended.and_then(|other| Err(unexpected(other))),
             },
         };
+        if let Some(fate) = fate {
+            fate.decided(self);
+        }
+        let done = done?;
         self.see(done.at);
         Ok(done)
     }

@@ -123,7 +123,8 @@ fn closing_loses_nothing(protocol: &str) {
 
 #[test]
 fn what_clients_were_told_is_applied_when_the_database_is_closed() {
-    for protocol in ["score", "gmu", "bumper", "2pc"] {
+    let of_two_phases = ["score", "gmu", "bumper", "bumper-reconciled", "2pc", "rr", "ngm"];
+    for protocol in of_two_phases.into_iter().chain(["granola", "sinfonia"]) {
         closing_loses_nothing(protocol);
     }
 }

@@ -10,6 +10,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use muesli::blocking::block_on;
+use muesli::procedures::builtin::Amount;
 use muesli::{Db, Error, Options, Space, SpaceOptions, Tx};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -187,6 +188,21 @@ fn poll_once<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send + '_>>) -> bo
     future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
+/// Has a loop stand still until it is told to go on, so that what it must vote on is not decided.
+fn hold_loop(db: &Db, which: usize) -> Sender<()> {
+    let ((held, is_held), (let_go, holds)) = (channel(), channel::<()>());
+    let db = db.clone();
+    std::thread::spawn(move || {
+        let hold = async move || {
+            held.send(()).unwrap();
+            let _ = holds.recv();
+        };
+        block_on(db.run_on(which, hold))
+    });
+    is_held.recv().unwrap();
+    let_go
+}
+
 type Ending = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// A body that writes keys, says that it is at its end, and ends when it is told to; the loop
@@ -247,15 +263,7 @@ fn a_commit_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
         let db = embedded(2);
         let space = db.space("s").unwrap();
         let keys: Vec<_> = (0..2).map(|partition| key_in(&db, space, partition)).collect();
-        // The other loop stands still, so that the commit is asked for and not decided.
-        let ((held, is_held), (let_go, holds)) = (channel(), channel::<()>());
-        let hold = db.run_on(1, async move || {
-            held.send(()).unwrap();
-            holds.recv().unwrap();
-        });
-        let mut hold: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(hold);
-        assert!(!poll_once(&mut hold));
-        is_held.recv().unwrap();
+        let let_go = hold_loop(&db, 1);
         // Whoever is told that the body is at its end must be there when it says so.
         let (body, _is_at_end, go_on) = at_its_end(space, keys.clone());
         go_on.send(()).unwrap();
@@ -278,6 +286,33 @@ fn a_commit_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
             let found = read(&db, space, key);
             assert_eq!(found.as_deref(), Some("written"), "{key}, by hand: {by_hand}");
         }
+    }
+}
+
+#[test]
+fn a_call_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
+    let (protocol, loops) = ("granola".to_owned(), 2);
+    let options = Options { protocol, repositories: loops, loops, ..Options::default() };
+    let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+    let space = db.space("s").unwrap();
+    let keys: Vec<_> = (0..2).map(|partition| key_in(&db, space, partition)).collect();
+    let deposit = |key: &String, by: i64| Amount::of(space, key.as_str(), by);
+    let place = |key: &String| space.place(key.as_str());
+    let nothing_seen = block_on(db.past()).unwrap();
+    let let_go = hold_loop(&db, 1);
+    let call = db.call("deposit", 1).at(place(&keys[0]), &deposit(&keys[0], 5));
+    let call = call.at(place(&keys[1]), &deposit(&keys[1], 5));
+    let mut running: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(call.run());
+    assert!(!poll_once(&mut running));
+    // What was handed to the first loop before this has been done.
+    block_on(db.run_on(0, async || ())).unwrap();
+    drop(running);
+    let_go.send(()).unwrap();
+    block_on(db.settle());
+    assert_ne!(block_on(db.past()).unwrap(), nothing_seen, "the session knows where it lies");
+    for key in &keys {
+        let call = db.call("deposit", 1).at(place(key), &deposit(key, 0));
+        assert_eq!(call.wait().unwrap().of::<i64>(0), Ok(5), "{key}");
     }
 }
 
