@@ -16,6 +16,7 @@ use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
 use crate::delayed_adds::{Asked, How, add_later};
+use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
@@ -77,6 +78,8 @@ pub const PARAMETERS: &[Parameter] = &[
          coordinators of both.",
     ),
     Parameter::new("asked", "false", Kind::Flag, "Whether delayed adds are asked what they left."),
+    marks::PARAMETER,
+    marks::BLIND,
 ];
 
 /// The largest amount that is added.
@@ -96,6 +99,7 @@ pub struct Counters {
     delayed: Option<How>,
     asks: bool,
     roams: bool,
+    marks: Marks,
     pairs: PerClient<Pair>,
     ledgers: PerClient<Ledger>,
 }
@@ -200,6 +204,7 @@ impl Counters {
             delayed: values.flag("delayed").then(|| how(values)),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
+            marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| Pair::default()),
             ledgers: PerClient::new(clients, |_| Ledger::default()),
         }
@@ -318,7 +323,8 @@ impl Workload for Counters {
     type Memory = Memory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })]
+        let counters = (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
+        std::iter::once(counters).chain(self.marks.space()).collect()
     }
 
     /// Absent counters show zero.
@@ -344,12 +350,18 @@ impl Workload for Counters {
             Some((writer, reader)) => (writer, reader),
             None => (&seat.db, &memory.reader),
         };
-        let db = &if adds.is_empty() { reader.clone() } else { writer.clone() };
+        let (db, marks) = &match adds.is_empty() {
+            true => (reader.clone(), self.marks.draw_reads(&mut seat.chance)),
+            false => (writer.clone(), self.marks.draw(&mut seat.chance)),
+        };
         self.ledgers.of(seat.client).under_way = adds;
         let (told, drawn) = (&*memory, &phases);
-        let (answer, attempts) =
-            transact_answering(db, |tx| async move { self.run(&tx, (db, told), drawn).await })
-                .await;
+        let body = |tx: Tx| async move {
+            let shown = self.run(&tx, (db, told), drawn).await?;
+            marks::perform(&tx, db, marks).await?;
+            Ok(shown)
+        };
+        let (answer, attempts) = transact_answering(db, body).await;
         let answer = answer.and_then(|((read, asked), results)| match asked.shown(&results) {
             Ok(told) => Ok(read.into_iter().enumerate().chain(told).collect::<Vec<_>>()),
             // It was done, and nobody has told in time what it left.

@@ -7,8 +7,8 @@
 
 use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn, fragment, with};
 use muesli::{
-    Db, Error, Footprint, Fragment, Procedures, Range, Refuses, SmallBytes, Space, SpaceOptions,
-    Stop, Touched, Tx,
+    Action, Db, Error, Footprint, Fragment, Procedures, Range, Refuses, SmallBytes, Space,
+    SpaceOptions, Stop, Touched, Tx,
 };
 
 use crate::chance::Chance;
@@ -48,6 +48,10 @@ pub enum Use {
     Put(u64),
     /// Deletes it, whether it is there or not.
     Delete(u64),
+    /// Puts it if it is not there, by a delayed action.
+    PutLater(u64),
+    /// Toggles it, by a delayed procedure.
+    ToggleLater(u64),
     /// Scans the marks from it on.
     Scan(u64),
 }
@@ -57,12 +61,19 @@ pub enum Use {
 pub struct Marks {
     share: f64,
     blind: f64,
+    delayed: bool,
 }
 
 impl Marks {
     /// As the parameters say.
     pub fn new(values: &Values) -> Marks {
-        Marks { share: values.number(PARAMETER.name), blind: values.number(BLIND.name) }
+        let (share, blind) = (values.number(PARAMETER.name), values.number(BLIND.name));
+        Marks { share, blind, delayed: false }
+    }
+
+    /// The same; half of all changes are left to the transaction's turn.
+    pub fn delayed(self, delayed: bool) -> Marks {
+        Marks { delayed, ..self }
     }
 
     /// Their space, if they are used.
@@ -79,6 +90,10 @@ impl Marks {
             let mark = chance.below(MARKS);
             let change = chance.below(8);
             match change {
+                0..4 if self.delayed && chance.percent(50.0) => match change < 2 {
+                    true => Use::PutLater(mark),
+                    false => Use::ToggleLater(mark),
+                },
                 0..4 if self.blind > 0.0 && chance.percent(self.blind) => {
                     if change < 2 {
                         Use::Put(mark)
@@ -97,8 +112,9 @@ impl Marks {
     /// What a transaction that only reads does with them.
     pub fn draw_reads(&self, chance: &mut Chance) -> Vec<Use> {
         let read = |it| match it {
+            Use::Read(_) | Use::Scan(_) => it,
             Use::Toggle(mark) | Use::Put(mark) | Use::Delete(mark) => Use::Read(mark),
-            other => other,
+            Use::PutLater(mark) | Use::ToggleLater(mark) => Use::Read(mark),
         };
         self.draw(chance).into_iter().map(read).collect()
     }
@@ -123,6 +139,12 @@ pub async fn perform(tx: &Tx, db: &Db, uses: &[Use]) -> Result<(), Error> {
             Use::Scan(mark) => drop(tx.scan(space, Range::of(key(mark)..)).await?),
             Use::Put(mark) => tx.put(space, key(mark), "here").await?,
             Use::Delete(mark) => tx.delete(space, key(mark)).await?,
+            Use::PutLater(mark) => {
+                tx.later(space, key(mark), Action::put_if_absent("here")).await?;
+            }
+            Use::ToggleLater(mark) => {
+                tx.later_run::<ToggleMark>(space.place(key(mark)), &(space, mark)).await?;
+            }
             Use::Toggle(mark) => match tx.get(space, key(mark)).await? {
                 Some(_) => tx.delete(space, key(mark)).await?,
                 None => tx.put(space, key(mark), "here").await?,
@@ -147,9 +169,11 @@ pub fn fragments(db: &Db, uses: &[Use]) -> Result<Vec<Fragment>, Error> {
     }
     let space = db.space(SPACE)?;
     let one = |it: &Use| match *it {
-        Use::Toggle(mark) | Use::Put(mark) | Use::Delete(mark) => {
-            fragment::<ToggleMark>(space.place(key(mark)), &(space, mark))
-        }
+        Use::Toggle(mark)
+        | Use::Put(mark)
+        | Use::Delete(mark)
+        | Use::PutLater(mark)
+        | Use::ToggleLater(mark) => fragment::<ToggleMark>(space.place(key(mark)), &(space, mark)),
         Use::Read(mark) | Use::Scan(mark) => {
             fragment::<ReadMark>(space.place(key(mark)), &(space, mark))
         }
@@ -215,7 +239,7 @@ mod tests {
     }
 
     fn all_marked(blind: f64) -> Marks {
-        Marks { share: 100.0, blind }
+        Marks { share: 100.0, blind, delayed: false }
     }
 
     #[test]
@@ -228,9 +252,20 @@ mod tests {
     }
 
     #[test]
+    fn changes_are_delayed_where_that_is_asked_for() {
+        let mut chance = Chance::new(1, 0, 1);
+        let marks = all_marked(0.0).delayed(true);
+        let all: Vec<_> = (0..50).flat_map(|_| marks.draw(&mut chance)).collect();
+        for wanted in [Use::PutLater(0), Use::ToggleLater(0), Use::Toggle(0)] {
+            let alike = |it: &&Use| std::mem::discriminant(*it) == std::mem::discriminant(&wanted);
+            assert!(all.iter().filter(alike).count() > 3, "{wanted:?}: {all:?}");
+        }
+    }
+
+    #[test]
     fn nothing_is_drawn_of_marks_that_are_not_used() {
         let (mut one, mut other) = (Chance::new(1, 0, 1), Chance::new(1, 0, 1));
-        assert_eq!(Marks { share: 0.0, blind: 0.0 }.draw(&mut one), []);
+        assert_eq!(Marks { share: 0.0, blind: 0.0, delayed: false }.draw(&mut one), []);
         assert_eq!(one.below(1 << 40), other.below(1 << 40));
         let all: Vec<_> = (0..50).flat_map(|_| all_marked(0.0).draw(&mut one)).collect();
         let toggles = all.iter().filter(|it| matches!(it, Use::Toggle(_))).count();
