@@ -95,13 +95,16 @@ pub fn by_versions<N: Remains>(
                 told.operations.extend(executed(nodes, told.record.id));
                 let ran: Vec<_> = ran(nodes, told.record.id, at).collect();
                 // What nobody was told of may have run over writes that were not stable, and be
-                // lost with them: what it read proves nothing.
+                // lost with them: of what it read counts what lasts.
                 let interactive = !told.operations.is_empty();
-                let reads_count = told.status == Status::Committed && !interactive;
+                let sure = told.status == Status::Committed;
                 if interactive {
                     as_found_at_the_end(&mut told.operations, &ran);
                 }
-                told.operations.extend(ran.into_iter().filter(|it| reads_count || is_write(it)));
+                let counts = |it: &Operation| {
+                    is_write(it) || (!interactive && (sure || lasting.was_seen(it)))
+                };
+                told.operations.extend(ran.into_iter().filter(counts));
             }
             names.add(&mut builder, &told, at)?;
         }
@@ -399,11 +402,13 @@ mod tests {
     struct Left {
         recorder: Recorder,
         chains: Vec<(RepositoryId, Vec<Chain>)>,
+        crashed: bool,
     }
 
     impl Remains for Left {
         fn told(&self) -> impl Iterator<Item = Told> {
-            self.recorder.transactions().map(Told::as_recorded)
+            let told = self.recorder.transactions().map(Told::as_recorded);
+            told.map(|told| Told { crashed: self.crashed, ..told })
         }
 
         fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
@@ -444,13 +449,17 @@ mod tests {
     }
 
     fn left(status: Status, operations: Vec<Operation>) -> Left {
+        left_by(id(1, 1), status, operations)
+    }
+
+    fn left_by(id: muesli_core::TxnId, status: Status, operations: Vec<Operation>) -> Left {
         let mut recorder = Recorder::new();
         let (end, at) = match status {
             Status::Committed => (Some(Nanos(20)), Some(Timestamp(7))),
             Status::Aborted => (Some(Nanos(20)), None),
             Status::Unknown | Status::Running => (None, None),
         };
-        let (id, session, begin, read_only) = (id(1, 1), 3, Nanos(10), false);
+        let (session, begin, read_only) = (3, Nanos(10), false);
         let record = TxnRecord { id, session, begin, end, status, read_only, at };
         recorder.transaction(&record, &Operations::from(&operations[..]));
         Left { recorder, ..Left::default() }
@@ -465,6 +474,25 @@ mod tests {
         let aborted = text(&[left(Status::Aborted, writes())]);
         let operations = r#"[["w","s/a",null,1],["d","s/b",null],["w","s/a",null,2]]"#;
         assert!(aborted.contains(operations), "{aborted}");
+    }
+
+    #[test]
+    fn of_what_a_crash_ended_reads_count_of_versions_that_last() {
+        let version = |at| Operation::Read {
+            space: SpaceId(0),
+            key: "a".into(),
+            version: Timestamp(at),
+            hash: (at > 0).then_some(1),
+        };
+        let reads = vec![version(0), version(7), version(8), version(9)];
+        let told = left(Status::Committed, vec![write("a", Some(1))]);
+        let crashed = Left { crashed: true, ..left_by(id(2, 1), Status::Running, reads) };
+        let chains = vec![(SpaceId(0), "a".into(), vec![Timestamp(7), Timestamp(9)])];
+        let holder = Left { chains: vec![(RepositoryId(0), chains)], ..Left::default() };
+        let text = text(&[told, holder, crashed]);
+        for (version, counts) in [(0, true), (7, true), (8, false), (9, true)] {
+            assert_eq!(text.contains(&format!(r#"["r","s/a",{version},"#)), counts, "{text}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::time::Duration;
 use muesli_check::check;
 use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
+use muesli_protocols::gmu::{self, Gmu};
+use muesli_protocols::granola::Granola;
 use muesli_protocols::score::{Rules, Score};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -159,14 +161,21 @@ fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
     }
     let rules = bumper::Rules::time_warping();
     assert_eq!(leases().first::<Bumper>(&rules, 0..10), None);
+    for search in [cutting(), silence()] {
+        assert_eq!(search.first::<Gmu>(&gmu::Rules::default(), 0..10), None);
+        assert_eq!(search.first::<Granola>(&Default::default(), 0..10), None);
+    }
 }
 
 #[test]
 fn a_log_that_lacks_what_was_stable_is_noticed() {
-    for mistake in [Mistake::LosesTheNewest, Mistake::CutsTooMuch] {
+    let (newest, cuts) = (Mistake::LosesTheNewest, Mistake::CutsTooMuch);
+    for (mistake, gmu, granola) in [(newest, 30..60, 0..30), (cuts, 0..30, 150..200)] {
         let upkeep = Upkeep { mistake: Some(mistake), ..cutting().upkeep };
         let search = Search { upkeep, ..cutting() };
         assert!(search.first::<Score>(&Rules::default(), 0..30).is_some(), "{mistake:?}");
+        assert!(search.first::<Gmu>(&gmu::Rules::default(), gmu).is_some(), "{mistake:?}");
+        assert!(search.first::<Granola>(&Default::default(), granola).is_some(), "{mistake:?}");
     }
 }
 
@@ -174,6 +183,8 @@ fn a_log_that_lacks_what_was_stable_is_noticed() {
 fn a_decision_without_a_record_is_noticed() {
     let rules = Rules { logs_decisions: false, ..Rules::default() };
     assert!(cutting().first::<Score>(&rules, 0..20).is_some());
+    let rules = gmu::Rules { family: rules, ..gmu::Rules::default() };
+    assert!(cutting().first::<Gmu>(&rules, 0..20).is_some());
 }
 
 #[test]
