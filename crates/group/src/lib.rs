@@ -42,6 +42,8 @@ pub mod configuration;
 pub mod consensus;
 pub mod entry_log;
 pub mod front;
+#[cfg(test)]
+mod golden;
 mod inside;
 pub mod join;
 mod judge;

@@ -9,7 +9,7 @@
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Get, Put, ReadOnly, Scan, Strict};
+use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::score::Rules;
 
@@ -34,6 +34,10 @@ const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
 const SCAN_B_AT_0: Program = (0, &[Scan("b", "c"), Put("a")]);
 const INSERT_B_AT_1: Program = (1, &[Get("a"), Put("b1")]);
 const WRITE_ANOTHER_B_AT_1: Program = (1, &[Put("b2")]);
+/// Keys that come and go.
+const DELETE_AB_AT_0: Program = (0, &[Get("a"), Delete("a"), Delete("b")]);
+const INSERT_AB_AT_1: Program = (1, &[Get("b"), Put("a"), Put("b")]);
+const SCAN_DELETE_B_AT_2: Program = (2, &[Scan("a", "c"), Delete("b")]);
 
 const LIMIT: usize = 300_000;
 
@@ -126,6 +130,22 @@ fn a_strict_reader_respects_real_time() {
 fn scans_see_no_phantoms() {
     let two = Scope::of(&[SCAN_B_AT_0, INSERT_B_AT_1]);
     hold("scans", &[two, Scope::of(&[SCAN_B_AT_0, INSERT_B_AT_1, WRITE_ANOTHER_B_AT_1])]);
+}
+
+/// What is deleted while others insert it again.
+fn deletes(programs: &[Program]) -> Scope {
+    Scope { before: vec![WRITE_AB_AT_1], ..Scope::of(programs) }
+}
+
+#[test]
+fn keys_come_and_go() {
+    let (two, three) = ([DELETE_AB_AT_0, INSERT_AB_AT_1], [DELETE_AB_AT_0, SCAN_DELETE_B_AT_2]);
+    let mut scopes = vec![deletes(&two), deletes(&three)];
+    scopes.push(Scope { replicas: 2, ..deletes(&[DELETE_AB_AT_0, READ_STRICTLY_AT_2]) });
+    for fault in [Fault::Crash(0), Fault::Outage(1), Fault::Lose, Fault::Early] {
+        scopes.push(Scope { fault: Some(fault), ..deletes(&two) });
+    }
+    hold("come_and_go", &scopes);
 }
 
 #[test]

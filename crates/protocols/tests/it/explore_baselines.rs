@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Get, Put, ReadOnly, Scan};
+use Do::{Delete, Get, Put, ReadOnly, Scan};
 use muesli_check::Level;
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::locking::TryLocks;
@@ -19,7 +19,18 @@ const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
 const READ_AGAIN_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b"), Get("a"), Scan("a", "b")]);
 const WRITE_A_AT_1: Program = (1, &[Put("a")]);
 
+const DELETE_A_AT_0: Program = (0, &[Get("a"), Get("b"), Delete("a")]);
+const INSERT_A_AT_1: Program = (1, &[Get("b"), Put("a")]);
+
 const LIMIT: usize = 300_000;
+
+/// Scopes with each kind of fault, at any point.
+fn among_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, programs: &[Program]) {
+    let crashes = [Fault::Crash(0), Fault::Crash(1), Fault::Outage(0), Fault::Outage(1)];
+    for fault in crashes.into_iter().chain([Fault::Lose, Fault::Repeat, Fault::Early]) {
+        scopes.push(Scope { fault: Some(fault), ..Scope::of(programs) });
+    }
+}
 
 fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
@@ -39,22 +50,22 @@ fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
 
 #[test]
 fn two_phase_locking_is_strict_for_readers_too() {
-    let skew = || Scope::<TwoPhase<TryLocks>>::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
     let with_reader = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_AB_AT_2]);
     let mut scopes = vec![with_reader, Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])];
-    for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
-        scopes.push(Scope { fault: Some(fault), ..skew() });
-    }
-    hold("2pc", Level::StrictSerializable, &scopes);
+    among_faults(&mut scopes, &[SKEW_A_AT_0, SKEW_B_AT_1]);
+    scopes.push(Scope { before: vec![WRITE_A_AT_1], ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) });
+    hold::<TryLocks>("2pc", Level::StrictSerializable, &scopes);
 }
 
 #[test]
 fn repeatable_read_repeats() {
-    let scopes: [Scope<TwoPhase<NewestVersions>>; 2] = [
+    let mut scopes = vec![
         Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
         Scope::of(&[WRITE_A_AT_1, SKEW_B_AT_1, READ_AGAIN_AT_2]),
     ];
-    hold("rr", Level::Rr, &scopes);
+    among_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
+    scopes.push(Scope { before: vec![WRITE_A_AT_1], ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) });
+    hold::<NewestVersions>("rr", Level::Rr, &scopes);
 }
 
 #[test]
@@ -65,7 +76,8 @@ fn repeatable_read_lets_write_skew_pass() {
 
 #[test]
 fn with_everybody_taking_part() {
-    let scopes: [Scope<TwoPhase<Everybody>>; 2] =
-        [Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1]), Scope::of(&[WRITE_A_AT_1, READ_AB_AT_2])];
-    hold("ngm", Level::Serializable, &scopes);
+    let mut scopes =
+        vec![Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1]), Scope::of(&[WRITE_A_AT_1, READ_AB_AT_2])];
+    among_faults(&mut scopes, &[WRITE_A_AT_1, READ_AB_AT_2]);
+    hold::<Everybody>("ngm", Level::Serializable, &scopes);
 }

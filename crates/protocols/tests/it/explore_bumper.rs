@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Alter, Ask, Get, Later, Mark, Put, ReadOnly, Scan};
+use Do::{Alter, Ask, Delete, Get, Later, Mark, Put, ReadOnly, Scan};
 use muesli_protocols::bumper::{Rules, TimeWarp};
 use muesli_protocols::two_phase::TwoPhase;
 
@@ -37,6 +37,11 @@ const ADD_C_AT_0: Program = (0, &[Later("c")]);
 const ADD_B_AT_2: Program = (2, &[Later("b")]);
 const READ_B_ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
+
+const DELETE_A_AT_0: Program = (0, &[Get("a"), Delete("a")]);
+const READ_A_DELETE_B_AT_1: Program = (1, &[Get("a"), Delete("b")]);
+const INSERT_A_AT_1: Program = (1, &[Get("b"), Put("a")]);
+const ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
 
 const LIMIT: usize = 300_000;
 
@@ -130,9 +135,32 @@ fn two_replicas() {
 
 #[test]
 fn one_fault() {
-    let faults = [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat];
+    let crashes = [Fault::Crash(0), Fault::Crash(1), Fault::Outage(0), Fault::Outage(1)];
+    let others = [Fault::Lose, Fault::Repeat, Fault::Early];
     let with = |fault| Scope { fault: Some(fault), ..skew() };
-    hold("one_fault", &faults.map(with));
+    let scopes: Vec<_> = crashes.into_iter().chain(others).map(with).collect();
+    hold("one_fault", &scopes);
+}
+
+#[test]
+fn two_faults() {
+    let faults = [(Fault::Crash(0), Fault::Crash(1)), (Fault::Lose, Fault::Outage(0))];
+    let with = |(fault, second)| Scope { fault: Some(fault), second: Some(second), ..skew() };
+    hold("two_faults", &faults.map(with));
+}
+
+#[test]
+fn keys_come_and_go() {
+    let of = |programs: &[Program]| -> BumperScope {
+        Scope { before: vec![CHANGE_AB_AT_0], ..Scope::of(programs) }
+    };
+    let past = || of(&[READ_A_DELETE_B_AT_1, DELETE_A_AT_0]);
+    let mut scopes = vec![past(), of(&[DELETE_A_AT_0, INSERT_A_AT_1, READ_AB_AT_2])];
+    scopes.push(of(&[DELETE_A_AT_0, ADD_A_AT_1, READ_AB_AT_2]));
+    for fault in [Fault::Crash(0), Fault::Lose] {
+        scopes.push(Scope { fault: Some(fault), ..past() });
+    }
+    hold("come_and_go", &scopes);
 }
 
 #[test]

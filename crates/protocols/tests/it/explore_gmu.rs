@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Get, Put, ReadOnly, Scan};
+use Do::{Delete, Get, Put, ReadOnly, Scan};
 use muesli_check::Level;
 use muesli_protocols::gmu::{Rules, Vectors};
 use muesli_protocols::two_phase::TwoPhase;
@@ -25,6 +25,9 @@ const READ_AB_AT_1: Program = (1, &[ReadOnly, Get("a"), Get("b")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
 const SCAN_ABC_AT_1: Program = (1, &[ReadOnly, Scan("a", "d")]);
 const SCAN_AB_WRITE_A_AT_1: Program = (1, &[Scan("a", "c"), Put("a1")]);
+
+const DELETE_AB_AT_0: Program = (0, &[Get("a"), Delete("a"), Delete("b")]);
+const INSERT_AB_AT_1: Program = (1, &[Get("b"), Put("a"), Put("b")]);
 
 const LIMIT: usize = 300_000;
 
@@ -95,7 +98,31 @@ fn two_replicas() {
 #[test]
 fn one_fault() {
     let with = |fault| GmuScope { fault: Some(fault), ..eus(&[WRITE_AB_AT_0, READ_BA_AT_2]) };
-    hold("one_fault", &[Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat].map(with));
+    let crashes = [Fault::Crash(0), Fault::Crash(1), Fault::Outage(0), Fault::Outage(1)];
+    let others = [Fault::Lose, Fault::Repeat, Fault::Early];
+    let scopes: Vec<_> = crashes.into_iter().chain(others).map(with).collect();
+    hold("one_fault", &scopes);
+}
+
+#[test]
+fn two_faults() {
+    let faults = [(Fault::Crash(0), Fault::Crash(1)), (Fault::Lose, Fault::Outage(0))];
+    let with = |(fault, second)| GmuScope {
+        fault: Some(fault),
+        second: Some(second),
+        ..eus(&[WRITE_AB_AT_0, READ_BA_AT_2])
+    };
+    hold("two_faults", &faults.map(with));
+}
+
+#[test]
+fn keys_come_and_go() {
+    let two = || GmuScope { before: vec![WRITE_AB_AT_2], ..eus(&[DELETE_AB_AT_0, INSERT_AB_AT_1]) };
+    let mut scopes = vec![two()];
+    for fault in [Fault::Crash(0), Fault::Lose] {
+        scopes.push(GmuScope { fault: Some(fault), ..two() });
+    }
+    hold("come_and_go", &scopes);
 }
 
 #[test]

@@ -174,6 +174,11 @@ fn with_faults(rules: Rules) -> Vec<OneRound> {
             scopes.push(Scope { fault: Some(fault), ..scope });
         }
     }
+    for fault in [Fault::Outage(0), Fault::Outage(1), Fault::Early] {
+        for pair in [[BUMP_AB_AT_0, BUMP_A_AT_1], [TAKE_AB_AT_1, BUMP_A_AT_1]] {
+            scopes.push(Scope { fault: Some(fault), ..after_one(of(rules, &pair)) });
+        }
+    }
     scopes
 }
 

@@ -1,5 +1,5 @@
-//! Golden files of formats: samples of every message and record that the transcripts lead to, as
-//! bytes with what they mean, in a folder for each version.
+//! Golden files of formats: samples of every message and record, as bytes with what they mean, in a
+//! folder for each version. Most are those that the transcripts lead to; the others are made up.
 //!
 //! Bytes that mean something else now, or nothing, are another format: raise
 //! `muesli_core::formats::WIRE` (messages) or `DATA` (records), say so in `docs/compatibility.md`,
@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use muesli_core::wire::WireError;
 use muesli_core::{Protocol, Wire, formats};
 use muesli_protocols::{Choice, NAMES, choose};
 
@@ -82,7 +83,49 @@ fn gather() -> BTreeMap<&'static str, Seen> {
     for protocol in ["2pc", "rr", "ngm", "gmu"] {
         run(&format!("cluster protocol={protocol} log=yes in_doubt=100ms{COMMON}"));
     }
-    GATHERED.take().expect("set above")
+    let mut all = GATHERED.take().expect("set above");
+    for (protocol, seen) in &mut all {
+        choose(protocol, MakingUp(seen)).expect("it is one of them");
+    }
+    all
+}
+
+/// Makes up what no script sends or logs.
+struct MakingUp<'a>(&'a mut Seen);
+
+impl Choice for MakingUp<'_> {
+    type Output = ();
+
+    fn chosen<P: Protocol>(self, _: P::Rules) {
+        for number in 0..=u8::MAX {
+            let message = made_up::<P::Message>(number).map(|sample| ("message", sample));
+            let record = made_up::<P::Record>(number).map(|sample| ("record", sample));
+            for (kind, (bytes, meaning)) in message.into_iter().chain(record) {
+                let samples = self.0.entry((kind, number)).or_default();
+                if samples.is_empty() {
+                    samples.insert(bytes.len(), (bytes, meaning));
+                }
+            }
+        }
+    }
+}
+
+/// The shortest bytes of a variant, with as many different ones as it takes in places.
+fn made_up<T: Wire + std::fmt::Debug>(number: u8) -> Option<(Vec<u8>, String)> {
+    let blank = |length: usize| {
+        let mut bytes = vec![0; length];
+        bytes[0] = number;
+        bytes
+    };
+    let mut bytes = (1..SAMPLE_BYTES_MAX).map(blank).find(|bytes| means::<T>(bytes).is_ok())?;
+    for at in 1..bytes.len() {
+        let before = std::mem::replace(&mut bytes[at], at as u8);
+        if means::<T>(&bytes).is_err() {
+            bytes[at] = before;
+        }
+    }
+    let meaning = means::<T>(&bytes).ok()?;
+    Some((bytes, meaning))
 }
 
 fn run(script: &str) {
@@ -134,6 +177,18 @@ impl Choice for Reading {
             };
             if read.as_deref() != Ok(text.trim()) {
                 wrong.push(format!("{head}\n  was {}\n  is  {read:?}", text.trim()));
+            }
+        }
+        for number in 0..=u8::MAX {
+            let unread = [
+                ("message", P::Message::decode_all(&[number]).err()),
+                ("record", P::Record::decode_all(&[number]).err()),
+            ];
+            for (kind, error) in unread {
+                let known = !matches!(error, Some(WireError::Variant { at: 0, .. }));
+                if known && !variants.contains(&(kind.to_owned(), number)) {
+                    wrong.push(format!("{kind} {number} has no sample"));
+                }
             }
         }
         (wrong, variants)

@@ -23,6 +23,7 @@ pub enum Do {
     Get(&'static str),
     /// Writes the transaction's name.
     Put(&'static str),
+    Delete(&'static str),
     /// Appends the transaction's name, by a delayed action.
     #[allow(dead_code, reason = "only one protocol's scopes have delayed actions")]
     Later(&'static str),
@@ -118,8 +119,9 @@ impl Client {
             self.next += 1;
             match operation {
                 Do::ReadOnly | Do::Strict => {}
-                Do::Put(key) => {
-                    let value = Some(self.name.as_str().into());
+                Do::Put(key) | Do::Delete(key) => {
+                    let puts = operation == Do::Put(key);
+                    let value = puts.then(|| self.name.as_str().into());
                     let done = node.put(txn, SPACE, key.into(), value, effects);
                     assert_eq!(done, Ok(()), "a small write in an open transaction");
                 }

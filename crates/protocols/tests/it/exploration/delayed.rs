@@ -40,7 +40,9 @@ impl<P: Subject> World<P> {
     }
 
     fn is_put(&self, key: &str) -> bool {
-        self.clients.iter().any(|client| client.does(&|it| matches!(it, Do::Put(at) if *at == key)))
+        self.clients.iter().any(|client| {
+            client.does(&|it| matches!(it, Do::Put(at) | Do::Delete(at) if *at == key))
+        })
     }
 
     /// A key's value at each repository that has it.

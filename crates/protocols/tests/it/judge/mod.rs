@@ -1,6 +1,6 @@
 //! From what recorders collected to the checker's verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_check::{Header, HistoryBuilder, Kind, Level, Options, Seen, TxnId as Name, Value};
 use muesli_check::{Status as Fate, Verdict, Version, check};
@@ -22,6 +22,8 @@ pub struct Evidence {
     /// What parts of one-round transactions did, by transaction, part, and who ran it; `None`: as
     /// its client was told.
     pub ran: BTreeMap<(TxnId, u16, Option<u32>), PartRan>,
+    /// The transactions that a crash ended.
+    pub crashed: BTreeSet<TxnId>,
 }
 
 impl Evidence {
@@ -77,14 +79,20 @@ impl Evidence {
         parts.into_values().flatten().flat_map(|ran| ran.operations.clone()).collect()
     }
 
-    /// Takes over what was running on a node that crashed, without its reads: they may have seen
-    /// writes of that node that were not stable, and are lost with it.
+    /// Takes over what was running on a node that crashed. It may have read writes of that node
+    /// that were not stable, and are lost with it: of what it read counts what was there before
+    /// anybody wrote, and what clients were told of.
     pub fn absorb_crashed(&mut self, node: u32, recorder: &Recorder) {
         let before = self.transactions.len();
         self.absorb(node, recorder, []);
-        for (_, operations) in &mut self.transactions[before..] {
-            operations.retain(|operation| matches!(operation, Operation::Write { .. }));
-        }
+        self.crashed.extend(self.transactions[before..].iter().map(|(record, _)| record.id));
+    }
+
+    /// The versions that clients were told of, and the one that was there before.
+    fn lasting(&self) -> BTreeSet<Timestamp> {
+        let told = self.transactions.iter().map(|(record, _)| record);
+        let told = told.filter(|record| record.status == Status::Committed);
+        told.filter_map(|record| record.at).chain([Timestamp::ZERO]).collect()
     }
 
     /// Judges all transactions at `level`, in the order of their sessions; and the updates among
@@ -102,8 +110,12 @@ impl Evidence {
 
     fn verdict(&self, level: Level, wanted: impl Fn(&[Operation]) -> bool) -> Verdict {
         let mut builder = HistoryBuilder::new(Kind::Version);
+        let lasting = self.lasting();
         for (record, operations) in &self.transactions {
             let mut operations = operations.clone();
+            if self.crashed.contains(&record.id) {
+                operations.retain(|operation| lasts(operation, &lasting));
+            }
             let executed = self.executed.get(&record.id);
             operations.extend(executed.into_iter().flatten().flatten().cloned());
             operations.extend(self.ran_of(record));
@@ -167,6 +179,17 @@ impl Evidence {
                 }
             };
             added.expect("a well-formed operation");
+        }
+    }
+}
+
+/// Whether what was read is there whatever crashes.
+fn lasts(operation: &Operation, lasting: &BTreeSet<Timestamp>) -> bool {
+    match operation {
+        Operation::Write { .. } | Operation::ReadOwn { .. } => true,
+        Operation::Read { version, .. } => lasting.contains(version),
+        Operation::Scan { rows, .. } => {
+            rows.iter().all(|(_, version, _)| lasting.contains(version))
         }
     }
 }
