@@ -5,6 +5,7 @@
 mod among_faults;
 mod deposed;
 mod groups;
+mod hung_disk;
 mod lost;
 mod nearby;
 mod one_group;
