@@ -135,6 +135,8 @@ impl Simulated {
 pub struct Upkeep {
     /// How many nodes keep each repository, by agreeing on its log.
     pub group: u16,
+    /// The time between two ticks of the groups' consensus, where it is not the usual one.
+    pub tick: Option<Nanos>,
     /// Whether nodes keep copies of repositories that live elsewhere, for readers that take the
     /// nearest one.
     pub caches: bool,
@@ -152,9 +154,9 @@ pub struct Upkeep {
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
-        let (group, caches, together, checkpoint_every) = (1, false, 1, None);
+        let (group, tick, caches, together, checkpoint_every) = (1, None, false, 1, None);
         let (mistake, strangers) = (None, None);
-        Upkeep { group, caches, together, checkpoint_every, mistake, strangers }
+        Upkeep { group, tick, caches, together, checkpoint_every, mistake, strangers }
     }
 }
 
@@ -248,13 +250,13 @@ impl Choice for Chosen<'_> {
         if size <= 1 {
             return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
         }
-        let rules = muesli_group::Rules { inner: rules, ..muesli_group::Rules::default() };
         // Short runs reach what gigabytes do: trimmed logs, transfers, entries that wait.
         let limits = match plan.tempo {
             Some(_) => muesli_group::Limits::tight(),
             None => muesli_group::Limits::default(),
         };
-        let rules = muesli_group::Rules { limits, ..rules };
+        let usual = muesli_group::Rules { inner: rules, limits, ..muesli_group::Rules::default() };
+        let rules = muesli_group::Rules { tick: plan.upkeep.tick.unwrap_or(usual.tick), ..usual };
         Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
     }
 }

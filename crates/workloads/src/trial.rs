@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
+use muesli_core::Nanos;
 use muesli_protocols::offers_strict;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
@@ -136,6 +137,8 @@ const ROOM: f64 = 1.6;
 /// The share of transactions that use marks, where the workload has any, and of changes of these
 /// that look at nothing first.
 const MARKS: [&str; 2] = ["marks=30", "blind-marks=30"];
+/// The time between two ticks of the consensus of groups on servers.
+const TICK_OF_SERVERS: Nanos = Nanos::from_millis(20);
 /// Of so many seeds one runs strict transactions alone.
 const STRICT_ONCE_IN: u64 = 4;
 
@@ -320,7 +323,7 @@ impl Trial {
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
         // As on servers, whose clients are processes of applications.
-        let visiting = client_nodes > 0 && self.group == 1 && chance.below(2) == 0;
+        let visiting = client_nodes > 0 && chance.below(2) == 0;
         Simulated {
             nodes: self.nodes,
             masters: self.masters,
@@ -333,6 +336,7 @@ impl Trial {
             logging: true,
             upkeep: Upkeep {
                 group: self.group,
+                tick: self.production.then_some(TICK_OF_SERVERS),
                 caches: self.caches,
                 together: self.together,
                 checkpoint_every,
