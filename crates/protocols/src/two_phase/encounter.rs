@@ -95,15 +95,14 @@ impl<V: Variant> EncounterLocks<V> {
     }
 
     /// Why a transaction gets no further lock, if it does not: whoever asks for ever more of them
-    /// would have them all kept.
+    /// would have them all kept. The limit of memory is none of these reasons: the write may be a
+    /// delete, which a request does not say, and a prepare that adds something is refused anyway.
     fn is_full(&self, reader: V::Reader, asked: usize, settings: &Settings) -> Option<Abort> {
         let held = self.held.get(&reader).map_or(0, |held| held.bytes);
-        let too_many = settings.memory.is_full().then_some(Abort::OutOfMemory);
         let most = LOCKS_BYTES_MAX.max(settings.limits.transaction_bytes);
         let all = self.bytes.saturating_add(asked) > most;
-        too_many
-            .or_else(|| settings.limits.judge_transaction(held.saturating_add(asked)))
-            .or_else(|| all.then_some(Abort::Overloaded))
+        let one = settings.limits.judge_transaction(held.saturating_add(asked));
+        one.or_else(|| all.then_some(Abort::Overloaded))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::limits::Limits;
+use muesli_core::memory::{Held, Memory};
 use muesli_core::parts::vector_clock::{Number, VectorClock};
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol,
@@ -486,6 +487,36 @@ fn a_made_up_number_lets_no_reader_overtake_those_below_it() {
     let (decision, ballots) = (Decision::Abort(Abort::Abandoned), Vec::new());
     server.member(Message::Decide { txn, decision, ballots }).unwrap();
     assert!(is_answered(&mut server, TxnId { node: CLIENT, ..txn }));
+}
+
+/// Under encounter-time locking a delete needs its lock first, too.
+#[test]
+fn at_the_limit_of_memory_a_delete_has_its_lock_and_commits() {
+    let memory = Memory::new(0, u64::MAX >> 1);
+    memory.report(Held::default(), Held { all: 1, old: 0 });
+    let mut server = Server::<NewestVersions>::with(Settings { memory, ..Settings::default() });
+    let reader = NewestVersions::reader(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
+    for (number, value, is_refused) in [(0, None, false), (1, Some("new".into()), true)] {
+        let key = server.key(number);
+        let (request, space) = (u64::from(number), SPACE);
+        server.effects.list.clear();
+        server
+            .client(Message::Lock(LockRequest { request, reader, space, key: key.clone() }))
+            .unwrap();
+        let given = server.effects.list.iter().any(|effect| match effect {
+            Effect::Send { envelope, .. } => {
+                matches!(envelope.message, Message::Locked { refused: None, .. })
+            }
+            _ => false,
+        });
+        assert!(given, "key {number}");
+        let of = txn(CLIENT, u64::from(number) + 1);
+        let mut prepare = prepare(of, &[key]);
+        prepare.writes[0].2 = value;
+        server.client(asked(prepare)).unwrap();
+        let out_of_memory = server.ballot().vote == Vote::No(Abort::OutOfMemory);
+        assert_eq!(out_of_memory, is_refused, "key {number}");
+    }
 }
 
 #[test]
