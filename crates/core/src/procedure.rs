@@ -141,6 +141,10 @@ pub trait Store {
         space: SpaceId,
         key: &SmallBytes,
     ) -> Result<Option<Option<SmallBytes>>, Stop>;
+    /// The longest value that may be written, and the longest result.
+    fn value_bytes_max(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// The function of a procedure.

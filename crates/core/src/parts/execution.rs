@@ -9,9 +9,9 @@
 //! A procedure is confined to the keys of one partition, so that each repository that holds the
 //! partition runs it with the same result, and to what was declared of it. A delayed one may touch
 //! the keys of all partitions that the same repositories hold. One that does what it may not, takes
-//! more steps than the limit or panics is *faulty*, at each repository alike, since all of it is
-//! deterministic. Only work on keys is counted: a procedure that computes for ever
-//! without looking at a key cannot be stopped.
+//! more steps or reads more bytes than the limit, or panics is *faulty*, at each repository alike,
+//! since all of it is deterministic. Only work on keys is counted, and the bytes that are read: a
+//! procedure that computes for ever without looking at a key cannot be stopped.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use crate::contract::Scan;
 use crate::delay::DelayedCall;
 use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
-use crate::limits::{Limit, check_size};
+use crate::limits::{Limit, check_size, write_bytes};
 use crate::options::Settings;
 use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
 use crate::recorder::value_hash;
@@ -40,6 +40,8 @@ pub struct Execution<'a> {
     /// Whether what is done is noted for a history.
     recording: bool,
     steps: u64,
+    /// Bytes of what was read.
+    bytes: usize,
     partition: u16,
     /// The keys of other partitions may be touched too where the same repositories hold them.
     together: bool,
@@ -49,6 +51,9 @@ pub struct Execution<'a> {
     stopped: Option<Stop>,
     told: Option<ToldFn<'a>>,
 }
+
+/// Keys with their newest versions, and whether these are all of a range.
+type FoundRows<'a> = (Vec<(SmallBytes, Version<'a>)>, bool);
 
 /// What is told of a key, and as which version; `None`: nothing.
 pub type ToldFn<'a> = &'a dyn Fn(SpaceId, &SmallBytes) -> Option<Version<'a>>;
@@ -62,7 +67,7 @@ impl<'a> Execution<'a> {
         sets: &'a mut TransactionSets,
         recording: bool,
     ) -> Execution<'a> {
-        let (steps, partition, together, read_only) = (0, 0, false, false);
+        let (steps, bytes, partition, together, read_only) = (0, 0, 0, false, false);
         let (declared, stopped, told) = (None, None, None);
         Execution {
             catalog,
@@ -71,6 +76,7 @@ impl<'a> Execution<'a> {
             sets,
             recording,
             steps,
+            bytes,
             partition,
             together,
             read_only,
@@ -161,6 +167,18 @@ impl<'a> Execution<'a> {
         match self.steps <= limit {
             true => Ok(()),
             false => Err(self.faulty(format!("more than the allowed {limit} steps were taken"))),
+        }
+    }
+
+    /// Counts what is read: a procedure may keep all of it, as often as it reads it.
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let (limit, key) = (self.settings.limits.answer_bytes, Limit::Answer.key());
+        match self.bytes <= limit {
+            true => Ok(()),
+            false => {
+                Err(self.faulty(format!("more than the allowed {limit} bytes were read (`{key}`)")))
+            }
         }
     }
 
@@ -260,29 +278,36 @@ impl<'a> Execution<'a> {
 
     /// The keys that may be touched in a range with their newest versions, deleted ones too, in
     /// ascending order: all of them, or from the scan's end on so many that `live` are not deleted.
-    fn rows(&self, scan: &Scan, live: usize) -> (Vec<(SmallBytes, Version<'a>)>, bool) {
+    /// Both steps and bytes are counted, and beyond their limits no row is looked at.
+    fn rows(&mut self, scan: &Scan, live: usize) -> Result<FoundRows<'a>, Stop> {
         let spaces: &'a Spaces = self.spaces;
-        let Some(versions) = spaces.get(scan.space) else { return (Vec::new(), true) };
+        let Some(versions) = spaces.get(scan.space) else { return Ok((Vec::new(), true)) };
+        let limits = &self.settings.limits;
+        let steps_left = limits.procedure_steps.saturating_sub(self.steps);
+        let bytes_left = limits.answer_bytes.saturating_sub(self.bytes);
         let only = self.catalog.partitions() == 1;
         let here = |key: &SmallBytes| self.is_here(self.catalog.partition(scan.space, key));
         let mine = |key: &SmallBytes| only || here(key);
         let range = versions.range(&scan.lo, scan.hi.as_ref());
         let mut ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
             if scan.reverse { Box::new(range.rev()) } else { Box::new(range) };
-        let (mut rows, mut found, mut complete) = (Vec::new(), 0, true);
+        let (mut rows, mut found, mut bytes, mut complete) = (Vec::new(), 0, 0, true);
         for (key, handle) in ordered.by_ref().filter(|(key, _)| mine(key)) {
-            if found == live {
+            if found == live || rows.len() as u64 > steps_left || bytes > bytes_left {
                 complete = false;
                 break;
             }
             let version = versions.newest(handle);
             found += usize::from(version.value.is_some());
+            bytes += write_bytes(key, version.value);
             rows.push((key.clone(), version));
         }
+        self.count(rows.len() as u64)?;
+        self.count_bytes(bytes)?;
         if scan.reverse {
             rows.reverse();
         }
-        (rows, complete)
+        Ok((rows, complete))
     }
 }
 
@@ -295,6 +320,7 @@ impl Store for Execution<'_> {
         self.admit(space, key, false)?;
         if let Some(own) = self.sets.own(space, key) {
             let own = own.clone();
+            self.count_bytes(write_bytes(key, own.as_ref()))?;
             if self.recording {
                 self.sets.operations.read_own(space, key, own.as_ref());
             }
@@ -303,6 +329,7 @@ impl Store for Execution<'_> {
         let store = self.spaces.get(space);
         let handle = store.and_then(|store| store.find(key));
         let found = newest(store, handle);
+        self.count_bytes(write_bytes(key, found.value))?;
         if self.recording {
             self.sets.operations.read(space, key, recorded(store, key, found.at), found.value);
         }
@@ -339,8 +366,7 @@ impl Store for Execution<'_> {
         }
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
         let live = scan.limit.saturating_add(self.sets.deletes_in(&range));
-        let (found, complete) = self.rows(scan, live);
-        self.count(found.len() as u64)?;
+        let (found, complete) = self.rows(scan, live)?;
         let mut seen = range.clone();
         if !complete && scan.reverse {
             seen.lo = found.first().map_or(seen.lo, |(key, _)| key.clone());
@@ -383,7 +409,12 @@ impl Store for Execution<'_> {
             let key = String::from_utf8_lossy(key.as_slice()).into_owned();
             return Err(self.faulty(format!("key `{key}` is not among those that are told")));
         };
+        self.count_bytes(write_bytes(key, found.value))?;
         Ok(Some(found.value.cloned()))
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        self.settings.limits.value_bytes
     }
 }
 

@@ -268,3 +268,34 @@ fn told_are_keys_of_the_partition_that_may_be_touched() {
         assert_eq!(told_keys(&known(2), partition, &catalog, &all), first);
     }
 }
+
+#[test]
+fn no_more_is_read_than_the_limits_of_bytes_and_steps_allow() {
+    let (catalog, mut settings) = (catalog(1), settings());
+    let model: BTreeMap<u8, u8> = (0..200).map(|number| (number, number)).collect();
+    let spaces = stored(&model, &catalog);
+    let faulty = |settings: &Settings, run: &dyn Fn(&mut Execution<'_>) -> Result<(), Stop>| {
+        let mut sets = TransactionSets::default();
+        let mut execution = Execution::new(&catalog, settings, &spaces, &mut sets, false);
+        match run(&mut execution) {
+            Err(Stop::Faulty(text)) => (text, execution.steps),
+            other => panic!("{other:?}"),
+        }
+    };
+    // The whole range takes more steps than there are; no row is looked at beyond the first.
+    let all = |execution: &mut Execution<'_>| execution.scan(&scan(0, 200, false, 500)).map(drop);
+    let (text, steps) = faulty(&settings, &all);
+    assert!(text.contains("100 steps"), "{text}");
+    assert_eq!(steps, 101);
+    // A key of a byte with a value of a byte counts 18.
+    settings.limits.answer_bytes = 180;
+    let (text, steps) = faulty(&settings, &all);
+    assert!(text.contains("180 bytes were read (`answer_bytes_max`)"), "{text}");
+    assert_eq!(steps, 12);
+    let again = |execution: &mut Execution<'_>| {
+        (0..50).try_for_each(|_| execution.get(SPACE, &key(3)).map(drop))
+    };
+    let (text, steps) = faulty(&settings, &again);
+    assert!(text.contains("180 bytes were read (`answer_bytes_max`)"), "{text}");
+    assert_eq!(steps, 11);
+}

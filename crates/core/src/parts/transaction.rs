@@ -167,6 +167,11 @@ impl TransactionSets {
         }
     }
 
+    /// What it counts towards the limit of a transaction for what it wrote.
+    pub fn written_bytes(&self) -> usize {
+        self.written_bytes
+    }
+
     /// What it counts towards the limit of a transaction: what it wrote, read and scanned.
     pub fn bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|read| read_bytes(&read.key)).sum();

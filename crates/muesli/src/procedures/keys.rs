@@ -6,6 +6,7 @@ use muesli_core::{Row, Scan, SmallBytes, Stop, Store};
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 
+use super::bounded;
 use crate::error::Error;
 use crate::key::Key;
 use crate::space::{Space, TypedSpace};
@@ -171,12 +172,12 @@ impl<'a> Keys<'a> {
     /// A value as it is stored.
     ///
     /// # Errors
-    /// It cannot be serialized.
+    /// It cannot be serialized, or is longer than a value may be.
     #[inline]
     pub fn encode<V: Serialize + ?Sized>(&mut self, value: &V) -> Result<SmallBytes, Stop> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        self.scratch = postcard::to_extend(value, scratch).map_err(faulty)?;
+        self.scratch = bounded::encode(value, scratch, self.store.value_bytes_max())?;
         Ok(SmallBytes::new(&self.scratch))
     }
 
@@ -184,7 +185,7 @@ impl<'a> Keys<'a> {
     /// were [found](Self::decode_first).
     ///
     /// # Errors
-    /// It cannot be serialized.
+    /// It cannot be serialized, or its first fields are longer than a value may be.
     pub fn encode_before<V: Serialize>(
         &mut self,
         first: &V,
@@ -192,7 +193,7 @@ impl<'a> Keys<'a> {
     ) -> Result<SmallBytes, Stop> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        self.scratch = postcard::to_extend(first, scratch).map_err(faulty)?;
+        self.scratch = bounded::encode(first, scratch, self.store.value_bytes_max())?;
         self.scratch.extend_from_slice(rest);
         Ok(SmallBytes::new(&self.scratch))
     }

@@ -61,6 +61,7 @@
 //! procedure that writes though it was declared not to, or touches what it did not tell, is
 //! stopped.
 
+mod bounded;
 pub mod builtin;
 mod bytes;
 mod call;

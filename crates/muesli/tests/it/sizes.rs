@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use muesli::procedures::builtin::{Get, Keyed};
 use muesli::{Connect, Db, Error, Limit, Limits, Options, Range, SpaceOptions};
 use muesli_cluster::ServerOptions;
 use muesli_core::Settings;
@@ -386,4 +387,28 @@ fn an_answer_over_its_limit_is_refused_by_the_name_of_the_limit() {
             .transact(move |tx| async move { tx.scan(space, Range::all().limit(3)).await });
         assert_eq!(some.unwrap().len(), 3, "{protocol}");
     }
+}
+
+/// What a procedure gives may hold what it reads many times over.
+#[test]
+fn a_procedure_that_reads_one_long_value_over_and_over_is_refused_before_it_has_it_all() {
+    let long = 1 << 20;
+    let refused = |answer_bytes: usize| {
+        let limits = Limits { value_bytes: long, answer_bytes, ..Limits::default() };
+        let options = Options { protocol: "granola".to_owned(), limits, ..Options::default() };
+        let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+        let space = db.space("s").unwrap();
+        write(&db, 1, 1, long).unwrap();
+        // Two hundred gigabytes.
+        let keyed = Keyed { space, keys: vec!["0".into(); 200_000] };
+        let found = db.read_only().blocking().execute::<Get>(space.place("0"), &keyed);
+        let again = Keyed { space, keys: vec!["1".into(); 10] };
+        let goes_on = db.read_only().blocking().execute::<Get>(space.place("1"), &again);
+        assert_eq!(goes_on.unwrap(), vec![None; 10]);
+        found.unwrap_err().to_string()
+    };
+    let text = refused(Limits::default().answer_bytes);
+    assert!(text.contains("1073741824 bytes were read (`answer_bytes_max`)"), "{text}");
+    let text = refused(1 << 50);
+    assert!(text.contains("limit of 1048576 bytes (`value_bytes_max`)"), "{text}");
 }

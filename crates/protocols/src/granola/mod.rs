@@ -36,6 +36,7 @@ use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
 mod active;
 mod ballots;
 pub mod blocked;
+mod budget;
 pub mod calls;
 pub mod cases;
 pub mod checkpoint;

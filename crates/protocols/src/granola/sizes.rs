@@ -14,7 +14,7 @@ pub(super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
-fn told_bytes(told: &[Told]) -> usize {
+pub(super) fn told_bytes(told: &[Told]) -> usize {
     let keys = told.iter().flat_map(|(_, keys)| keys);
     keys.map(|(_, key, found)| KEY_BYTES + key.len() + 8 + value_bytes(found.value.as_ref())).sum()
 }

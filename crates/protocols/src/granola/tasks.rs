@@ -12,6 +12,7 @@ use muesli_core::{
 };
 use smallvec::SmallVec;
 
+use super::budget::Spent;
 use super::memory::Heard;
 use super::message::{Answer, Few, Found, Install, Part, Refusal, Request, Seen, Task};
 use super::participant::{Context, Participant};
@@ -67,11 +68,14 @@ impl Participant {
         cx: Sight<'_>,
     ) -> Result<Few<(u16, Answer)>, Refusal> {
         let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
-        let mut answers = Few::new();
+        let (mut answers, mut spent) = (Few::new(), Spent::default());
         for (number, part) in request.parts.iter().enumerate() {
             if part.is_held_by(self.id, cx.catalog) {
                 let (number, start) = (number as u16, sets.operations.mark());
-                answers.push((number, self.run_part(part, told, sets, cx)?));
+                let before = sets.written_bytes();
+                let answer = self.run_part(part, told, sets, cx)?;
+                spent.count((request, part.partition), &answer, (before, sets), cx)?;
+                answers.push((number, answer));
                 notes.push((number.saturating_add(after), start..sets.operations.mark()));
             }
         }

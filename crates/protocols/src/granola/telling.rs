@@ -44,6 +44,7 @@ use super::message::{
 };
 use super::participant::{Context, Participant};
 use super::queue::{Lane, Stand};
+use super::sizes::told_bytes;
 use super::tasks::{Notes, Sight, note_read};
 
 impl Part {
@@ -109,7 +110,9 @@ impl Participant {
         self.memory.hear_of(request.txn, told.iter().cloned());
         let txn = request.txn;
         if self.is_logged(request) {
-            cx.log_lazily(|| Record::Told { txn, told: told.clone() });
+            for told in pieces(told.clone(), most(cx)) {
+                cx.log_lazily(|| Record::Told { txn, told });
+            }
         }
         for other in self.others(request) {
             self.send_told(other, request, told.clone(), cx);
@@ -137,7 +140,7 @@ impl Participant {
     ) {
         let part = |number: u16| &request.parts[usize::from(number)];
         told.retain(|(number, _)| !part(*number).is_held_by(to, cx.catalog));
-        if !told.is_empty() {
+        for told in pieces(told, most(cx)) {
             cx.send_to_repository(to, Message::Tell { txn: request.txn, told });
         }
     }
@@ -250,6 +253,28 @@ impl Active {
     }
 }
 
+/// How long a record or a message of what is told may be.
+fn most(cx: &Context<'_>) -> usize {
+    cx.settings.limits.transaction_bytes
+}
+
+/// What is told, in pieces that are as long as a transaction at most, or one part of it.
+fn pieces(told: Vec<Told>, most: usize) -> Vec<Vec<Told>> {
+    let (mut all, mut bytes) = (Vec::<Vec<Told>>::new(), 0);
+    for one in told {
+        let more = told_bytes(std::slice::from_ref(&one));
+        match all.last_mut().filter(|_| bytes + more <= most) {
+            Some(piece) => piece.push(one),
+            None => {
+                bytes = 0;
+                all.push(vec![one]);
+            }
+        }
+        bytes += more;
+    }
+    all
+}
+
 /// What was told of a key.
 pub(super) fn told_of<'a>(
     heard: &'a Heard,
@@ -259,4 +284,26 @@ pub(super) fn told_of<'a>(
     let mut all = heard.values().flatten();
     let (.., found) = all.find(|(of, it, _)| *of == space && it == key)?;
     Some(Version { at: found.version, value: found.value.as_ref(), newest: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_no_longer_than_a_transaction_but_for_one_part() {
+        let told = |number: u16, bytes: usize| {
+            let value = Some(SmallBytes::from(vec![7; bytes]));
+            let found = Found { version: Timestamp(1), value, collected: Timestamp::ZERO };
+            (number, vec![(SpaceId(0), SmallBytes::from("k"), found)])
+        };
+        let all = vec![told(0, 300), told(1, 300), told(2, 300), told(3, 2_000), told(4, 10)];
+        let numbers = |most: usize| -> Vec<Vec<u16>> {
+            let pieces = pieces(all.clone(), most);
+            pieces.iter().map(|piece| piece.iter().map(|(number, _)| *number).collect()).collect()
+        };
+        assert_eq!(numbers(100_000), [vec![0, 1, 2, 3, 4]]);
+        assert_eq!(numbers(1_000), [vec![0, 1], vec![2], vec![3], vec![4]]);
+        assert!(pieces(Vec::new(), 1_000).is_empty());
+    }
 }
