@@ -271,6 +271,12 @@ impl<P: Protocol> Machine<P> {
         self.perform();
     }
 
+    /// The process ends in an orderly way: says what others need not keep for it.
+    pub fn leave(&mut self) {
+        self.node.leave(&mut self.effects);
+        self.perform();
+    }
+
     /// Up to which record of all lives of the process its log is stable.
     pub fn kept(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.kept())

@@ -543,6 +543,7 @@ impl<P: Protocol> Loop<P> {
             }
             Stopping::Settling(since) => {
                 if (unfinished == 0 && in_doubt == 0) || late(since) {
+                    self.station.machine.borrow_mut().leave();
                     self.stopping = Stopping::Answering(now);
                 }
             }

@@ -360,6 +360,11 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     fn unlinked(&mut self, node: NodeId) {
         let _ = node;
     }
+    /// The node ends in an orderly way, and nothing is open: says to repositories elsewhere what
+    /// they need not keep for it any more.
+    fn leave(&mut self, cx: &mut Context<'_, P>) {
+        let _ = cx;
+    }
     /// The placement has changed, as this coordinator was told: once, the catalog to go by.
     fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
         None

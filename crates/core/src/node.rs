@@ -245,6 +245,13 @@ impl<P: Protocol> Node<P> {
         self.coordinator.unlinked(node);
     }
 
+    /// The node ends in an orderly way: see [`Coordinator::leave`].
+    pub fn leave(&mut self, effects: &mut Effects<P>) {
+        let before = effects.list.len();
+        self.coordinator.leave(&mut context!(self, Role::Coordinator, effects));
+        self.deliver_local(effects, before);
+    }
+
     /// The catalog this node goes by.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -284,6 +284,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.visitors.remove(&node);
     }
 
+    fn leave(&mut self, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, _, cx| inner.leave(cx));
+    }
+
     fn record_running(&self, recorder: &mut Recorder) {
         self.inner.record_running(recorder);
     }

@@ -1,7 +1,7 @@
 //! The coordinator: the client proxy (section 4.2). It gives transactions their ids, sends them to
 //! their participants, and gathers the answers; it decides nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::transaction::TransactionSets;
@@ -10,7 +10,7 @@ use muesli_core::procedure::{Call, Invoked};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
     Abort, Address, Committed, Failure, Here, Nanos, NodeId, OpId, OpResult, Outcome, Recorder,
-    Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::calls::Holders;
@@ -65,6 +65,8 @@ pub struct Coordinator {
     /// Copies of repositories that readers are answered from.
     pub(super) copies: Copies,
     sweep_timer_set: bool,
+    /// Of a client: who may keep ends of its transactions.
+    pub(super) took_part: BTreeSet<RepositoryId>,
     /// What is to be asked next for operations under way, in order.
     pub(super) pages: VecDeque<(OpId, Look)>,
 }
@@ -220,6 +222,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             copies: Copies::default(),
             pages: VecDeque::new(),
             sweep_timer_set: false,
+            took_part: BTreeSet::new(),
         }
     }
 
@@ -379,6 +382,10 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             PAGES_TIMER => self.ask_for_page(cx),
             other => unreachable!("no timer {other}"),
         }
+    }
+
+    fn leave(&mut self, cx: &mut Context<'_>) {
+        self.tell_settled(cx);
     }
 
     fn record_running(&self, recorder: &mut Recorder) {

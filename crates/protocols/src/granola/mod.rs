@@ -49,6 +49,7 @@ pub mod feed;
 mod here;
 pub mod interactive;
 mod judge;
+mod leaving;
 mod limits;
 pub mod loading;
 pub mod locking;

@@ -482,6 +482,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         self.committing.values_mut().for_each(Committing::expect_no_answer);
     }
 
+    fn leave(&mut self, cx: &mut Context<'_, V>) {
+        self.tell_settled(cx);
+    }
+
     fn record_running(&self, recorder: &mut Recorder) {
         for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
             let (sequence, status) = match slot.committing {

@@ -153,7 +153,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// A client that has nothing under way says so to those that keep the ends of its
     /// transactions, for it may never have a next one to say it with.
-    fn tell_settled(&mut self, cx: &mut Context<'_, V>) {
+    pub(super) fn tell_settled(&mut self, cx: &mut Context<'_, V>) {
         if self.took_part.is_empty() || !self.committing.is_empty() {
             return;
         }

@@ -18,6 +18,7 @@ mod house_rules;
 mod judge;
 mod judged;
 mod late_votes;
+mod leaving;
 mod memory;
 mod outstanding;
 mod stage;
