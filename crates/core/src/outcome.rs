@@ -6,8 +6,8 @@ use crate::bytes::SmallBytes;
 use crate::ids::{Timestamp, TxnId};
 use crate::limits::Limit;
 
-/// Why a transaction was aborted. Every reason but [`Abort::Rollback`] and the limits is about
-/// concurrency or failures, and running the transaction again may succeed.
+/// Why a transaction was aborted. Every reason but [`Abort::Rollback`], [`Abort::Superseded`] and
+/// the limits is about concurrency or failures, and running the transaction again may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum Abort {
     /// A value that was read has been overwritten before the commit.
@@ -92,7 +92,7 @@ impl Abort {
 
     /// Whether running the transaction again may succeed.
     pub fn is_retryable(self) -> bool {
-        self != Abort::Rollback && self.limit().is_none()
+        !matches!(self, Abort::Rollback | Abort::Superseded) && self.limit().is_none()
     }
 
     /// The limit of a server that the transaction is over, if that is why.

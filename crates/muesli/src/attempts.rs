@@ -52,7 +52,7 @@ impl Db {
     #[cold]
     pub(crate) async fn after_conflict(&self, reason: Abort, attempts: u32) -> Result<(), Error> {
         self.inner.count_conflict(reason);
-        if attempts >= self.inner.retry.attempts {
+        if attempts >= self.inner.retry.attempts || !reason.is_retryable() {
             return Err(Error::Conflict { reason, attempts });
         }
         self.pause(attempts).await

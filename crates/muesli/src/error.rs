@@ -114,7 +114,10 @@ impl Error {
 
     /// Whether running the transaction again may help and cannot harm.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Conflict { .. } | Error::Strayed(_))
+        match self {
+            Error::Conflict { reason, .. } => reason.is_retryable(),
+            other => matches!(other, Error::Strayed(_)),
+        }
     }
 }
 

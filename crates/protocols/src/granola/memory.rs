@@ -11,10 +11,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use muesli_core::parts::window::Window;
-use muesli_core::{Nanos, NodeId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::early::Vote;
-use super::message::{Ballot, End, Found, Noted, Told};
+use super::message::{Ballot, End, Found, Noted, Refusal, Told};
 
 /// A transaction that is over here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +124,14 @@ impl Over {
 
     /// Whether it was refused without ever having been voted for.
     fn is_refused(&self) -> bool {
-        matches!(self.ballot, Some(Ballot::Conflict | Ballot::Moved(_)))
+        let is_of_earlier_life = |refusal: &Refusal| {
+            *refusal == Refusal::Aborted(Abort::Superseded) // Whoever asks is told so anyway.
+        };
+        match &self.ballot {
+            Some(Ballot::Conflict | Ballot::Moved(_)) => true,
+            Some(Ballot::Abort(_, refusal)) => is_of_earlier_life(refusal),
+            Some(Ballot::Commit(_)) | None => false,
+        }
     }
 }
 

@@ -44,6 +44,11 @@ impl Participant {
             Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
         }
     }
+            Age::EarlierLife if cx.catalog.is_client(txn.node) => {
+                // Another process has come with this client's number: it would try again for ever.
+                let superseded = Refusal::Aborted(Abort::Superseded);
+                self.refuse(&request, Ballot::Abort(Timestamp::ZERO, superseded), cx);
+            }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
         let early = self.early.take(request.txn);

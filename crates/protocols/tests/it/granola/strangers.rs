@@ -62,6 +62,24 @@ fn a_client_that_settles_nothing_comes_to_an_end_of_its_room() {
 }
 
 #[test]
+fn a_number_that_comes_again_with_a_smaller_incarnation_is_told() {
+    let mut stage = Stage::new(Rules::default());
+    let of = |stage: &Stage, incarnation| {
+        let request = of_client(stage, 1);
+        Request { txn: TxnId { incarnation, ..request.txn }, ..request }
+    };
+    let (newer, older) = (of(&stage, 7), of(&stage, 3));
+    assert!(is_done(&hear(&mut stage, newer).unwrap()));
+    let said = hear(&mut stage, older).unwrap();
+    assert_eq!(refused(&said), Some(&Refusal::Aborted(Abort::Superseded)));
+    assert!(!Abort::Superseded.is_retryable());
+    // It is forgotten with the next incarnation.
+    let next = of(&stage, 8);
+    assert!(is_done(&hear(&mut stage, next).unwrap()));
+    assert_eq!(stage.participant.remembered(), 2);
+}
+
+#[test]
 fn a_silent_client_leaves_nothing_where_all_is_settled() {
     let mut stage = Stage::new(Rules::default());
     stage.now = Nanos(1);
