@@ -69,7 +69,7 @@ pub enum Rejection {
     State,
     /// Its sender has begun another incarnation since.
     Incarnation,
-    /// So much is kept for its sender already that no more is taken.
+    /// So much is kept for its sender, or for all clients, already that no more is taken.
     Full,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Rejection {
             Rejection::Unproven => "what members must have said before it is not shown with it",
             Rejection::State => "it contradicts what is known of its transaction",
             Rejection::Incarnation => "its sender has begun another incarnation since",
-            Rejection::Full => "too much is kept for its sender already",
+            Rejection::Full => "too much is kept for its sender, or for all clients, already",
         })
     }
 }

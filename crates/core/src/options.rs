@@ -145,6 +145,9 @@ pub struct Settings {
     /// Of so many transactions of one client a repository keeps the end, until the client says that
     /// it is known everywhere; further ones wait.
     pub unsettled_max: usize,
+    /// Of so many transactions of all clients together a repository keeps the end, each client that
+    /// it knows counting as one more; further ones wait. Coordinators of members are not refused.
+    pub unsettled_total_max: usize,
     /// After how much work what need not be done at once is done.
     pub pace: Pace,
 }
@@ -173,6 +176,7 @@ impl Default for Settings {
             issuer: None,
             client_lease: Nanos::from_millis(600_000),
             unsettled_max: 100_000,
+            unsettled_total_max: 1_000_000,
             pace: Pace::default(),
         }
     }

@@ -10,6 +10,7 @@ use muesli_core::links::patience_for;
 use muesli_core::memory::Held;
 use muesli_core::{Abort, Failure, Limits, Nanos, Rejection, Sender, Settings, TxnId, View};
 
+use super::memory::Room;
 use super::message::{Agreement, Install, Message, Part, Request, Task};
 use super::participant::{Context, Participant};
 
@@ -77,13 +78,13 @@ impl Participant {
         let reads_alone = request.read_only && request.agreement == Agreement::Alone;
         let txn = request.txn;
         let known = || self.active.contains_key(&txn) || self.memory.get(txn).is_some();
-        let settles = || self.memory.is_settling(txn, request.settled_below);
-        if sender.is_member() || reads_alone || known() || settles() {
+        if sender.is_member() || reads_alone || known() {
             return Ok(());
         }
-        let most = view.settings.unsettled_max;
-        let most_bytes = view.settings.limits.transaction_bytes;
-        ensure(!self.memory.is_full(txn.node, most, most_bytes), Rejection::Full)?;
+        let (most, bytes) = (view.settings.unsettled_max, view.settings.limits.transaction_bytes);
+        let room = Room { ends: most, bytes, all: view.settings.unsettled_total_max };
+        let has_room = self.memory.has_room(txn, request.settled_below, self.active.len(), room);
+        ensure(has_room, Rejection::Full)?;
         // What is under way is counted only where there is much of it.
         let first = TxnId { incarnation: 0, sequence: 0, ..txn };
         let last = TxnId { incarnation: u32::MAX, sequence: u64::MAX, ..txn };

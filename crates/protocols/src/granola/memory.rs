@@ -58,8 +58,19 @@ struct Known {
     earlier: BTreeMap<(u32, u64), Over>,
     /// How many bytes the ends of all these are.
     bytes: usize,
-    /// When it was last heard of.
+    /// When it was last heard of, if it is a client; zero of members.
     heard: Nanos,
+}
+
+/// How much may be kept of clients.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// So many ends of one.
+    pub ends: usize,
+    /// So many bytes of them.
+    pub bytes: usize,
+    /// So many ends and clients in all.
+    pub all: usize,
 }
 
 impl Known {
@@ -87,6 +98,35 @@ impl Known {
     fn forget_answers(&mut self) {
         let all = self.over.values_mut().chain(self.earlier.values_mut());
         self.bytes -= all.map(Over::forget_answers).sum::<usize>();
+    }
+
+    fn len(&self) -> usize {
+        self.over.len() + self.earlier.len()
+    }
+
+    /// What it counts towards the room of all clients.
+    fn weight(&self) -> usize {
+        if self.heard == Nanos(0) { 0 } else { 1 + self.len() }
+    }
+
+    /// How many ends, and how many bytes of them, are forgotten with what a request says: it is the
+    /// first of another life, or says which others are settled.
+    fn freed_by(&self, txn: TxnId, settled_below: u64) -> (usize, usize) {
+        let sum = |all: &mut dyn Iterator<Item = &Over>| {
+            all.fold((0, 0), |(count, bytes), over| (count + 1, bytes + over.end.bytes()))
+        };
+        match txn.incarnation.cmp(&self.life) {
+            Ordering::Less => (0, 0),
+            Ordering::Equal => {
+                let over = self.over.iter();
+                let settled = over.take_while(|(sequence, _)| *sequence < settled_below);
+                sum(&mut settled.map(|(_, over)| over))
+            }
+            Ordering::Greater => {
+                let all = self.over.iter().map(|(_, over)| over).chain(self.earlier.values());
+                sum(&mut all.filter(|over| over.is_refused()))
+            }
+        }
     }
 
     fn age(&self, txn: TxnId) -> Age {
@@ -139,6 +179,8 @@ impl Over {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     coordinators: BTreeMap<NodeId, Known>,
+    /// How many ends of clients there are, and how many clients.
+    of_clients: usize,
     /// What was told of keys in transactions that are not settled, by this participant or another.
     heard: BTreeMap<TxnId, Heard>,
     /// Votes for what was done of clients and is settled, as these say: another participant may
@@ -157,27 +199,30 @@ pub(super) type Carried = (Vec<(TxnId, CarriedOver)>, Vec<(NodeId, u32, u64)>);
 pub(super) type CarriedOver = (Option<Ballot>, u64, End);
 
 impl Memory {
-    /// What is known of the coordinator of `txn`, which has lived at least that long.
-    fn known(&mut self, txn: TxnId) -> &mut Known {
+    /// Changes what is known of the coordinator of `txn`, which has lived at least that long.
+    fn change<T>(&mut self, txn: TxnId, change: impl FnOnce(&mut Known) -> T) -> T {
         let known = self.coordinators.entry(txn.node).or_default();
+        let before = known.weight();
         known.live(txn.incarnation);
-        known
+        let changed = change(known);
+        self.of_clients = self.of_clients + known.weight() - before;
+        changed
     }
 
     /// Takes note of a coordinator's life and of what it has settled.
     pub fn hear(&mut self, txn: TxnId, settled_below: u64) {
         let known = self.coordinators.entry(txn.node).or_default();
+        let before = known.weight();
         known.live(txn.incarnation);
-        if txn.incarnation < known.life || settled_below <= known.settled_below {
-            return;
-        }
-        known.settled_below = settled_below;
-        while let Some(sequence) = known.over.first().filter(|first| *first < settled_below) {
+        let is_news = txn.incarnation >= known.life && settled_below > known.settled_below;
+        known.settled_below = if is_news { settled_below } else { known.settled_below };
+        while let Some(sequence) = known.over.first().filter(|it| is_news && *it < settled_below) {
             let Some(over) = known.over.remove(sequence) else { break };
             known.bytes -= over.end.bytes();
             retire(&mut self.retired[0], TxnId { sequence, ..txn }, &over);
         }
-        if !self.heard.is_empty() {
+        self.of_clients = self.of_clients + known.weight() - before;
+        if is_news && !self.heard.is_empty() {
             let below = TxnId { sequence: 0, ..txn }..TxnId { sequence: settled_below, ..txn };
             self.heard.extract_if(below, |_, _| true).for_each(drop);
         }
@@ -211,18 +256,23 @@ impl Memory {
     /// off from here and ask for just that in the end.
     pub fn remember(&mut self, txn: TxnId, over: Over) {
         let now = self.now;
-        let known = self.known(txn);
-        if known.heard != Nanos(0) {
-            known.heard = known.heard.max(now);
+        let settled = self.change(txn, |known| {
+            if known.heard != Nanos(0) {
+                known.heard = known.heard.max(now);
+            }
+            let added = over.end.bytes();
+            let replaced = match known.age(txn) {
+                Age::Settled => return Some(over),
+                Age::Current => known.over.insert(txn.sequence, over),
+                Age::EarlierLife => known.earlier.insert((txn.incarnation, txn.sequence), over),
+            };
+            known.bytes += added;
+            known.bytes -= replaced.map_or(0, |over| over.end.bytes());
+            None
+        });
+        if let Some(over) = settled {
+            retire(&mut self.retired[0], txn, &over);
         }
-        let added = over.end.bytes();
-        let replaced = match known.age(txn) {
-            Age::Settled => return retire(&mut self.retired[0], txn, &over),
-            Age::Current => known.over.insert(txn.sequence, over),
-            Age::EarlierLife => known.earlier.insert((txn.incarnation, txn.sequence), over),
-        };
-        known.bytes += added;
-        known.bytes -= replaced.map_or(0, |over| over.end.bytes());
     }
 
     /// The vote for a transaction that was done, and is settled as its client says.
@@ -244,19 +294,25 @@ impl Memory {
     /// left.
     pub fn hear_client(&mut self, node: NodeId, now: Nanos, lease: Nanos) {
         if let Some(known) = self.coordinators.get_mut(&node) {
-            known.heard = now;
+            let before = known.weight();
+            known.heard = now.max(Nanos(1));
+            self.of_clients = self.of_clients + known.weight() - before;
         }
         if now < self.forgets_at {
             return;
         }
         self.forgets_at = now + Nanos(lease.0 / 8);
+        let of_clients = &mut self.of_clients;
         self.coordinators.retain(|_, known| {
             if known.heard == Nanos(0) || known.heard + lease > now {
                 return true; // Members are never heard of here.
             }
+            let before = known.weight();
             known.forget_refused();
             known.forget_answers();
-            known.over.len() + known.earlier.len() > 0
+            let stays = known.len() > 0;
+            *of_clients = *of_clients + if stays { known.weight() } else { 0 } - before;
+            stays
         });
     }
 
@@ -264,25 +320,31 @@ impl Memory {
     pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
         let clients = self.coordinators.iter_mut().filter(|(node, _)| is_client(**node));
         clients.for_each(|(_, known)| known.heard = now.max(Nanos(1)));
+        self.of_clients = self.coordinators.values().map(Known::weight).sum();
     }
 
-    /// Whether so many ends of a coordinator are kept, or so many bytes of them, that it gets no
-    /// further transaction in before some are settled.
-    pub fn is_full(&self, node: NodeId, most: usize, most_bytes: usize) -> bool {
-        self.coordinators.get(&node).is_some_and(|known| {
-            known.over.len() + known.earlier.len() >= most || known.bytes >= most_bytes
-        })
+    /// Whether there is room for a transaction of a client beside so many that are under way. Where
+    /// there is none, what it says with the transaction has to make some.
+    pub fn has_room(&self, txn: TxnId, settled_below: u64, active: usize, room: Room) -> bool {
+        let nothing = Known::default();
+        let known = self.coordinators.get(&txn.node).unwrap_or(&nothing);
+        let is_full = known.len() >= room.ends || self.of_clients + active >= room.all;
+        if !is_full && known.bytes < room.bytes {
+            return true;
+        }
+        let (ends, bytes) = known.freed_by(txn, settled_below);
+        (!is_full || ends > 0) && known.bytes - bytes < room.bytes
     }
 
-    /// Whether this says of a coordinator's transactions that more are settled than is known.
-    pub fn is_settling(&self, txn: TxnId, below: u64) -> bool {
-        let known = self.coordinators.get(&txn.node);
-        known.is_none_or(|it| txn.incarnation > it.life || below > it.settled_below)
+    /// Whether anything is known of a coordinator.
+    pub fn knows(&self, node: NodeId) -> bool {
+        self.coordinators.contains_key(&node)
     }
 
     /// How many bytes are kept.
     pub fn bytes(&self) -> usize {
-        self.coordinators.values().map(|known| known.bytes).sum()
+        let ends = |known: &Known| known.bytes + known.len() * size_of::<Over>();
+        self.coordinators.values().map(ends).sum()
     }
 
     /// How many coordinators are known.
@@ -314,8 +376,9 @@ impl Memory {
 
     /// `txn` is voted on.
     pub fn note_vote(&mut self, txn: TxnId) {
-        let known = self.known(txn);
-        known.voted = known.voted.max(Some((txn.incarnation, txn.sequence)));
+        self.change(txn, |known| {
+            known.voted = known.voted.max(Some((txn.incarnation, txn.sequence)));
+        });
     }
 
     /// Of each coordinator, the newest transaction that may have been voted on here and is not
@@ -330,7 +393,7 @@ impl Memory {
 
     /// How many are remembered.
     pub fn len(&self) -> usize {
-        self.coordinators.values().map(|known| known.over.len() + known.earlier.len()).sum()
+        self.coordinators.values().map(Known::len).sum()
     }
 
     /// All of it, for a checkpoint.

@@ -23,7 +23,10 @@ impl Participant {
         if !request.participants.contains(&self.id) {
             return; // Whoever sent it here is mistaken.
         }
-        self.memory.hear(txn, request.settled_below);
+        // Of a client that only reads, nothing need be known.
+        if !request.reads_alone() || self.memory.knows(txn.node) {
+            self.memory.hear(txn, request.settled_below);
+        }
         self.hear_client(txn, cx);
         if self.active.contains_key(&txn) || self.is_deferred(txn) {
             return self.vote_again(txn, cx); // It is under way.
@@ -41,14 +44,14 @@ impl Participant {
             Age::Settled => {}
             // Its client says that it is settled, and it was done.
             Age::EarlierLife if self.memory.retired(txn).is_some() => {}
-            Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
-        }
-    }
             Age::EarlierLife if cx.catalog.is_client(txn.node) => {
                 // Another process has come with this client's number: it would try again for ever.
                 let superseded = Refusal::Aborted(Abort::Superseded);
                 self.refuse(&request, Ballot::Abort(Timestamp::ZERO, superseded), cx);
             }
+            Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
+        }
+    }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
         let early = self.early.take(request.txn);

@@ -19,6 +19,7 @@ use muesli_core::{
 
 use super::message::{Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote};
 use super::participant::Participant;
+use super::table::Room;
 use super::time::{Snapshot, Time};
 use super::{Coordinator, Variant, ballots};
 
@@ -384,17 +385,23 @@ impl<V: Variant> Participant<V> {
         message: &Message<V>,
         view: View<'_>,
     ) -> Result<(), Rejection> {
-        let (txn, settles) = match message {
-            Message::Prepare(it) => (it.txn, self.table.is_settling(it.txn, it.settled_below)),
-            Message::Decide { txn, .. } => (*txn, false),
+        let (txn, below, leaves) = match message {
+            Message::Prepare(it) => {
+                // One of an earlier life is answered, and leaves nothing.
+                (it.txn, it.settled_below, !self.table.is_of_earlier_life(it.txn))
+            }
+            Message::Decide { txn, .. } => (*txn, 0, true),
             _ => return Ok(()),
         };
-        if sender.is_member() || settles || self.table.standing(txn).is_some() {
+        if sender.is_member() || !leaves || self.table.standing(txn).is_some() {
             return Ok(());
         }
-        let most = view.settings.unsettled_max;
-        let most_bytes = view.settings.limits.transaction_bytes;
-        ensure(!self.table.is_full(txn.node, most, most_bytes), Rejection::Full)
+        let room = Room {
+            entries: view.settings.unsettled_max,
+            answer_bytes: view.settings.limits.transaction_bytes,
+            all: view.settings.unsettled_total_max,
+        };
+        ensure(self.table.has_room(txn, below, room), Rejection::Full)
     }
 
     /// An end is the one that is known; or where none is, one that the vote of this repository

@@ -45,7 +45,7 @@ impl<V: Variant> Participant<V> {
 
     /// Tells the process what is held here, and drops old versions where there are too many.
     pub(super) fn report_memory(&mut self, cx: &Context<'_, V>) {
-        let (memory, now) = (&cx.settings.memory, self.spaces.held());
+        let (memory, now) = (&cx.settings.memory, self.held());
         memory.report(self.reported.held, now);
         self.reported.held = now;
         let old = memory.held().old;
@@ -58,10 +58,16 @@ impl<V: Variant> Participant<V> {
         if old > memory.old_limit {
             self.reported.next_low = Some(committed);
             self.drop_below(&mark);
-            let left = self.spaces.held();
+            let left = self.held();
             memory.report(self.reported.held, left);
             self.reported.held = left;
         }
+    }
+
+    /// Keys and versions, and what is remembered of transactions.
+    fn held(&self) -> Held {
+        let spaces = self.spaces.held();
+        Held { all: spaces.all + self.table.bytes() as u64, ..spaces }
     }
 
     /// What is remembered of clients from now on is remembered at this time.

@@ -184,7 +184,7 @@ impl<V: Variant> Participant<V> {
         let Some(owner) = self.table.owner(txn) else {
             if self.table.standing(txn).is_none() && matches!(decision, Decision::Abort(_)) {
                 cx.log(|| Record::Decided { txn, decision: decision.clone() });
-                self.table.remember(txn, Vote::Decided(decision));
+                self.remember(txn, Vote::Decided(decision), cx);
             }
             return;
         };
@@ -399,7 +399,14 @@ impl<V: Variant> Participant<V> {
     /// Votes no, for good.
     pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
         cx.log_lazily(|| Record::Refused { txn, reason });
-        self.table.remember(txn, Vote::No(reason));
+        self.remember(txn, Vote::No(reason), cx);
+    }
+
+    fn remember(&mut self, txn: TxnId, vote: Vote<V>, cx: &Context<'_, V>) {
+        self.table.remember(txn, vote);
+        if cx.catalog.is_client(txn.node) {
+            self.table.note_client(txn.node);
+        }
     }
 
     fn replay_committed(
@@ -462,7 +469,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             self.apply_ready(cx);
         }
         if cx.catalog.visiting_coordinators {
-            self.table.hear_all(cx.now());
+            let catalog = cx.catalog;
+            self.table.hear_all(cx.now(), |node| catalog.is_client(node));
         }
         V::restarted(&mut self.keeper, &self.time.newest());
         if self.table.in_doubt().next().is_some() {

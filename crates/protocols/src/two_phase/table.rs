@@ -67,6 +67,13 @@ enum Entry<V: Variant> {
     Over(Vote<V>, u64),
 }
 
+impl<V: Variant> Entry<V> {
+    /// Whether it stays when its coordinator begins another life.
+    fn lasts(&self) -> bool {
+        matches!(self, Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_)), _))
+    }
+}
+
 /// The votes and decisions remembered; and per coordinator its newest life and the number below
 /// which everything is settled.
 pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>, u64)>, Vec<(NodeId, u32, u64)>);
@@ -88,8 +95,23 @@ pub(super) struct Table<V: Variant> {
     /// the same. Those that became so lately, and those before.
     retired: [Ends<V>; 2],
     retired_since: Nanos,
+    /// How many transactions of clients are in the table, and how many clients are known.
+    of_clients: usize,
+    /// How many bytes of answers are kept.
+    answer_bytes: usize,
     /// The time of what is done now.
     now: Nanos,
+}
+
+/// How much a table may keep of clients.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// So many transactions of one.
+    pub entries: usize,
+    /// So many bytes of answers for one.
+    pub answer_bytes: usize,
+    /// So many transactions and clients in all.
+    pub all: usize,
 }
 
 /// A coordinator, as a repository knows it.
@@ -101,6 +123,10 @@ struct Known {
     below: u64,
     /// How many of its transactions are in the table, of all its lives.
     entries: usize,
+    /// How many of these are prepared or committed: they stay when it begins another life.
+    lasting: usize,
+    /// Whether it is known to be a client.
+    is_client: bool,
     /// How many bytes of answers are kept for it.
     answers: usize,
     /// When it was last heard of.
@@ -117,6 +143,8 @@ impl<V: Variant> Default for Table<V> {
             settled: BTreeMap::new(),
             retired: [Ends::new(), Ends::new()],
             retired_since: Nanos(0),
+            of_clients: 0,
+            answer_bytes: 0,
             now: Nanos(0),
         }
     }
@@ -144,9 +172,12 @@ impl<V: Variant> Table<V> {
         true
     }
 
-    /// A coordinator says that nobody asks about its transactions below this one any more.
+    /// A coordinator says that nobody asks about its transactions below this one any more. Of one
+    /// that is not known there is nothing to forget.
     pub fn settle_below(&mut self, txn: TxnId) {
-        self.is_current(txn, txn.sequence);
+        if self.settled.contains_key(&txn.node) {
+            self.is_current(txn, txn.sequence);
+        }
     }
 
     /// What is done from now on is done at this time.
@@ -154,29 +185,55 @@ impl<V: Variant> Table<V> {
         self.now = now;
     }
 
-    /// A coordinator was heard of.
+    /// A client was heard of.
     pub fn hear(&mut self, node: NodeId, now: Nanos) {
         if let Some(known) = self.settled.get_mut(&node) {
             known.heard = now;
         }
+        self.note_client(node);
+    }
+
+    /// What is known of a coordinator counts as a client's from now on.
+    pub fn note_client(&mut self, node: NodeId) {
+        if let Some(known) = self.settled.get_mut(&node).filter(|it| !it.is_client) {
+            known.is_client = true;
+            self.of_clients += known.entries + 1;
+        }
     }
 
     /// All coordinators count as heard of just now: nobody knows when they last were.
-    pub fn hear_all(&mut self, now: Nanos) {
+    pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
         self.settled.values_mut().for_each(|known| known.heard = now);
+        let clients: Vec<_> = self.settled.keys().copied().filter(|it| is_client(*it)).collect();
+        clients.into_iter().for_each(|client| self.hear(client, now));
     }
 
-    /// Whether so many transactions of a coordinator are in the table, or so many bytes of answers
-    /// are kept for it, that it gets no further in before some are settled.
-    pub fn is_full(&self, node: NodeId, most: usize, most_bytes: usize) -> bool {
-        let known = self.settled.get(&node);
-        known.is_some_and(|it| it.entries >= most || it.answers >= most_bytes)
+    /// Whether there is room for a transaction of a client. Where there is none, what it says with
+    /// the transaction has to make some: the first of another life, by which refusals of earlier
+    /// ones are forgotten; or one that says which others are settled.
+    pub fn has_room(&self, txn: TxnId, below: u64, room: Room) -> bool {
+        let known = self.settled.get(&txn.node).copied().unwrap_or_default();
+        let is_full = known.entries >= room.entries || self.of_clients >= room.all;
+        if !is_full && known.answers < room.answer_bytes {
+            return true;
+        }
+        if txn.incarnation > known.life {
+            return !is_full || known.lasting < known.entries;
+        }
+        if txn.incarnation < known.life || below <= known.below {
+            return false;
+        }
+        let first = |sequence| TxnId { sequence, ..txn };
+        let mut settled = self.standings.range(first(known.below)..first(below));
+        let mut makes_room = || settled.any(|(_, entry)| matches!(entry, Entry::Over(..)));
+        let answers = self.answers.range(first(0)..first(below));
+        let freed: usize = answers.map(|(_, it)| answers_bytes(it)).sum();
+        (!is_full || makes_room()) && known.answers - freed < room.answer_bytes
     }
 
-    /// Whether this says of a coordinator's transactions that more are settled than is known.
-    pub fn is_settling(&self, txn: TxnId, below: u64) -> bool {
-        let known = self.settled.get(&txn.node);
-        known.is_none_or(|it| txn.incarnation > it.life || below > it.below)
+    /// How many bytes it takes, as far as others fill it.
+    pub fn bytes(&self) -> usize {
+        self.standings.len() * (size_of::<TxnId>() + size_of::<Entry<V>>()) + self.answer_bytes
     }
 
     /// How many coordinators are known.
@@ -198,9 +255,10 @@ impl<V: Variant> Table<V> {
                 true => self.forget_refusals_before(node, end),
                 false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
             }
-            let is_empty = |known: &Known| known.entries == 0 && known.answers == 0;
-            if self.settled.get(&node).is_some_and(is_empty) {
+            let known = self.settled[&node];
+            if known.entries == 0 && known.answers == 0 {
                 self.settled.remove(&node);
+                self.of_clients -= usize::from(known.is_client);
             }
         }
     }
@@ -208,31 +266,36 @@ impl<V: Variant> Table<V> {
     /// What is put in stays as long as after a sign of life of the coordinator, which may be cut
     /// off from here and ask for just that in the end.
     fn put(&mut self, txn: TxnId, entry: Entry<V>) {
-        let is_new = self.standings.insert(txn, entry).is_none();
+        let lasts = entry.lasts();
+        let replaced = self.standings.insert(txn, entry);
         let known = self.settled.entry(txn.node).or_default();
-        known.entries += usize::from(is_new);
+        known.lasting += usize::from(lasts);
+        match replaced {
+            Some(replaced) => known.lasting -= usize::from(replaced.lasts()),
+            None => {
+                known.entries += 1;
+                self.of_clients += usize::from(known.is_client);
+            }
+        }
         known.heard = known.heard.max(self.now);
     }
 
     fn take(&mut self, txn: TxnId) {
-        if self.standings.remove(&txn).is_some() {
+        if let Some(entry) = self.standings.remove(&txn) {
             let known = self.settled.get_mut(&txn.node).expect("put counted it");
             known.entries -= 1;
+            known.lasting -= usize::from(entry.lasts());
+            self.of_clients -= usize::from(known.is_client);
         }
     }
 
     /// Nothing of a coordinator's earlier lives is prepared any more, so whoever asks about a
     /// transaction that was refused or aborted is told no, remembered or not. What was committed
-    /// stays: those in doubt must hear of it, and there are only as many as were under way when
-    /// the coordinator died.
+    /// stays: those in doubt must hear of it.
     fn forget_refusals_before(&mut self, node: NodeId, incarnation: u32) {
         let first = TxnId { node, incarnation: 0, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: 0 };
-        let refused = |entry: &Entry<V>| match entry {
-            Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_)), _) => false,
-            Entry::Over(..) => true,
-        };
-        let earlier = self.standings.range(first..end).filter(|(_, entry)| refused(entry));
+        let earlier = self.standings.range(first..end).filter(|(_, entry)| !entry.lasts());
         let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
         for txn in forgotten {
             self.take(txn);
@@ -268,6 +331,7 @@ impl<V: Variant> Table<V> {
             .sum();
         if let Some(known) = self.settled.get_mut(&first.node).filter(|_| freed > 0) {
             known.answers -= freed;
+            self.answer_bytes -= freed;
         }
     }
 
@@ -296,10 +360,10 @@ impl<V: Variant> Table<V> {
     pub fn keep_answers(&mut self, txn: TxnId, answers: Answers) {
         if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_life(txn) {
             let added = answers_bytes(&answers);
-            let replaced = self.answers.insert(txn, answers);
+            let replaced = self.answers.insert(txn, answers).map_or(0, |it| answers_bytes(&it));
             let known = self.settled.entry(txn.node).or_default();
-            known.answers += added;
-            known.answers -= replaced.map_or(0, |it| answers_bytes(&it));
+            known.answers = known.answers + added - replaced;
+            self.answer_bytes = self.answer_bytes + added - replaced;
         }
     }
 
@@ -454,43 +518,5 @@ impl<V: Variant> Table<V> {
 }
 
 #[cfg(test)]
-mod tests {
-    use muesli_core::{Abort, Gave};
-
-    use super::*;
-    use crate::score::Snapshots;
-
-    #[test]
-    fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
-        let txn = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
-        let mut table = Table::<Snapshots>::default();
-        assert!(table.is_current(txn(1), 0));
-        table.remember(txn(1), Vote::No(Abort::Abandoned));
-        table.tell_time(Nanos(100));
-        table.remember(txn(2), Vote::No(Abort::Abandoned));
-        table.forget_silent(Nanos(100), true, |_| true);
-        assert!(matches!(table.standing(txn(2)), Some(Vote::No(_))));
-        table.forget_silent(Nanos(101), true, |_| true);
-        assert!(table.standing(txn(2)).is_none() && table.known() == 0);
-    }
-
-    #[test]
-    fn answers_that_are_kept_for_a_client_have_a_bound_until_it_settles() {
-        let node = NodeId(9);
-        let txn = |sequence| TxnId { node, incarnation: 1, sequence };
-        let mut table = Table::<Snapshots>::default();
-        for sequence in 1..=3 {
-            let gave = Gave::Value(Some(SmallBytes::from(vec![7; 100])));
-            table.keep_answers(txn(sequence), vec![(0, gave)]);
-        }
-        let is_full = |table: &Table<Snapshots>| table.is_full(node, 10, 300);
-        assert!(is_full(&table) && !table.is_full(node, 10, 1_000));
-        table.settle_below(txn(3));
-        assert!(!is_full(&table));
-        let again = table.answers(txn(3)).unwrap();
-        table.keep_answers(txn(3), again);
-        assert!(!is_full(&table), "told once more");
-        table.settle_below(txn(9));
-        assert!(!table.is_full(node, 10, 1), "nothing is kept");
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

@@ -25,12 +25,16 @@ fn of_client(stage: &Stage, sequence: u64) -> Request {
 
 /// Judges a client's message as a node does, and takes it if it may.
 fn hear(stage: &mut Stage, request: Request) -> Result<Vec<Message>, Rejection> {
-    let from = Address::coordinator(CLIENT);
+    hear_of(stage, request, Sender::CLIENT)
+}
+
+fn hear_of(stage: &mut Stage, request: Request, sender: Sender) -> Result<Vec<Message>, Rejection> {
+    let from = Address::coordinator(request.txn.node);
     let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
     let view = View { me, catalog: &stage.catalog, settings: &stage.settings };
     let message = Message::Request(Arc::new(request));
-    Granola::judge(&message, from, Sender::CLIENT, view)?;
-    stage.participant.judge(from, Sender::CLIENT, &message, view)?;
+    Granola::judge(&message, from, sender, view)?;
+    stage.participant.judge(from, sender, &message, view)?;
     Ok(stage.step(|participant, cx| participant.receive(from, message, cx)))
 }
 
@@ -59,6 +63,53 @@ fn a_client_that_settles_nothing_comes_to_an_end_of_its_room() {
     let settles = Request { settled_below: 12, ..of_client(&stage, 12) };
     assert!(is_done(&hear(&mut stage, settles).unwrap()));
     assert_eq!(stage.participant.remembered(), 1);
+}
+
+#[test]
+fn a_client_of_many_lives_comes_to_an_end_of_its_room() {
+    let mut stage = Stage::new(Rules::default());
+    stage.settings.unsettled_max = 10;
+    let life = |stage: &Stage, incarnation| {
+        let request = of_client(stage, 1);
+        Request { txn: TxnId { incarnation, ..request.txn }, ..request }
+    };
+    let mut admitted = 0;
+    for incarnation in 1..=30 {
+        let request = life(&stage, incarnation);
+        admitted += usize::from(hear(&mut stage, request).is_ok());
+    }
+    assert_eq!((admitted, stage.participant.remembered()), (10, 10));
+    // Nor does it help to say that what is not there is settled.
+    for sequence in 100..130 {
+        let request = life(&stage, 10);
+        let txn = TxnId { sequence, ..request.txn };
+        let _ = hear(&mut stage, Request { txn, settled_below: sequence - 99, ..request });
+    }
+    assert_eq!(stage.participant.remembered(), 10);
+}
+
+#[test]
+fn all_clients_together_come_to_an_end_of_their_room_and_members_do_not() {
+    let mut stage = Stage::new(Rules::default());
+    (stage.now, stage.settings.unsettled_total_max) = (Nanos(1), 10);
+    let of = |stage: &Stage, node: u32, sequence| {
+        let txn = TxnId { node: NodeId(node), ..txn(sequence) };
+        Request { txn, settled_below: sequence, ..of_client(stage, sequence) }
+    };
+    let mut admitted = 0;
+    for node in 100..120 {
+        let request = of(&stage, node, 1);
+        admitted += usize::from(hear_of(&mut stage, request, Sender::CLIENT).is_ok());
+    }
+    assert_eq!(admitted, 5, "each client counts, and its transaction");
+    let (next, other, member) = (of(&stage, 100, 2), of(&stage, 119, 1), of(&stage, 1, 1));
+    assert!(hear_of(&mut stage, member, Sender::Member).is_ok());
+    assert!(hear_of(&mut stage, next, Sender::CLIENT).is_ok(), "the first one is settled");
+    assert_eq!(hear_of(&mut stage, other, Sender::CLIENT), Err(Rejection::Full));
+    // Who only reads leaves nothing, and goes on.
+    let reads = Request { read_only: true, parts: [].into_iter().collect(), ..of(&stage, 118, 1) };
+    assert!(is_done(&hear_of(&mut stage, reads, Sender::CLIENT).unwrap()));
+    assert_eq!(stage.participant.known_coordinators(), 6);
 }
 
 #[test]

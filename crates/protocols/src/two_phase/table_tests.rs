@@ -1,0 +1,120 @@
+use muesli_core::{Abort, Gave};
+
+use super::*;
+use crate::score::Snapshots;
+
+#[test]
+fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
+    let txn = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
+    let mut table = Table::<Snapshots>::default();
+    assert!(table.is_current(txn(1), 0));
+    table.remember(txn(1), Vote::No(Abort::Abandoned));
+    table.tell_time(Nanos(100));
+    table.remember(txn(2), Vote::No(Abort::Abandoned));
+    table.forget_silent(Nanos(100), true, |_| true);
+    assert!(matches!(table.standing(txn(2)), Some(Vote::No(_))));
+    table.forget_silent(Nanos(101), true, |_| true);
+    assert!(table.standing(txn(2)).is_none() && table.known() == 0);
+}
+
+#[test]
+fn answers_that_are_kept_for_a_client_have_a_bound_until_it_settles() {
+    let node = NodeId(9);
+    let txn = |sequence| TxnId { node, incarnation: 1, sequence };
+    let mut table = Table::<Snapshots>::default();
+    assert!(table.is_current(txn(1), 0));
+    for sequence in 1..=3 {
+        let gave = Gave::Value(Some(SmallBytes::from(vec![7; 100])));
+        table.keep_answers(txn(sequence), vec![(0, gave)]);
+    }
+    let all = usize::MAX;
+    let room = |answer_bytes| Room { entries: 10, answer_bytes, all };
+    let is_full = |table: &Table<Snapshots>| !table.has_room(txn(4), 0, room(300));
+    assert!(is_full(&table) && table.has_room(txn(4), 0, room(1_000)));
+    assert!(table.has_room(txn(4), 3, room(300)), "it says that the first two are settled");
+    table.settle_below(txn(3));
+    assert!(!is_full(&table));
+    let again = table.answers(txn(3)).unwrap();
+    table.keep_answers(txn(3), again);
+    assert!(!is_full(&table), "told once more");
+    table.settle_below(txn(9));
+    assert!(table.has_room(txn(10), 0, room(1)), "nothing is kept");
+    assert_eq!(table.answer_bytes, 0);
+}
+
+/// A place in the order, and so a commit.
+fn commit() -> Vote<Snapshots> {
+    Vote::Decided(Decision::Commit(muesli_core::Timestamp(7)))
+}
+
+#[test]
+fn commits_of_earlier_lives_leave_no_more_room_to_later_ones() {
+    let id = |incarnation, sequence| TxnId { node: NodeId(9), incarnation, sequence };
+    let room = Room { entries: 4, answer_bytes: 1_000, all: usize::MAX };
+    let mut table = Table::<Snapshots>::default();
+    let mut admitted = 0;
+    for incarnation in 1..=20 {
+        let of = id(incarnation, 1);
+        if table.has_room(of, 1, room) {
+            admitted += 1;
+            assert!(table.is_current(of, 1));
+            table.remember(of, commit());
+        }
+    }
+    assert_eq!((admitted, table.remembered()), (4, 4));
+    // Refusals go with the life that they are of, so they leave room.
+    let mut table = Table::<Snapshots>::default();
+    for sequence in 1..=4 {
+        assert!(table.has_room(id(1, sequence), 1, room));
+        assert!(table.is_current(id(1, sequence), 1));
+        table.remember(id(1, sequence), Vote::No(Abort::Locked));
+    }
+    assert!(!table.has_room(id(1, 5), 1, room));
+    assert!(table.has_room(id(2, 1), 1, room) && table.is_current(id(2, 1), 1));
+    assert_eq!(table.remembered(), 0);
+}
+
+#[test]
+fn saying_that_nothing_is_settled_which_is_there_makes_no_room() {
+    let id = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
+    let room = Room { entries: 4, answer_bytes: 1_000, all: usize::MAX };
+    let mut table = Table::<Snapshots>::default();
+    for number in 1..=20 {
+        let of = id(1_000 + number);
+        if table.has_room(of, number, room) {
+            assert!(table.is_current(of, number));
+            table.remember(of, commit());
+        }
+    }
+    assert_eq!(table.remembered(), 4);
+    assert!(table.has_room(id(2_000), 1_003, room), "two of them are settled");
+}
+
+#[test]
+fn all_clients_together_have_a_bound_and_members_do_not_count() {
+    let id = |node, sequence| TxnId { node: NodeId(node), incarnation: 1, sequence };
+    let room = Room { entries: 100, answer_bytes: 1_000, all: 10 };
+    let mut table = Table::<Snapshots>::default();
+    for sequence in 1..=20 {
+        assert!(table.is_current(id(1, sequence), 1));
+        table.remember(id(1, sequence), commit());
+    }
+    let mut admitted = 0;
+    for client in 50..70 {
+        if table.has_room(id(client, 1), 1, room) {
+            admitted += 1;
+            assert!(table.is_current(id(client, 1), 1));
+            table.hear(NodeId(client), Nanos(1));
+            table.remember(id(client, 1), commit());
+        }
+    }
+    assert_eq!(admitted, 5, "each client counts, and its transaction");
+    let before = table.bytes();
+    assert!(table.has_room(id(50, 2), 2, room), "it says that the first one is settled");
+    (50..55).for_each(|client| table.settle_below(id(client, 2)));
+    assert!(table.bytes() < before);
+    assert!(table.has_room(id(60, 1), 1, room));
+    table.settle_below(id(77, 9));
+    table.forget_silent(Nanos(2), true, |node| node.0 >= 50);
+    assert_eq!((table.known(), table.of_clients), (1, 0));
+}
