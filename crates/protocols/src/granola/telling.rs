@@ -303,7 +303,7 @@ mod tests {
             pieces.iter().map(|piece| piece.iter().map(|(number, _)| *number).collect()).collect()
         };
         assert_eq!(numbers(100_000), [vec![0, 1, 2, 3, 4]]);
-        assert_eq!(numbers(1_000), [vec![0, 1], vec![2], vec![3], vec![4]]);
+        assert_eq!(numbers(800), [vec![0, 1], vec![2], vec![3], vec![4]]);
         assert!(pieces(Vec::new(), 1_000).is_empty());
     }
 }
