@@ -9,7 +9,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use muesli_core::limits::write_bytes;
 use muesli_core::parts::window::Window;
 use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
@@ -56,7 +58,8 @@ struct Known {
     over: Window<Over>,
     /// What is over of earlier lives.
     earlier: BTreeMap<(u32, u64), Over>,
-    /// How many bytes the ends of all these are.
+    /// How many bytes the ends of all these are, and what was told in transactions that are not
+    /// settled.
     bytes: usize,
     /// When it was last heard of, if it is a client; zero of members.
     heard: Nanos,
@@ -223,8 +226,8 @@ impl Memory {
         }
         self.of_clients = self.of_clients + known.weight() - before;
         if is_news && !self.heard.is_empty() {
-            let below = TxnId { sequence: 0, ..txn }..TxnId { sequence: settled_below, ..txn };
-            self.heard.extract_if(below, |_, _| true).for_each(drop);
+            let told = self.heard.extract_if(below(txn, settled_below), |_, _| true);
+            known.bytes -= told.map(|(_, heard)| heard_bytes(&heard)).sum::<usize>();
         }
     }
 
@@ -310,7 +313,7 @@ impl Memory {
             let before = known.weight();
             known.forget_refused();
             known.forget_answers();
-            let stays = known.len() > 0;
+            let stays = known.len() > 0 || known.bytes > 0;
             *of_clients = *of_clients + if stays { known.weight() } else { 0 } - before;
             stays
         });
@@ -333,7 +336,10 @@ impl Memory {
             return true;
         }
         let (ends, bytes) = known.freed_by(txn, settled_below);
-        (!is_full || ends > 0) && known.bytes - bytes < room.bytes
+        let is_of_now = txn.incarnation == known.life && settled_below > known.settled_below;
+        let told = self.heard.range(below(txn, if is_of_now { settled_below } else { 0 }));
+        let told: usize = told.map(|(_, heard)| heard_bytes(heard)).sum();
+        (!is_full || ends > 0) && known.bytes - bytes - told < room.bytes
     }
 
     /// Whether anything is known of a coordinator.
@@ -358,9 +364,12 @@ impl Memory {
             return;
         }
         let heard = self.heard.entry(txn).or_default();
+        let before = heard_bytes(heard);
         for (part, values) in told {
             heard.entry(part).or_insert(values);
         }
+        let added = heard_bytes(heard) - before;
+        self.change(txn, |known| known.bytes += added);
     }
 
     /// What was told in `txn`.
@@ -421,6 +430,17 @@ impl Memory {
             self.remember(txn, Over { ballot, about, end, noted: Noted::default() });
         }
     }
+}
+
+/// The transactions of the same life with smaller numbers.
+fn below(txn: TxnId, sequence: u64) -> Range<TxnId> {
+    TxnId { sequence: 0, ..txn }..TxnId { sequence, ..txn }
+}
+
+/// How many bytes are kept of what was told.
+fn heard_bytes(heard: &Heard) -> usize {
+    let all = heard.values().flatten();
+    all.map(|(_, key, found)| write_bytes(key, found.value.as_ref())).sum()
 }
 
 /// A transaction is settled as its client says, who may say so before that is true.
@@ -490,6 +510,29 @@ mod tests {
         assert!(kept(&memory, 1) && kept(&memory, 2));
         memory.hear_client(NodeId(2), Nanos(2_000), lease);
         assert!(!kept(&memory, 1) && !kept(&memory, 2));
+    }
+
+    #[test]
+    fn what_was_told_counts_until_it_is_settled() {
+        let found = |bytes: usize| Found {
+            version: muesli_core::Timestamp(1),
+            value: Some(SmallBytes::from(vec![7; bytes])),
+            collected: muesli_core::Timestamp::ZERO,
+        };
+        let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found(400))]);
+        let room = Room { ends: 10, bytes: 1_000, all: usize::MAX };
+        let mut memory = Memory::default();
+        memory.hear(txn(1, 1), 1);
+        memory.hear_of(txn(1, 1), [told(0), told(1)]);
+        assert!(memory.has_room(txn(1, 3), 1, 0, room));
+        memory.hear_of(txn(1, 2), [told(0)]);
+        memory.hear_of(txn(1, 2), [told(0)]);
+        assert_eq!(memory.bytes(), 3 * 417);
+        assert!(!memory.has_room(txn(1, 3), 1, 0, room));
+        assert!(!memory.has_room(txn(2, 1), 1, 0, room), "nor in another life");
+        assert!(memory.has_room(txn(1, 3), 2, 0, room), "the first one is settled");
+        memory.hear(txn(1, 3), 3);
+        assert_eq!(memory.bytes(), 0);
     }
 
     #[test]
