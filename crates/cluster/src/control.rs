@@ -9,7 +9,8 @@ use crate::map::{MapParts, SpaceParts};
 /// A message between drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// To the keeper of the map: there is to be this space.
+    /// From a client to the keeper of the map: there is to be this space. From a visitor or an
+    /// administrator it ends the connection, as [`SpacesMade`](Control::SpacesMade) does.
     CreateSpace {
         /// The sender's number for the answer.
         request: u64,

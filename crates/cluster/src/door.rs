@@ -12,6 +12,7 @@ use muesli_core::client::Task;
 use muesli_core::{NodeId, Traffic};
 
 use crate::map::{Map, SpaceParts};
+use crate::reading::Read;
 use crate::register::Register;
 use crate::signal::Signal;
 
@@ -37,7 +38,7 @@ pub(crate) enum Command {
         found: Result<SocketAddr, String>,
     },
     /// The register of spaces was read, as it was said to have grown.
-    SpacesRead(Result<Option<Register>, String>),
+    SpacesRead(Read),
     /// These are the spaces now; the answer is why not, if not.
     Register(Register, mpsc::Sender<Option<String>>),
 }

@@ -394,6 +394,7 @@ impl<P: Protocol> Loop<P> {
         }
         self.dial(now);
         self.keep_budget(now);
+        self.read_spaces(now);
         self.station.clock.look();
         let (mut overdue, mut due, tells) = (Vec::new(), Vec::new(), !self.peers.is_client());
         let station = self.station.clone();

@@ -23,7 +23,7 @@
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
 //! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
-//! it. `spaces`, `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
+//! it. `spaces`, [`space_limits`], `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
 //! `checkpoints`, `replaying`, `small_files`: what survives, and [`heights`] notices where less
 //! did; [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put
 //! them together.
@@ -64,6 +64,7 @@ pub mod rules;
 pub mod server;
 mod signal;
 mod small_files;
+pub mod space_limits;
 mod spaces;
 mod station;
 mod targets;

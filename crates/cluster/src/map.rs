@@ -18,6 +18,8 @@ use muesli_group::layout::{self, Unfit};
 use muesli_group::placement::SPACE;
 use thiserror::Error;
 
+use crate::space_limits::{self, SpaceLimit};
+
 /// A map as it goes over the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapParts {
@@ -127,6 +129,9 @@ pub enum MapError {
         /// Its home.
         home: u32,
     },
+    /// A new space is over a limit.
+    #[error(transparent)]
+    Space(#[from] SpaceLimit),
     /// Groups do not fit on the servers.
     #[error(transparent)]
     Nodes(#[from] Unfit),
@@ -223,10 +228,19 @@ impl Map {
     /// The same with one more space.
     ///
     /// # Errors
-    /// The space exists with other options, or does not fit the repositories.
+    /// The space exists with other options, does not fit the repositories, or is over a limit.
     pub fn with_space(&self, space: &SpaceParts) -> Result<Map, MapError> {
+        let is_new = self.catalog.space_named(&space.name).is_none();
+        if is_new {
+            let count = self.catalog.spaces().len() + 1;
+            space_limits::judge_new(count, std::slice::from_ref(space))?;
+        }
         let catalog = self.catalog.with_space(&space.name, space.options())?;
-        self.with_catalog(Arc::new(catalog)).checked()
+        let map = self.with_catalog(Arc::new(catalog)).checked()?;
+        if is_new {
+            space_limits::judge_map(&map)?;
+        }
+        Ok(map)
     }
 
     /// The newest of this map and another one of the same cluster. `None`: the other one has

@@ -11,6 +11,7 @@ use crate::folder::Folder;
 use crate::heights::{Heights, Keeping};
 use crate::hello::{ClusterId, Life, Station};
 use crate::map::Map;
+use crate::reading::Readings;
 use crate::targets::Targets;
 
 /// Who this process is.
@@ -65,8 +66,10 @@ pub(crate) struct Peers {
     pub clients_prove: bool,
     /// Connections and messages refused for want of a proof, or of a role that may say so.
     pub unproven: u64,
-    /// The register of spaces is being read.
-    pub reading_spaces: bool,
+    /// When the register of spaces is read.
+    pub readings: Readings,
+    /// The last that went wrong with that, as those who look after this server were told.
+    pub told_unread: Option<String>,
     /// The last refusal of another server that was told to those who look after this one.
     pub told_refusal: Option<String>,
     /// Room that was given for long frames under way, in bytes.
@@ -113,7 +116,8 @@ impl Peers {
             misunderstood: 0,
             clients_prove: false,
             unproven: 0,
-            reading_spaces: false,
+            readings: Readings::default(),
+            told_unread: None,
             told_refusal: None,
             incoming: 0,
             awaiting_room: VecDeque::new(),

@@ -1,4 +1,8 @@
 //! A server reads a row of its own database, as any client does: a transaction on its own loop.
+//!
+//! It does so when somebody says that the row has changed. Such words come at any time, also while
+//! the row is being read, and may be wrong: [`Readings`] says when the next reading begins, so that
+//! none that is needed is left out, and those that find nothing are few.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,33 +18,86 @@ const ATTEMPTS: u32 = 50;
 /// The pause after an attempt that failed.
 const PAUSE: Nanos = Nanos::from_millis(100);
 
-/// The register, when it says at least `epoch`; `None`: it does not, so whoever said that it does
-/// was wrong.
-///
-/// # Errors
-/// It cannot be read, or is damaged.
-pub(crate) async fn register(
-    database: u64,
-    space: SpaceId,
-    epoch: u64,
-) -> Result<Option<Register>, String> {
+/// After a reading that found nothing new, the next one begins so much later.
+const PAUSE_IN_VAIN: Nanos = Nanos::from_millis(1_000);
+/// Epochs are counted up by spaces, of which a catalog has no more: who says more is wrong.
+const AHEAD_MAX: u64 = 1 << 16;
+
+/// What came of a reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// The row; `None`: there is none.
+    Row(Option<Register>),
+    /// The row is no register.
+    Damaged(String),
+    /// It could not be read.
+    Failed(String),
+}
+
+/// When the register is read.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    /// The epoch that the reading under way looks for.
+    under_way: Option<u64>,
+    /// The highest epoch that was said and is not being looked for.
+    said: u64,
+    /// After a reading that brought nothing: the next one begins no earlier.
+    not_before: Nanos,
+}
+
+impl Readings {
+    /// Somebody says that the spaces are of this epoch by now, where `known` is known here.
+    pub fn hear(&mut self, epoch: u64, known: u64) {
+        if epoch.saturating_sub(known) <= AHEAD_MAX {
+            self.said = self.said.max(epoch);
+        }
+    }
+
+    /// Whether a reading is to begin now, as the spaces known are of an earlier epoch than was
+    /// said. It is under way then.
+    pub fn begin(&mut self, known: u64, now: Nanos) -> bool {
+        let begins = self.under_way.is_none() && self.said > known && now >= self.not_before;
+        if begins {
+            self.under_way = Some(std::mem::take(&mut self.said));
+        }
+        begins
+    }
+
+    /// The reading under way has ended, with spaces that were not known or without.
+    pub fn end(&mut self, has_news: bool, now: Nanos) {
+        self.under_way = None;
+        self.not_before = if has_news { Nanos(0) } else { now + PAUSE_IN_VAIN };
+    }
+
+    /// The reading under way has failed, and is to be tried again later.
+    pub fn fail(&mut self, now: Nanos) {
+        self.said = self.said.max(self.under_way.take().unwrap_or_default());
+        self.not_before = now + PAUSE_IN_VAIN;
+    }
+}
+
+/// The register as it is now.
+pub(crate) async fn register(database: u64, space: SpaceId) -> Read {
     let mut trouble = String::new();
     for attempt in 0..ATTEMPTS {
-        if attempt > 0 {
-            sleep(database).await.map_err(|failure| failure.to_string())?;
+        if attempt > 0
+            && let Err(failure) = sleep(database).await
+        {
+            return Read::Failed(failure.to_string());
         }
         match get(database, space, KEY).await {
-            Ok(None) => return Ok(None),
+            Ok(None) => return Read::Row(None),
             Ok(Some(row)) => {
-                let row = Register::decode_all(row.as_slice());
-                let row = row.map_err(|error| format!("the row is damaged: {error}"))?;
-                return Ok((row.epoch >= epoch).then_some(row));
+                return match Register::decode_all(row.as_slice()) {
+                    Ok(row) => Read::Row(Some(row)),
+                    Err(error) => Read::Damaged(format!("the row is damaged: {error}")),
+                };
             }
-            Err(Failure::Closed) => return Ok(None),
+            Err(Failure::Closed) => return Read::Row(None),
             Err(failure) => trouble = failure.to_string(),
         }
     }
-    Err(trouble)
+    Read::Failed(trouble)
 }
 
 /// The newest value of a key: a strict transaction sees all that was acknowledged before it.
@@ -102,5 +159,61 @@ impl Drop for Waiting {
         if let Some(op) = self.op {
             client::with(self.database, |engine| engine.forget(op));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Nanos = Nanos::from_millis(7);
+
+    #[test]
+    fn what_is_said_while_the_register_is_read_is_looked_for_afterwards() {
+        let mut readings = Readings::default();
+        readings.hear(5, 4);
+        assert!(readings.begin(4, AT));
+        readings.hear(6, 4);
+        assert!(!readings.begin(4, AT), "one at a time");
+        readings.end(true, AT);
+        assert!(readings.begin(5, AT));
+        readings.end(true, AT);
+        assert!(!readings.begin(6, AT));
+        // What was found with the first is not looked for again.
+        readings.hear(7, 6);
+        assert!(readings.begin(6, AT));
+        readings.hear(8, 6);
+        readings.end(true, AT);
+        assert!(!readings.begin(8, AT));
+    }
+
+    #[test]
+    fn words_that_are_wrong_cost_a_reading_now_and_then() {
+        let mut readings = Readings::default();
+        readings.hear(u64::MAX, 4);
+        assert!(!readings.begin(4, AT), "there are no such epochs");
+        readings.hear(9, 4);
+        assert!(readings.begin(4, AT));
+        readings.end(false, AT);
+        let mut begun = 0;
+        for millis in 8..3_500 {
+            readings.hear(9, 4);
+            let now = Nanos::from_millis(millis);
+            if readings.begin(4, now) {
+                begun += 1;
+                readings.end(false, now);
+            }
+        }
+        assert_eq!(begun, 3);
+    }
+
+    #[test]
+    fn a_reading_that_failed_is_tried_again() {
+        let mut readings = Readings::default();
+        readings.hear(5, 4);
+        assert!(readings.begin(4, AT));
+        readings.fail(AT);
+        assert!(!readings.begin(4, AT));
+        assert!(readings.begin(4, AT + PAUSE_IN_VAIN));
     }
 }

@@ -10,6 +10,7 @@
 use muesli_core::{SpaceOptions, wire_struct};
 
 use crate::map::{Map, MapError, MapParts, SpaceParts};
+use crate::space_limits;
 
 pub use muesli_group::placement::SPACE;
 
@@ -37,20 +38,24 @@ impl Register {
     /// This map with these spaces, or with its own if it knows of more.
     ///
     /// # Errors
-    /// The spaces do not fit it: it is of another cluster.
+    /// The spaces do not fit it: it is of another cluster. Or new ones are over a limit.
     pub fn in_map(&self, map: &Map) -> Result<Map, MapError> {
         if self.epoch <= map.catalog.epoch {
             return Ok(map.clone());
         }
+        let known = map.catalog.spaces().len().min(self.spaces.len());
+        space_limits::judge_new(self.spaces.len(), &self.spaces[known..])?;
         let Register { epoch, spaces } = self.clone();
-        Map::try_from(MapParts { epoch, spaces, ..MapParts::from(map) })
+        let next = Map::try_from(MapParts { epoch, spaces, ..MapParts::from(map) })?;
+        space_limits::judge_map(&next)?;
+        Ok(next)
     }
 
     /// This map with these spaces, if they are its own and some after them: so grows a register
     /// that only those wrote who make spaces.
     ///
     /// # Errors
-    /// They are others, or do not fit.
+    /// They are others, do not fit, or are over a limit.
     pub fn grown_from(&self, map: &Map) -> Result<Map, MapError> {
         let before = Register::of(map);
         if self.epoch <= before.epoch {

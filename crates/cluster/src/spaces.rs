@@ -18,7 +18,7 @@ use crate::door::Command;
 use crate::frame::Kind;
 use crate::hello::{Reason, Station};
 use crate::map::{Map, MapParts, SpaceParts};
-use crate::reading;
+use crate::reading::{self, Read};
 use crate::register::Register;
 use crate::turn::Loop;
 
@@ -26,6 +26,8 @@ impl<P: Protocol> Loop<P> {
     /// A message from another driver.
     pub(crate) fn on_control(&mut self, place: usize, control: Control, now: Nanos) {
         match control {
+            Control::CreateSpace { .. } | Control::SpacesMade(_)
+                if !self.may_make_spaces(place, now) => {}
             Control::CreateSpace { request, space } => {
                 let refused = self.create_space(&space).err();
                 self.say(place, &Control::SpaceCreated { request, refused });
@@ -46,7 +48,11 @@ impl<P: Protocol> Loop<P> {
                 }
             }
             Control::Place(parts) => self.on_place(place, parts, now),
-            Control::SpacesMade(epoch) => self.read_spaces(epoch),
+            Control::SpacesMade(epoch) => {
+                let known = self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch);
+                self.peers.readings.hear(epoch, known);
+                self.read_spaces(now);
+            }
             Control::AskMembers => {
                 let members = self.members();
                 self.say(place, &members);
@@ -87,36 +93,78 @@ impl<P: Protocol> Loop<P> {
         self.say(place, &members);
     }
 
-    /// Reads the register, if it is said to have more spaces than are known here; one reading at a
-    /// time.
-    fn read_spaces(&mut self, epoch: u64) {
+    /// Whether whoever is at `place` may make spaces, and say that there are more: servers and
+    /// clients. Others are refused.
+    fn may_make_spaces(&mut self, place: usize, now: Nanos) -> bool {
+        let station = match self.peers.at(place).map(|connection| connection.stage) {
+            Some(Stage::Up { station, .. }) => station,
+            _ => return false,
+        };
+        if !station.is_node() {
+            self.peers.unproven += 1;
+            let text = format!(
+                "{} may not make spaces; a client may, which proves the cluster's secret where the \
+                 servers ask it to (`clients_need_secret`)",
+                station.name()
+            );
+            self.refuse(place, Reason::Unproven, text, now);
+        }
+        station.is_node()
+    }
+
+    /// Reads the register, if it was said to have more spaces than are known here.
+    pub(crate) fn read_spaces(&mut self, now: Nanos) {
         let Some(map) = self.peers.map.as_ref().filter(|map| map.group > 1) else { return };
+        let Some(space) = map.catalog.space_named(crate::register::SPACE) else { return };
         let is_server = self.peers.me.station == Station::Server;
-        if !is_server || epoch <= map.catalog.epoch || self.peers.reading_spaces {
+        if !is_server || !self.peers.readings.begin(map.catalog.epoch, now) {
             return;
         }
-        let Some(space) = map.catalog.space_named(crate::register::SPACE) else { return };
-        self.peers.reading_spaces = true;
         let door = self.door.clone();
         let database = self.station.database;
         let task: Task = Box::pin(async move {
-            let read = reading::register(database, space, epoch).await;
+            let read = reading::register(database, space).await;
             door.command(Command::SpacesRead(read));
         });
         self.spawn(task);
     }
 
-    /// The register was read, or could not be.
-    pub(crate) fn spaces_read(&mut self, read: Result<Option<Register>, String>) {
-        self.peers.reading_spaces = false;
+    /// The register was read, or could not be. It is gone by wherever it is newer than the map,
+    /// whatever was said of it.
+    pub(crate) fn spaces_read(&mut self, read: Read) {
+        let now = self.station.machine.borrow().now();
         let Some(map) = &self.peers.map else { return };
-        let next = read.and_then(|register| match register {
-            Some(register) => register.grown_from(map).map_err(|error| error.to_string()),
-            None => Ok(map.clone()),
-        });
+        let known = map.catalog.epoch;
+        let next = match read {
+            Read::Row(None) => Ok(map.clone()),
+            Read::Row(Some(register)) => {
+                register.grown_from(map).map_err(|error| error.to_string())
+            }
+            Read::Damaged(why) => Err(why),
+            Read::Failed(why) => {
+                self.peers.readings.fail(now);
+                return self.tell_unread(why);
+            }
+        };
         match next {
-            Ok(next) => self.on_map(next),
-            Err(why) => (self.notice)(&format!("the spaces cannot be read: {why}")),
+            Ok(next) => {
+                self.peers.told_unread = None;
+                self.peers.readings.end(next.catalog.epoch > known, now);
+                self.on_map(next);
+            }
+            Err(why) => {
+                self.peers.readings.end(false, now);
+                self.tell_unread(why);
+            }
+        }
+        self.read_spaces(now);
+    }
+
+    /// Tells those who look after this server why it does not learn of new spaces, once each.
+    fn tell_unread(&mut self, why: String) {
+        if self.peers.told_unread.as_ref() != Some(&why) {
+            (self.notice)(&format!("the spaces cannot be read: {why}"));
+            self.peers.told_unread = Some(why);
         }
     }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 use muesli_cluster::control::Control;
 use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::map::SpaceParts;
 use muesli_cluster::proof::{self, Challenge, Proof};
 use muesli_cluster::visit::{self, Visit, VisitError};
 use muesli_cluster::{
     Client, ClientOptions, Failed, Life, Server, ServerOptions, StartError, Stop,
 };
-use muesli_core::{NodeId, RepositoryId, Role, Secret, Wire, issuance};
+use muesli_core::{NodeId, RepositoryId, Role, Secret, SpaceOptions, Wire, issuance};
 
 use crate::until::until;
 
@@ -195,6 +196,34 @@ fn only_administrators_say_where_members_live() {
     all_gone.left = vec![NodeId(0)];
     assert!(admin.ask(&Control::Place(all_gone)).is_err());
     assert_eq!(server.status("ready"), 1);
+    server.stop();
+}
+
+#[test]
+fn visitors_make_no_spaces_and_clients_make_them_within_limits() {
+    let server = serve(ServerOptions { clients_prove: true, ..lone(Some(secret())) });
+    let address = server.address.to_string();
+    let space = SpaceParts { name: "s".to_owned(), ..SpaceParts::default() };
+    for word in [Control::CreateSpace { request: 1, space }, Control::SpacesMade(u64::MAX)] {
+        let mut visitor = Visit::begin(&address, PATIENCE).unwrap();
+        let refused = visitor.ask(&word).unwrap_err().to_string();
+        assert!(refused.contains("a visitor may not make spaces"), "{refused}");
+        let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
+        let refused = admin.ask(&word).unwrap_err().to_string();
+        assert!(refused.contains("an administrator may not make spaces"), "{refused}");
+    }
+    assert_eq!(server.status("unproven"), 4);
+    let addresses = vec![address];
+    let options = ClientOptions { addresses, secret: Some(secret()), ..ClientOptions::default() };
+    let client = Client::connect(options.clone()).unwrap();
+    let long = client.create_space(&"n".repeat(17 << 20), &SpaceOptions::default());
+    let refused = long.unwrap_err().to_string();
+    assert!(refused.contains("a name of 17825792 bytes is over the limit of 255"), "{refused}");
+    assert_eq!(client.create_space("s", &SpaceOptions::default()), Ok(()));
+    assert_eq!(client.catalog().spaces().len(), 1);
+    // Whoever comes next is told the map.
+    assert_eq!(Client::connect(options).unwrap().catalog().spaces().len(), 1);
+    client.close();
     server.stop();
 }
 
