@@ -1,22 +1,42 @@
-//! What clients and strangers may take of a server: connections, and memory for unfinished frames.
+//! What clients and strangers may take of a server: connections, and memory for unfinished frames
+//! and for what waits to be sent to them.
 //!
 //! Short frames are held as they come, within a quarter of the budget; beyond it whoever began
 //! first is closed. For a long one room is given by the length that its header says, and until
-//! there is some its connection is not read from, in the order of asking. Where all connections are
+//! there is some its connection is not read from, in the order of asking; while others wait, a frame
+//! that has room must come at a pace. Where too much waits to be sent to all, nothing is read from
+//! clients and visitors, and those that do not take it in are closed. Where all connections are
 //! taken, those who have not said who they are, and visitors, make room for whoever has something
 //! to say; some connections are kept for servers and administrators alone. Members are not held to
 //! this.
 
+use std::cmp::Reverse;
+use std::time::Duration;
+
 use muesli_core::{Nanos, Protocol};
 
-use crate::connection::VISITOR_BYTES_MAX;
-use crate::hello::Station;
+use crate::connection::{Connection, PROGRESS_BYTES, VISITOR_BYTES_MAX};
+use crate::handshake::passed;
+use crate::hello::{Reason, Station};
 use crate::turn::Loop;
 
 /// A frame up to this is held without room being given for it.
 const SHORT_BYTES: usize = 64 << 10;
 
+/// Where others wait for what a slow connection holds, it has this part of the time that it has
+/// otherwise.
+const HURRY: u32 = 10;
+
 impl<P: Protocol> Loop<P> {
+    /// Whether nothing is to be read from a connection for now: what it causes could not leave.
+    pub(crate) fn is_held_back(&self, connection: &Connection, waiting: usize) -> bool {
+        let high = connection.outgoing_bytes_high(self.network.outgoing_bytes_high);
+        connection.is_guest()
+            && (waiting > high
+                || self.peers.all_crowded && connection.waits_with_all()
+                || connection.awaits_room.is_some())
+    }
+
     /// How many connections there may be with those that are kept for members.
     pub(crate) fn connections_most(&self) -> usize {
         self.network.connections_max + self.network.connections_reserved
@@ -52,7 +72,7 @@ impl<P: Protocol> Loop<P> {
         if wanted <= SHORT_BYTES || has_some || !connection.is_guest() {
             return;
         }
-        connection.awaits_room = Some(wanted);
+        (connection.awaits_room, connection.pace) = (Some(wanted), None);
         self.peers.awaiting_room.push_back(place);
         self.give_room();
     }
@@ -109,6 +129,81 @@ impl<P: Protocol> Loop<P> {
             }
             held -= bytes;
             self.close(place, now, "too much is held of unfinished frames");
+        }
+    }
+
+    /// How long a connection may stand still while others wait for what it holds.
+    fn hurry(&self) -> Duration {
+        self.network.slow_after / HURRY
+    }
+
+    /// While others wait for room, a frame that has some comes at a pace, or its connection is
+    /// closed. Bytes that wait here to be read are no fault of the other end.
+    pub(crate) fn keep_pace(&mut self, now: Nanos) {
+        let others_wait = !self.peers.awaiting_room.is_empty();
+        let has_room = |(place, it): (usize, &Connection)| (it.room > 0).then_some(place);
+        let holders: Vec<_> = self.peers.all().filter_map(has_room).collect();
+        for place in holders {
+            let is_read = others_wait && !self.stalls(place);
+            let hurry = self.hurry();
+            let Some(connection) = self.peers.at_mut(place) else { continue };
+            let held = connection.held();
+            let (since, had) = match connection.pace.filter(|_| is_read) {
+                Some(begun) => begun,
+                None => {
+                    connection.pace = is_read.then_some((now, held));
+                    continue;
+                }
+            };
+            if !passed(since, hurry, now) || connection.readable {
+                continue;
+            }
+            let promised = connection.promised();
+            let least = PROGRESS_BYTES.min(promised.saturating_sub(had));
+            if held.saturating_sub(had) >= least {
+                connection.pace = Some((now, held));
+                continue;
+            }
+            let text = format!(
+                "a frame of {promised} bytes came too slowly while others waited for room \
+                 (`incoming_bytes_total`): {} of {least} bytes within {} ms",
+                held.saturating_sub(had),
+                hurry.as_millis()
+            );
+            connection.drop_frame();
+            self.peers.turned_away += 1;
+            self.refuse(place, Reason::Full, text, now);
+            self.return_room(place);
+        }
+    }
+
+    /// Where too much waits to be sent to all, closes those that hold most of it until it does not:
+    /// visitors, and then clients that take nothing in.
+    pub(crate) fn relieve(&mut self, now: Nanos) {
+        let machine = self.station.machine.borrow();
+        let (mut all, _) = machine.outbox.waiting();
+        let most = self.network.outgoing_bytes_total;
+        if all <= most {
+            return;
+        }
+        let stands =
+            |it: &Connection| it.crowded_since.is_some_and(|at| passed(at, self.hurry(), now));
+        let held = self.peers.all().filter_map(|(place, it)| {
+            let is_client = it.expendable().is_none();
+            let goes = !is_client || it.waits_with_all() && stands(it);
+            let waiting = machine.outbox.waiting_at(place);
+            (goes && waiting > 0).then_some((is_client, Reverse(waiting), place))
+        });
+        let mut held: Vec<_> = held.collect();
+        drop(machine);
+        held.sort_unstable();
+        for (_, Reverse(waiting), place) in held {
+            if all <= most {
+                return;
+            }
+            all -= waiting;
+            self.peers.turned_away += 1;
+            self.close(place, now, "too much waits to be sent to all, and it does not take it in");
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::proof::Challenge;
 
 /// The longest body of a frame of a visitor, who has but questions.
 pub(crate) const VISITOR_BYTES_MAX: usize = 16 << 10;
+/// With more bytes than this waiting to be sent to a visitor, nothing more is read from it.
+const VISITOR_OUTGOING_BYTES_HIGH: usize = 64 << 10;
 /// The longest body of a frame of an administrator, who sends maps.
 const ADMIN_BYTES_MAX: usize = 16 << 20;
 
@@ -56,6 +58,9 @@ pub(crate) struct Connection {
     pub room: usize,
     /// The bytes of room that it waits for; until then nothing is read.
     pub awaits_room: Option<usize>,
+    /// While others wait for room and it has some: since when its pace is measured, and how much of
+    /// its frame had come then.
+    pub pace: Option<(Nanos, usize)>,
     /// What was said and asked in a handshake that is under way.
     pub claim: Option<Box<Claim>>,
     /// Whole frames have come that were not looked at, as what they cause could not leave.
@@ -83,7 +88,7 @@ pub(crate) struct Claim {
 
 /// A frame that arrives, or bytes that leave, have not stopped while there is so much of them in
 /// the time that a slow connection has.
-const PROGRESS_BYTES: usize = 1 << 20;
+pub(crate) const PROGRESS_BYTES: usize = 1 << 20;
 
 /// What came of reading.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,6 +114,7 @@ impl Connection {
             crowded_since: None,
             room: 0,
             awaits_room: None,
+            pace: None,
             claim: None,
             stalled: false,
             taken: 0,
@@ -137,7 +143,27 @@ impl Connection {
         }
     }
 
-    /// Whether a client or a visitor is at the other end.
+    /// Whether nothing is read from it while too much waits to be sent to all: it is a client or a
+    /// visitor. Servers and administrators are heard, and so is whoever has not said yet what it is.
+    pub fn waits_with_all(&self) -> bool {
+        let others = [Station::Server, Station::Admin];
+        match self.stage {
+            Stage::Up { station, .. } => !others.contains(&station),
+            Stage::Closing => true,
+            Stage::AwaitHello | Stage::AwaitProof | Stage::Dialling | Stage::AwaitWelcome => false,
+        }
+    }
+
+    /// With more bytes than this waiting to be sent to it, too much does, where that is `high` for
+    /// clients.
+    pub fn outgoing_bytes_high(&self, high: usize) -> usize {
+        match self.stage {
+            Stage::Up { station: Station::Visitor, .. } => VISITOR_OUTGOING_BYTES_HIGH.min(high),
+            _ => high,
+        }
+    }
+
+    /// Whether it is no server, as far as is known.
     pub fn is_guest(&self) -> bool {
         match self.stage {
             Stage::Up { station, .. } => station != Station::Server,
@@ -233,6 +259,11 @@ impl Connection {
         self.input = rest.to_vec();
         self.awaited = frame::promised(rest).unwrap_or_default();
         self.progress.0 = rest.len();
+    }
+
+    /// Drops what has come of a frame that is not whole.
+    pub fn drop_frame(&mut self) {
+        (self.input, self.awaited) = (Vec::new(), 0);
     }
 
     /// How many bytes are held of a frame that is not whole.

@@ -394,6 +394,8 @@ impl<P: Protocol> Loop<P> {
         }
         self.dial(now);
         self.keep_budget(now);
+        self.keep_pace(now);
+        self.relieve(now);
         self.read_spaces(now);
         self.station.clock.look();
         let (mut overdue, mut due, tells) = (Vec::new(), Vec::new(), !self.peers.is_client());
@@ -401,8 +403,8 @@ impl<P: Protocol> Loop<P> {
         let machine = station.machine.borrow();
         for (place, connection) in self.peers.all_mut() {
             let waiting = machine.outbox.waiting_at(place);
-            let crowded = waiting > self.network.outgoing_bytes_high;
-            connection.note_crowd(crowded, now);
+            let high = connection.outgoing_bytes_high(self.network.outgoing_bytes_high);
+            connection.note_crowd(waiting > high, now);
             if let Some(why) = overdue_reason(connection, waiting, &self.network, now) {
                 overdue.push((place, why));
                 continue;
@@ -469,7 +471,7 @@ pub(crate) fn left(node: NodeId) -> String {
     )
 }
 
-fn passed(since: Nanos, most: std::time::Duration, now: Nanos) -> bool {
+pub(crate) fn passed(since: Nanos, most: std::time::Duration, now: Nanos) -> bool {
     (now - since).0 > most.as_nanos() as u64
 }
 

@@ -313,14 +313,6 @@ impl<P: Protocol> Loop<P> {
         }
     }
 
-    /// Whether nothing is to be read from a connection for now: what it causes could not leave.
-    fn is_held_back(&self, connection: &Connection, waiting: usize) -> bool {
-        connection.is_guest()
-            && (waiting > self.network.outgoing_bytes_high
-                || self.peers.all_crowded
-                || connection.awaits_room.is_some())
-    }
-
     fn read_all(&mut self, now: Nanos) {
         if matches!(self.stopping, Stopping::Answering(_) | Stopping::Leaving(_)) {
             return;
@@ -375,7 +367,7 @@ impl<P: Protocol> Loop<P> {
 
     /// Whether frames that have come are not to be looked at for now: what they cause could not
     /// leave.
-    fn stalls(&self, place: usize) -> bool {
+    pub(crate) fn stalls(&self, place: usize) -> bool {
         let waiting = self.station.machine.borrow().outbox.waiting_at(place);
         self.peers.at(place).is_some_and(|connection| self.is_held_back(connection, waiting))
     }
@@ -425,7 +417,9 @@ impl<P: Protocol> Loop<P> {
         let congested = self.station.machine.borrow().congested;
         self.peers.all_crowded |= congested;
         let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
-        if most > self.network.outgoing_bytes_high || congested || !runs {
+        // Tasks of a server are its driver's own, and say little.
+        let is_full = self.peers.is_client() && most > self.network.outgoing_bytes_high;
+        if is_full || congested || !runs {
             return;
         }
         for _ in 0..JOBS_PER_TURN {

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use muesli_cluster::control::Control;
 use muesli_cluster::frame::{self, HEADER_BYTES, Kind};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::visit::{self, Visit};
@@ -13,6 +14,7 @@ use muesli_core::limits::Limits;
 use muesli_core::{NodeId, Secret, Settings, Wire};
 
 use crate::patience::{MEMORY, resident};
+use crate::until::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -63,8 +65,8 @@ impl Running {
     fn admin(&self) -> u64 {
         let address = self.address.to_string();
         let mut visit = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
-        match visit.ask(&muesli_cluster::control::Control::AskStatus).unwrap() {
-            muesli_cluster::control::Control::Status(lines) => {
+        match visit.ask(&Control::AskStatus).unwrap() {
+            Control::Status(lines) => {
                 lines.iter().find(|(name, _)| name == "connections").unwrap().1
             }
             other => panic!("{other:?}"),
@@ -164,7 +166,8 @@ fn unfinished_frames_take_no_more_than_their_share() {
     let network = Network {
         frame_bytes_max: BUDGET,
         incoming_bytes_total: BUDGET,
-        slow_after: PATIENCE,
+        // Those that have room are not hurried, as long as this takes.
+        slow_after: 100 * PATIENCE,
         dead_after: PATIENCE,
         ..Network::default()
     };
@@ -188,6 +191,129 @@ fn unfinished_frames_take_no_more_than_their_share() {
     let mut other = server.client(99);
     assert_eq!(first(&mut other).unwrap().0, Kind::Welcome);
     assert!(server.admin() > 20);
+    drop(clients);
+    server.stop();
+}
+
+#[test]
+fn a_frame_that_trickles_gives_its_room_to_those_who_wait() {
+    const FRAME: usize = 24 << 20;
+    let network = Network {
+        frame_bytes_max: FRAME,
+        incoming_bytes_total: 2 * FRAME + (1 << 20),
+        dead_after: 3 * PATIENCE,
+        ..Network::default()
+    };
+    let limits = Limits { transaction_bytes: FRAME / 4 * 3, ..Limits::default() };
+    let server = serve_with(network, Settings { limits, ..Settings::default() });
+    let begin = |number: u32, sent: usize| {
+        let mut client = server.client(number);
+        assert_eq!(first(&mut client).unwrap().0, Kind::Welcome);
+        client.write_all(&begun(FRAME - HEADER_BYTES, sent)).unwrap();
+        client
+    };
+    // Two have all the room, and send the first bytes of what they have said that they would.
+    let slow = [begin(0, 1 << 17), begin(1, 1 << 17)];
+    let mut whole = begin(2, FRAME - HEADER_BYTES);
+    // It was read to its end, and is no frame.
+    let read = refusal(&mut whole).unwrap().text;
+    assert!(read.contains("damaged"), "{read}");
+    let told = slow.map(|mut client| refusal(&mut client).map(|it| it.text).unwrap_or_default());
+    let text = "25165824 bytes came too slowly while others waited for room";
+    assert!(told.iter().any(|it| it.contains(text)), "{told:?}");
+    assert!(told.iter().any(|it| it.contains("`incoming_bytes_total`")), "{told:?}");
+    server.stop();
+}
+
+/// The refusal that comes, if one does before the connection ends.
+fn refusal(stream: &mut TcpStream) -> Option<Refusal> {
+    let mut bytes = Vec::new();
+    loop {
+        while let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
+            if found.kind == Kind::Refusal {
+                return Some(Refusal::decode_all(found.body).unwrap());
+            }
+            let count = found.bytes();
+            bytes.drain(..count);
+        }
+        let mut more = [0; 4096];
+        match stream.read(&mut more) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => bytes.extend_from_slice(&more[..count]),
+        }
+    }
+}
+
+/// Asks without end, and takes no answer in, until nothing more is taken.
+fn be_deaf(stream: &mut TcpStream) {
+    let mut ask = Vec::new();
+    Control::AskStatus.encode(&mut ask);
+    let question = framed(Kind::Control, &ask);
+    let questions: Vec<u8> = question.iter().copied().cycle().take(question.len() * 4096).collect();
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    while stream.write_all(&questions).is_ok() {}
+}
+
+/// The smallest frames and the smallest buffers that can be.
+fn narrow(slow_after: Duration) -> (Network, Settings) {
+    let (key_bytes, value_bytes, transaction_bytes) = (1 << 10, 1 << 14, 1 << 15);
+    let limits = Limits { key_bytes, value_bytes, transaction_bytes, ..Limits::default() };
+    let network = Network {
+        frame_bytes_max: 98_304,
+        outgoing_bytes_high: 1 << 16,
+        outgoing_bytes_max: 400_000,
+        outgoing_bytes_total: 400_000,
+        slow_after,
+        dead_after: 10 * PATIENCE,
+        ..Network::default()
+    };
+    (network, Settings { limits, ..Settings::default() })
+}
+
+#[test]
+fn those_who_take_nothing_in_keep_no_administrator_out() {
+    let (network, settings) = narrow(100 * PATIENCE);
+    let server = serve_with(network, settings);
+    let mut clients: Vec<_> = (0..10).map(|number| server.client(number)).collect();
+    clients.iter_mut().for_each(be_deaf);
+    assert!(server.admin() > 10);
+    // Nor who comes to say who it is: its hello is answered.
+    assert_eq!(first(&mut server.client(99)).unwrap().0, Kind::Welcome);
+    server.stop();
+}
+
+#[test]
+fn visitors_that_take_nothing_in_go_where_too_much_waits() {
+    let (network, settings) = narrow(100 * PATIENCE);
+    let server = serve_with(network, settings);
+    let deaf = || {
+        let mut visitor = server.stranger();
+        say(&mut visitor, &Hello::default());
+        be_deaf(&mut visitor);
+        visitor
+    };
+    let visitors: Vec<_> = (0..10).map(|_| deaf()).collect();
+    // Too few are left for all to be crowded: others are served.
+    let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
+    assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
+    assert!(status.status_of("connections").unwrap() > 4, "{status:?}");
+    drop(visitors);
+    server.stop();
+}
+
+#[test]
+fn clients_that_take_nothing_in_go_soon_where_too_much_waits() {
+    let (network, settings) = narrow(2 * PATIENCE);
+    let server = serve_with(network, settings);
+    let mut clients: Vec<_> = (0..10).map(|number| server.client(number)).collect();
+    clients.iter_mut().for_each(be_deaf);
+    until("some are closed", || {
+        let mut visit =
+            Visit::begin_as_admin(&server.address.to_string(), PATIENCE, Some(&secret()));
+        let status = visit.as_mut().unwrap().ask(&Control::AskStatus).unwrap();
+        let Control::Status(lines) = status else { panic!("{status:?}") };
+        lines.iter().any(|(name, value)| name == "connections-turned-away" && *value > 0)
+    });
     drop(clients);
     server.stop();
 }
