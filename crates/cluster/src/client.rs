@@ -28,6 +28,7 @@ use crate::map::{Map, SpaceParts};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
 use crate::register::Register;
+use crate::rules;
 use crate::server::spoken;
 use crate::signal::Signal;
 use crate::station::Station;
@@ -125,9 +126,9 @@ pub enum ConnectError {
     /// The cluster wants nothing of this client.
     #[error("the cluster refused: {0}")]
     Refused(String),
-    /// Limits that do not fit together.
-    #[error("{0}")]
-    Limits(String),
+    /// Rules that the limits and the times of connections break, all of them.
+    #[error("these options cannot be: {}", .0.join("; "))]
+    Rules(Vec<String>),
     /// No address was given.
     #[error("no address of a server was given")]
     NoAddress,
@@ -175,9 +176,10 @@ impl Client {
         if options.addresses.is_empty() {
             return Err(ConnectError::NoAddress);
         }
-        let (limits, most) = (&options.limits, options.network.frame_bytes_max);
-        limits.check().map_err(ConnectError::Limits)?;
-        limits.check_fits("frame_bytes_max", most).map_err(ConnectError::Limits)?;
+        let broken = rules::of_connections(&options.network, &options.limits);
+        if !broken.is_empty() {
+            return Err(ConnectError::Rules(broken));
+        }
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
         let (group, answered) = cluster_of(&options)?;

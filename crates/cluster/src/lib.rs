@@ -44,6 +44,7 @@ pub mod formats;
 pub mod frame;
 #[cfg(test)]
 mod golden;
+mod group_rules;
 mod handshake;
 pub mod heights;
 pub mod hello;

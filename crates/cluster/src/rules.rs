@@ -1,17 +1,25 @@
 //! What a configuration must keep to: numbers that are allowed each, and make no sense together.
 //!
 //! Every rule is looked at when a server starts, and all that are broken are told at once, each
-//! with the keys that it is about and what is allowed.
+//! with the keys that it is about and what is allowed. Those of connections hold for clients, too;
+//! those of groups are in `group_rules`.
 
 use std::time::Duration;
 
+use muesli_core::Limits;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_log::frame::PAYLOAD_MAX;
 
+use crate::group_rules;
+use crate::network::Network;
 use crate::server::ServerOptions;
 
 /// The longest time of connections that makes sense.
 const LONGEST: Duration = Duration::from_secs(3600);
+/// The shortest time in which something can come over a network, and be noticed.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// The longest frame whose length can be told.
+const FRAME_MOST: usize = 1 << 31;
 /// The longest tick of a group: its leader is followed after about ten of them.
 const TICK_MAX: Duration = Duration::from_secs(1);
 /// Connections that there must be beside those of the other servers.
@@ -21,15 +29,24 @@ const GOSSIPS_A_LEASE: u64 = 10;
 
 /// The rules that these options break, in words; none: they can be.
 pub fn broken(options: &ServerOptions) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut broken = of_connections(&options.network, &options.settings.limits);
     times(options, &mut broken);
-    sizes(options, &mut broken);
+    let too_long = options.settings.limits.check_fits("the longest record of a log", PAYLOAD_MAX);
+    broken.extend(too_long.err());
     servers(options, &mut broken);
+    group_rules::judge(options, &mut broken);
     broken
 }
 
-fn times(options: &ServerOptions, broken: &mut Vec<String>) {
-    let network = &options.network;
+/// The rules that connections of a server or a client break, with these limits of transactions.
+pub(crate) fn of_connections(network: &Network, limits: &Limits) -> Vec<String> {
+    let mut broken = Vec::new();
+    times_of_connections(network, &mut broken);
+    sizes(network, limits, &mut broken);
+    broken
+}
+
+fn times_of_connections(network: &Network, broken: &mut Vec<String>) {
     let ms = |time: Duration| time.as_millis();
     if network.dead_after < network.alive_every * 2 {
         broken.push(format!(
@@ -47,6 +64,18 @@ fn times(options: &ServerOptions, broken: &mut Vec<String>) {
         ));
     }
     for (name, time) in [
+        ("dead_after_ms", network.dead_after),
+        ("hello_within_ms", network.hello_within),
+        ("slow_after_ms", network.slow_after),
+    ] {
+        if time < SHORTEST {
+            let (is, least) = (ms(time), ms(SHORTEST));
+            broken.push(format!(
+                "`{name}` = {is} must be at least {least}: whoever is well would be closed too"
+            ));
+        }
+    }
+    for (name, time) in [
         ("alive_every_ms", network.alive_every),
         ("dead_after_ms", network.dead_after),
         ("hello_within_ms", network.hello_within),
@@ -58,14 +87,33 @@ fn times(options: &ServerOptions, broken: &mut Vec<String>) {
             broken.push(format!("`{name}` = {is} must be at most {most}, which is an hour"));
         }
     }
+}
+
+fn times(options: &ServerOptions, broken: &mut Vec<String>) {
     if options.group_tick.is_zero() || options.group_tick > TICK_MAX {
         broken.push(format!(
             "`group_tick_ms` = {} must be from 1 to {}: a lost leader is followed after about ten",
-            ms(options.group_tick),
-            ms(TICK_MAX)
+            options.group_tick.as_millis(),
+            TICK_MAX.as_millis()
         ));
     }
     let settings = &options.settings;
+    if settings.in_doubt_after > GIVE_UP_MOST {
+        broken.push(format!(
+            "`in_doubt_after_ms` = {} must be at most {}, the longest `give_up_after` of a client: \
+             all would have given up before",
+            settings.in_doubt_after.as_millis(),
+            GIVE_UP_MOST.as_millis()
+        ));
+    }
+    if settings.lock_wait > settings.in_doubt_after {
+        broken.push(format!(
+            "`lock_wait_ms` = {} must not be above `in_doubt_after_ms` = {}: a commit that waits \
+             for a lock would be in doubt before it is refused",
+            settings.lock_wait.as_millis(),
+            settings.in_doubt_after.as_millis()
+        ));
+    }
     if settings.in_doubt_after < settings.retry_after {
         broken.push(format!(
             "`in_doubt_after_ms` = {} must not be below `retry_after_ms` = {}: a transaction is \
@@ -96,13 +144,13 @@ fn times(options: &ServerOptions, broken: &mut Vec<String>) {
     }
 }
 
-fn sizes(options: &ServerOptions, broken: &mut Vec<String>) {
-    let network = &options.network;
-    let limits = &options.settings.limits;
-    let too_small = limits.check_fits("`frame_bytes_max`", network.frame_bytes_max).err();
+fn sizes(network: &Network, limits: &Limits, broken: &mut Vec<String>) {
     broken.extend(limits.check().err());
-    broken.extend(too_small);
-    broken.extend(limits.check_fits("the longest record of a log", PAYLOAD_MAX).err());
+    broken.extend(limits.check_fits("`frame_bytes_max`", network.frame_bytes_max).err());
+    if network.frame_bytes_max > FRAME_MOST {
+        let is = network.frame_bytes_max;
+        broken.push(format!("`frame_bytes_max` = {is} must be at most {FRAME_MOST}"));
+    }
     let ordered = [
         ("outgoing_bytes_high", network.outgoing_bytes_high),
         ("outgoing_bytes_max", network.outgoing_bytes_max),
@@ -131,6 +179,15 @@ fn servers(options: &ServerOptions, broken: &mut Vec<String>) {
     if options.clients_prove && options.secret.is_none() {
         broken.push("`clients_need_secret` needs a `secret_file`".to_owned());
     }
+    for (at, (node, address)) in options.servers.iter().enumerate() {
+        if let Some((other, _)) = options.servers[..at].iter().find(|(_, it)| it == address) {
+            broken.push(format!(
+                "`servers` lists {address} twice, for nodes {} and {}: each has an address of its \
+                 own",
+                other.0, node.0
+            ));
+        }
+    }
     let is_server = |node| options.servers.iter().any(|(server, _)| *server == node);
     for (node, _) in options.dial.iter().filter(|(node, _)| !is_server(*node)) {
         broken.push(format!("`dial` names node {}, which `servers` does not list", node.0));
@@ -149,6 +206,10 @@ mod tests {
         broken(&options)
     }
 
+    fn numbered((node, address): (usize, &&str)) -> (NodeId, String) {
+        (NodeId(node as u32), (*address).to_owned())
+    }
+
     #[test]
     fn what_is_the_default_can_be() {
         assert_eq!(after(|_| {}), [""; 0]);
@@ -157,7 +218,7 @@ mod tests {
     #[test]
     fn each_rule_is_named_with_its_keys() {
         type Change = fn(&mut ServerOptions);
-        let wrong: [(Change, &[&str]); 13] = [
+        let wrong: [(Change, &[&str]); 20] = [
             (
                 |it| it.network.dead_after = Duration::from_millis(1_999),
                 &["`dead_after_ms` = 1999", "`alive_every_ms` = 1000"],
@@ -189,8 +250,8 @@ mod tests {
                 &["`frame_bytes_max`", "`incoming_bytes_total` = 1048576"],
             ),
             (
-                |it| it.settings.in_doubt_after = Nanos::from_millis(1),
-                &["`in_doubt_after_ms` = 1 ", "`retry_after_ms` = 20"],
+                |it| it.settings.in_doubt_after = Nanos::from_millis(10),
+                &["`in_doubt_after_ms` = 10 ", "`retry_after_ms` = 20"],
             ),
             (
                 |it| it.settings.snapshot_lease = Nanos::from_millis(49),
@@ -201,6 +262,45 @@ mod tests {
                 &["`client_lease_ms` = 239999 ", "at least 240000"],
             ),
             (|it| it.dial = vec![(NodeId(3), "a:1".to_owned())], &["`dial` names node 3"]),
+            (
+                |it| it.servers = ["a:1", "a:2", "a:1"].iter().enumerate().map(numbered).collect(),
+                &["`servers` lists a:1 twice", "nodes 0 and 2"],
+            ),
+            (
+                |it| it.settings.lock_wait = Nanos::from_millis(3_600_000),
+                &["`lock_wait_ms` = 3600000 ", "`in_doubt_after_ms` = 100:"],
+            ),
+            (
+                |it| {
+                    it.settings.retry_after = Nanos::from_millis(3_600_000);
+                    it.settings.in_doubt_after = Nanos::from_millis(3_600_000);
+                },
+                &["`in_doubt_after_ms` = 3600000 ", "at most 120000", "`give_up_after`"],
+            ),
+            (
+                |it| it.network.slow_after = Duration::from_millis(1),
+                &["`slow_after_ms` = 1 ", "at least 100"],
+            ),
+            (
+                |it| it.network.hello_within = Duration::from_millis(1),
+                &["`hello_within_ms` = 1 ", "at least 100"],
+            ),
+            (
+                |it| {
+                    it.network.alive_every = Duration::from_millis(1);
+                    it.network.dead_after = Duration::from_millis(2);
+                },
+                &["`dead_after_ms` = 2 ", "at least 100"],
+            ),
+            (
+                |it| {
+                    it.network.frame_bytes_max = 1 << 32;
+                    it.network.outgoing_bytes_max = 1 << 32;
+                    it.network.outgoing_bytes_total = 1 << 32;
+                    it.network.incoming_bytes_total = 1 << 32;
+                },
+                &["`frame_bytes_max` = 4294967296 ", "at most 2147483648"],
+            ),
         ];
         for (change, parts) in wrong {
             let broken = after(change);
@@ -212,7 +312,7 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_told_together() {
         let broken = after(|it| {
-            it.network.dead_after = Duration::from_millis(1);
+            it.network.dead_after = Duration::from_millis(200);
             it.network.connections_max = 1;
             it.clients_prove = true;
         });

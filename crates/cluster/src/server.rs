@@ -272,8 +272,8 @@ impl Server {
                 }
                 let tick = Nanos(self.0.group_tick.as_nanos() as u64);
                 let accepts_loss = self.0.accepts_loss;
-                let disk_ticks = self.0.group_disk.as_nanos() as u64 / tick.0.max(1);
-                let limits = Limits { disk_ticks_max: disk_ticks.max(1), ..self.0.group_limits };
+                let disk_ticks_max = (self.0.group_disk.as_nanos() as u64).div_ceil(tick.0.max(1));
+                let limits = Limits { disk_ticks_max, ..self.0.group_limits };
                 let rules = Rules { inner: rules, tick, accepts_loss, limits, ..Rules::default() };
                 open::<Grouped<P>>(self.0, rules)
             }

@@ -173,7 +173,8 @@ impl Consensus {
         }
     }
 
-    /// Whether a message needs entries that were trimmed, or has too many that are decided.
+    /// Whether a message needs entries that were trimmed, or has too many that are decided. Of those
+    /// that are not, it has no more than a leader lets there be.
     fn is_too_much(&self, message: &PaxosMsg<Entry>) -> bool {
         let sync: &LogSync<Entry> = match message {
             PaxosMsg::AcceptSync(it) => &it.log_sync,
@@ -185,7 +186,7 @@ impl Consensus {
             return true;
         }
         let decided = self.decided().saturating_sub(from) as usize;
-        let bytes = sync.suffix.iter().take(decided).map(|entry| entry.0.len() as u64);
+        let bytes = sync.suffix.iter().take(decided).map(Entry::message_bytes);
         bytes.sum::<u64>() > self.sync_bytes_max
     }
 
@@ -265,6 +266,9 @@ impl Consensus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// The entries of a message, and after how many they go.
 struct Carried<'a> {

@@ -33,7 +33,16 @@ impl From<Vec<u8>> for Entry {
     }
 }
 
+/// What an entry takes in a message of the consensus or in a record beside its own bytes, at most:
+/// its length.
+pub const ENTRY_BYTES: u64 = 5;
+
 impl Entry {
+    /// How many bytes it takes in a message of the consensus or in a record, at most.
+    pub fn message_bytes(&self) -> u64 {
+        self.0.len() as u64 + ENTRY_BYTES
+    }
+
     /// The entry by which a configuration ends, and this one begins.
     pub fn that_begins(next: &Configuration) -> Entry {
         let mut bytes = vec![MARK];
@@ -162,9 +171,11 @@ impl Standing {
         self.log.length()
     }
 
-    /// The bytes of the entries that are not decided.
+    /// How many bytes the entries that are not decided take in a message, at most.
     pub fn undecided_bytes(&self) -> u64 {
-        self.log.bytes() - self.log.bytes_upto(self.decided).unwrap_or(self.log.bytes())
+        let bytes =
+            self.log.bytes() - self.log.bytes_upto(self.decided).unwrap_or(self.log.bytes());
+        bytes + ENTRY_BYTES * self.length().saturating_sub(self.decided)
     }
 
     /// What it knows, without the entries.
@@ -265,10 +276,18 @@ impl Ledger {
     }
 
     /// Makes changes.
+    ///
+    /// That entries are decided goes into one record with what was changed before it and is not
+    /// logged yet. So of a message that brings entries, and says that those before them are
+    /// decided, a crash leaves both or nothing: a member never knows of more undecided entries than
+    /// the leader had that it has them from.
     pub fn make(&self, changes: Vec<Change>) {
-        let mut inside = self.lock();
+        let inside = &mut *self.lock();
         changes.iter().for_each(|change| inside.standing.apply(change.clone()));
-        inside.changes.push(changes);
+        match (&changes[..], inside.changes.last_mut()) {
+            ([Change::Decided(_)], Some(last)) => last.extend(changes),
+            _ => inside.changes.push(changes),
+        }
     }
 
     /// Forgets entries that the participant's state stands for. Nothing of that is logged: the disk
@@ -461,5 +480,40 @@ impl Storage<Entry> for Ledger {
 
     fn get_snapshot(&self) -> StorageResult<Option<NoSnapshot>> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(sizes: &[usize]) -> Vec<Entry> {
+        sizes.iter().map(|size| Entry::from(vec![1; *size])).collect()
+    }
+
+    #[test]
+    fn entries_and_that_those_before_them_are_decided_are_one_record() {
+        let mut ledger = Ledger::default();
+        ledger.append_entries(entries(&[10, 20])).unwrap();
+        assert_eq!(ledger.take_changes().len(), 1);
+        // As one message of a leader has it.
+        ledger.append_entries(entries(&[30])).unwrap();
+        ledger.set_decided_idx(2).unwrap();
+        let records = ledger.take_changes();
+        assert_eq!(records, [vec![Change::Entries(2, entries(&[30])), Change::Decided(2)]]);
+        // Alone, as where the leader has nothing else to say, it is a record of its own.
+        ledger.set_decided_idx(3).unwrap();
+        assert_eq!(ledger.take_changes(), [vec![Change::Decided(3)]]);
+    }
+
+    #[test]
+    fn undecided_entries_are_counted_as_messages_have_them() {
+        let mut ledger = Ledger::default();
+        ledger.append_entries(entries(&[10, 20, 1])).unwrap();
+        assert_eq!(ledger.look(Standing::undecided_bytes), 31 + 15);
+        ledger.set_decided_idx(2).unwrap();
+        assert_eq!(ledger.look(Standing::undecided_bytes), 6);
+        ledger.set_decided_idx(3).unwrap();
+        assert_eq!(ledger.look(Standing::undecided_bytes), 0);
     }
 }

@@ -131,7 +131,15 @@ impl Db {
         let database = next_database();
         let mut network = Network::default();
         let largest = connect.limits.transaction_bytes.saturating_add(ENVELOPE_BYTES);
-        network.frame_bytes_max = network.frame_bytes_max.max(largest);
+        // A frame must fit into what waits to be sent, too.
+        for most in [
+            &mut network.frame_bytes_max,
+            &mut network.outgoing_bytes_max,
+            &mut network.outgoing_bytes_total,
+            &mut network.incoming_bytes_total,
+        ] {
+            *most = (*most).max(largest);
+        }
         let options = ClientOptions {
             addresses: connect.addresses,
             cluster: ClusterId(connect.cluster),
@@ -154,6 +162,7 @@ impl Db {
         let client = Client::connect(options);
         let client = client.map_err(|error| match error {
             ConnectError::Lease(why) => Error::Lease(why),
+            ConnectError::Rules(broken) => Error::Options(broken.join("; ")),
             error => Error::Unreachable(error.to_string()),
         })?;
         let catch_up = connect.timestamp_lease.as_ref().map(|path| CatchUp {

@@ -16,7 +16,7 @@ use muesli_cluster::{
     Stop, visit,
 };
 use muesli_core::client;
-use muesli_core::{NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire};
+use muesli_core::{Limits, NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::until::until;
@@ -174,6 +174,22 @@ fn deaf_server(space: &str) -> (SocketAddr, JoinHandle<()>, std::sync::mpsc::Sen
 }
 
 #[test]
+fn options_of_a_client_that_cannot_be_are_refused_by_their_rules() {
+    let network = Network {
+        slow_after: Duration::from_millis(1),
+        outgoing_bytes_max: 1 << 20,
+        ..Network::default()
+    };
+    let addresses = vec!["127.0.0.1:1".to_owned()];
+    let options = ClientOptions { addresses, network, ..ClientOptions::default() };
+    let refused = Client::connect(options).err().unwrap().to_string();
+    for rule in ["`slow_after_ms` = 1 must be at least 100", "above `outgoing_bytes_max` = 1048576"]
+    {
+        assert!(refused.contains(rule), "{refused}");
+    }
+}
+
+#[test]
 fn what_waits_for_a_server_that_does_not_read_is_bounded() {
     const MOST: usize = 32 << 20;
     const VALUE: usize = 64 << 10;
@@ -181,13 +197,17 @@ fn what_waits_for_a_server_that_does_not_read_is_bounded() {
     let _alone = MEMORY.lock().unwrap_or_else(|broken| broken.into_inner());
     let (address, server, end) = deaf_server("space");
     let network = Network {
+        frame_bytes_max: MOST,
         outgoing_bytes_high: 1 << 20,
         outgoing_bytes_max: MOST,
         slow_after: PATIENCE,
         dead_after: PATIENCE,
         ..Network::default()
     };
-    let client = client_of(address, network);
+    let limits = Limits { transaction_bytes: MOST / 4 * 3, ..Limits::default() };
+    let addresses = vec![address.to_string()];
+    let options = ClientOptions { addresses, network, limits, ..ClientOptions::default() };
+    let client = Client::connect(options).unwrap();
     let before = resident();
     for number in 0..TRANSACTIONS {
         let task = async move {

@@ -72,7 +72,7 @@ impl<P: Protocol> Replica<P> {
         let mut undecided = self.ledger.look(Standing::undecided_bytes);
         let mut fit = 0;
         for entry in &self.lazy {
-            let bytes = entry.0.len() as u64;
+            let bytes = entry.message_bytes();
             if undecided > 0 && undecided + bytes > most {
                 break;
             }

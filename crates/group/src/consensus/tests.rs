@@ -1,0 +1,72 @@
+use super::*;
+use crate::ledger::ENTRY_BYTES;
+
+const MEMBERS: usize = 3;
+
+/// Members of a group whose messages have at most so many bytes of decided entries.
+fn members(sync_bytes_max: u64) -> Vec<Consensus> {
+    let configuration = Configuration::first((0..MEMBERS as u16).collect());
+    let member = |it| Consensus::new(it, &configuration, Ledger::default(), sync_bytes_max);
+    let mut members: Vec<_> = (0..MEMBERS as u16).map(member).collect();
+    members.iter_mut().for_each(|member| member.stable_upto(u64::MAX));
+    members
+}
+
+/// Carries what the members say to those of them that are `there`; what was too long to be said.
+fn exchange(members: &mut [Consensus], there: &[u16]) -> Vec<u16> {
+    let mut too_long = Vec::new();
+    for from in there {
+        for Outgoing { to, bytes, .. } in members[usize::from(*from)].outgoing() {
+            match bytes {
+                Some(bytes) if there.contains(&to) => {
+                    assert!(members[usize::from(to)].receive(*from, bytes.as_slice(), |_| true));
+                }
+                Some(_) => {}
+                None => too_long.push(to),
+            }
+        }
+    }
+    too_long
+}
+
+/// Who leads of these, once one does.
+fn leader(members: &mut [Consensus], there: &[u16]) -> usize {
+    for _ in 0..100 {
+        there.iter().for_each(|it| members[usize::from(*it)].tick());
+        (0..4).for_each(|_| drop(exchange(members, there)));
+        if let Some(leader) = members.iter().position(|it| it.leading().is_some()) {
+            return leader;
+        }
+    }
+    panic!("nobody leads")
+}
+
+/// A third member comes that lacks so many decided entries of a byte: whether they were too long
+/// for a message.
+fn is_told_to_fetch(entries: u64, sync_bytes_max: u64) -> bool {
+    let mut members = members(sync_bytes_max);
+    let leader = leader(&mut members, &[0, 1]);
+    for _ in 0..entries {
+        members[leader].append(Entry::from(vec![7]));
+    }
+    (0..4).for_each(|_| drop(exchange(&mut members, &[0, 1])));
+    assert_eq!(members[leader].decided(), entries);
+    let mut too_long = false;
+    for _ in 0..50 {
+        members.iter_mut().for_each(Consensus::tick);
+        too_long |= exchange(&mut members, &[0, 1, 2]).contains(&2);
+        if members[2].accepted() == entries {
+            break;
+        }
+    }
+    assert_eq!(members[2].accepted() == entries, !too_long);
+    too_long
+}
+
+#[test]
+fn decided_entries_are_counted_as_the_message_has_them() {
+    const ENTRIES: u64 = 100;
+    let bytes = ENTRIES * (1 + ENTRY_BYTES);
+    assert!(!is_told_to_fetch(ENTRIES, bytes));
+    assert!(is_told_to_fetch(ENTRIES, bytes - 1));
+}
