@@ -262,11 +262,34 @@ impl TortureOptions {
         let faults = faults.join(",");
         let TortureOptions { nodes, protocol, group, data_mb, value_kb, .. } = self;
         let (seconds, workloads) = (self.round_seconds, self.workloads.join(","));
+        let failover = self.failover_seconds;
         let minutes = seconds / 60.0;
         format!(
             "muesli torture --minutes {minutes} --round-seconds {seconds} --workloads {workloads} \
              --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} \
-             --nodes {nodes} --group {group} --network {means} --protocol {protocol}{memory}"
+             --nodes {nodes} --group {group} --failover-seconds {failover} --network {means} \
+             --protocol {protocol}{memory}"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> TortureOptions {
+        let words = line.split_whitespace().skip(1);
+        TortureOptions::from_arg_matches(&command().try_get_matches_from(words).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_command_that_is_told_repeats_all_that_was_asked_for() {
+        let options = parsed(
+            "muesli torture --minutes 0.1 --faults kill,pause --nodes 5 --group 3 --seed 7 \
+             --failover-seconds 2.5 --round-seconds 6 --workloads bank,append --data-mb 3 \
+             --value-kb 9 --network proxy --protocol gmu --memory",
+        );
+        let again = parsed(&options.again(7, Means::Proxy));
+        assert_eq!(format!("{again:?}"), format!("{options:?}"));
     }
 }
