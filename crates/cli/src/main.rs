@@ -1,5 +1,5 @@
 //! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
-//! calibration, servers and local clusters, torture.
+//! calibration, servers and local clusters, their logs, torture.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! one line on standard error says why.
@@ -12,6 +12,7 @@ mod cluster;
 mod config;
 mod demo;
 mod local;
+mod log;
 mod measure;
 mod options;
 mod report;
@@ -61,6 +62,7 @@ fn command() -> Command {
         .subcommand(start::command())
         .subcommand(cluster::command())
         .subcommand(admin::command())
+        .subcommand(log::command())
         .subcommand(torture::command())
 }
 
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Some(("start", matches)) => start::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("admin", matches)) => admin::run(matches),
+        Some(("log", matches)) => log::run(matches),
         Some(("torture", matches)) => torture::run(matches),
         _ => unreachable!("every subcommand is listed here"),
     };

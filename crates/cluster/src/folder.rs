@@ -158,6 +158,16 @@ impl Folder {
 
     /// What `identity` says, if there is one and it is of this owner. Changes nothing.
     pub fn identity(&self, owner: &Owner) -> Result<Option<Identity>, FolderError> {
+        let Some(identity) = self.identity_of_anybody()? else { return Ok(None) };
+        let before = &identity.owner;
+        self.check("protocol", &before.protocol, &owner.protocol)?;
+        self.check("cluster", &before.cluster.0.to_string(), &owner.cluster.0.to_string())?;
+        self.check("node", &before.node.0.to_string(), &owner.node.0.to_string())?;
+        Ok(Some(identity))
+    }
+
+    /// The same, of whatever owner.
+    pub fn identity_of_anybody(&self) -> Result<Option<Identity>, FolderError> {
         let Some(identity) = self.read::<Identity>("identity")? else { return Ok(None) };
         if identity.data != formats::DATA {
             return Err(FolderError::Version {
@@ -167,10 +177,6 @@ impl Folder {
                 reads: formats::DATA,
             });
         }
-        let before = &identity.owner;
-        self.check("protocol", &before.protocol, &owner.protocol)?;
-        self.check("cluster", &before.cluster.0.to_string(), &owner.cluster.0.to_string())?;
-        self.check("node", &before.node.0.to_string(), &owner.node.0.to_string())?;
         Ok(Some(identity))
     }
 

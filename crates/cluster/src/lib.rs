@@ -23,10 +23,11 @@
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
 //! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
-//! it. `spaces`, [`space_limits`], `placement`: the map as it changes. [`log`], [`folder`], [`formats`], `durable`,
-//! `checkpoints`, `replaying`, `small_files`: what survives, and [`heights`] notices where less
-//! did; [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put
-//! them together.
+//! it. `spaces`, [`space_limits`], `placement`: the map as it changes. [`log`], [`folder`],
+//! [`formats`], `durable`, `checkpoints`, `replaying`, `small_files`: what survives; [`heights`]
+//! notices where less did, and [`repair`] is for people whose disk has lied;
+//! [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put
+//! them together, and [`rules`] says which configurations can be.
 
 mod admission;
 mod budget;
@@ -60,6 +61,7 @@ pub mod process;
 pub mod proof;
 mod reading;
 pub mod register;
+pub mod repair;
 mod replaying;
 pub mod rules;
 pub mod server;

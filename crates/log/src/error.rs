@@ -28,7 +28,8 @@ pub enum LogError {
     #[error(
         "{file} is damaged at byte {offset}: record {sequence} was synced and cannot be read \
          ({what}). Copy the directory away; then restore it from a replica, or give up record \
-         {sequence} and everything after it: `muesli log truncate --at {sequence}`"
+         {sequence} and everything after it: `muesli log truncate FOLDER --at {sequence}`, where \
+         FOLDER is the server's"
     )]
     Damaged {
         /// The file.

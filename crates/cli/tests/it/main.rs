@@ -7,6 +7,7 @@ mod cluster;
 mod commands;
 mod files;
 mod groups;
+mod logs;
 mod stopping;
 mod strangers;
 mod torture;

@@ -117,7 +117,7 @@ fn damage_is_inspected_and_cut_by_hand() {
     let disk = MemoryDisk::with_files(1, files);
     let refused = reopen(&disk).unwrap_err();
     let LogError::Damaged { sequence, offset, file, .. } = &refused else { panic!("{refused}") };
-    let hint = format!("`muesli log truncate --at {sequence}`");
+    let hint = format!("`muesli log truncate FOLDER --at {sequence}`");
     assert!(refused.to_string().contains(&hint), "{refused}");
     let inspection = repair::inspect(&disk, SMALL.owner).unwrap();
     let damaged = inspection.segments.iter().find(|segment| segment.file == *file).unwrap();
