@@ -50,8 +50,9 @@ fn sizes(options: &ServerOptions, broken: &mut Vec<String>) {
         }
     }
     if limits.log_bytes_min > limits.log_bytes_max {
+        let of_loop = if options.loops > 1 { ", an equal part of it for each loop" } else { "" };
         broken.push(format!(
-            "`group_log_bytes` = {} must not be above `group_log_bytes_max` = {}",
+            "`group_log_bytes` = {} must not be above `group_log_bytes_max` = {}{of_loop}",
             limits.log_bytes_min, limits.log_bytes_max
         ));
     }
