@@ -11,8 +11,8 @@ use muesli_cluster::repair::{End, Inspection, Sequence, StoppedLog, judge_cut};
 const DAMAGED: u8 = 1;
 
 const AFTER: &str = "\
-FOLDER is the server's `data_dir`; with several loops, one of the folders `loop-N` in it. The server \
-must have stopped.
+FOLDER is the server's `data_dir`; with several loops, one of the folders `loop-N` in it. The \
+server must have stopped.
 
 Where a server does not start because its log is damaged:
   1. Copy the folder away.

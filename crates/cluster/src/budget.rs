@@ -3,12 +3,12 @@
 //!
 //! Short frames are held as they come, within a quarter of the budget; beyond it whoever began
 //! first is closed. For a long one room is given by the length that its header says, and until
-//! there is some its connection is not read from, in the order of asking; while others wait, a frame
-//! that has room must come at a pace. Where too much waits to be sent to all, nothing is read from
-//! clients and visitors, and those that do not take it in are closed. Where all connections are
-//! taken, those who have not said who they are, and visitors, make room for whoever has something
-//! to say; some connections are kept for servers and administrators alone. Members are not held to
-//! this.
+//! there is some its connection is not read from, in the order of asking; while others wait, a
+//! frame that has room must come at a pace. Where too much waits to be sent to all, nothing is read
+//! from clients and visitors, and those that do not take it in are closed. Where all connections
+//! are taken, those who have not said who they are, and visitors, make room for whoever has
+//! something to say; some connections are kept for servers and administrators alone. Members are
+//! not held to this.
 
 use std::cmp::Reverse;
 use std::time::Duration;

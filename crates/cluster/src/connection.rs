@@ -144,7 +144,7 @@ impl Connection {
     }
 
     /// Whether nothing is read from it while too much waits to be sent to all: it is a client or a
-    /// visitor. Servers and administrators are heard, and so is whoever has not said yet what it is.
+    /// visitor. Servers and administrators are heard, and so is who has not said yet what it is.
     pub fn waits_with_all(&self) -> bool {
         let others = [Station::Server, Station::Admin];
         match self.stage {

@@ -88,8 +88,8 @@ impl StoppedLog {
         Ok(repair::inspect(&self.disk, self.owner)?)
     }
 
-    /// Cuts it before record `at`, which is lost with all that follow, and with the checkpoints that
-    /// hold it; the last record left.
+    /// Cuts it before record `at`, which is lost with all that follow, and with the checkpoints
+    /// that hold it; the last record left.
     ///
     /// # Errors
     /// It cannot be cut there, or not be read or written.

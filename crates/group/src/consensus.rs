@@ -173,8 +173,8 @@ impl Consensus {
         }
     }
 
-    /// Whether a message needs entries that were trimmed, or has too many that are decided. Of those
-    /// that are not, it has no more than a leader lets there be.
+    /// Whether a message needs entries that were trimmed, or has too many that are decided. Of
+    /// those that are not, it has no more than a leader lets there be.
     fn is_too_much(&self, message: &PaxosMsg<Entry>) -> bool {
         let sync: &LogSync<Entry> = match message {
             PaxosMsg::AcceptSync(it) => &it.log_sync,
