@@ -16,12 +16,20 @@
 //! nobody logged. A participant may have to wait for more: a member of a replication group holds
 //! effects that its group has not decided yet, and may never decide
 //! ([`Readiness`]). And pieces are restored in the order they were made, before any replay.
+//!
+//! A piece goes into a record of a log, or into a message, so none may grow with the data. Lists
+//! are cut by their bytes ([`pieces`]), the versions of one key too ([`Rest`]); what cannot be cut
+//! is at most one transaction.
 
 use std::collections::VecDeque;
 
+use crate::bytes::SmallBytes;
 use crate::effects::LogPosition;
-use crate::ids::RepositoryId;
+use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::wire::Wire;
+
+/// What is of one moment is cut into pieces of about so many bytes.
+pub const HEAD_PIECE_BYTES: usize = 32 << 10;
 
 /// A checkpoint of a node under way; see [`Node::begin_checkpoint`](crate::Node::begin_checkpoint).
 #[derive(Clone, Debug)]
@@ -66,6 +74,8 @@ pub struct Cursor {
     pub stage: u32,
     /// Where in that.
     pub place: u64,
+    /// The versions of the key whose turn it was, as far as there was no room for them.
+    pub rest: Option<Rest>,
     /// How much was handed out, of 100.
     pub percent: u8,
     /// Pieces of a group's member around the protocol inside; they come before all others.
@@ -75,9 +85,59 @@ pub struct Cursor {
     pub taken_from: (u64, u64),
 }
 
+/// Versions of a key that are still to be handed out, as they were when its turn came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// The key's space.
+    pub space: SpaceId,
+    /// The key.
+    pub key: SmallBytes,
+    /// The versions, oldest first; a value of `None` is a deletion.
+    pub versions: VecDeque<(Timestamp, Option<SmallBytes>)>,
+}
+
+/// A list in pieces of about `bytes` bytes, or longer by one item: `head`, and then the items as a
+/// list of their own. An empty list has none.
+pub fn pieces<T: Wire>(
+    head: Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    bytes: usize,
+) -> impl Iterator<Item = Vec<u8>> {
+    let mut items = items.into_iter();
+    std::iter::from_fn(move || {
+        let (mut piece, mut count) = (head.clone(), 0_u32);
+        count.encode(&mut piece);
+        while piece.len() < head.len() + size_of::<u32>() + bytes
+            && let Some(item) = items.next()
+        {
+            item.encode(&mut piece);
+            count += 1;
+        }
+        piece[head.len()..head.len() + size_of::<u32>()].copy_from_slice(&count.to_le_bytes());
+        (count > 0).then_some(piece)
+    })
+}
+
 /// A piece: a byte that tells its kind, and what it holds.
 pub fn piece<T: Wire>(kind: u8, value: &T) -> Vec<u8> {
     let mut out = vec![kind];
     value.encode(&mut out);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut_by_their_bytes_and_lose_nothing() {
+        let items: Vec<SmallBytes> =
+            (0..50_u8).map(|it| vec![it; usize::from(it)].into()).collect();
+        let cut: Vec<_> = pieces(vec![7, 8], items.clone(), 100).collect();
+        assert!(cut.len() > 5, "{}", cut.len());
+        assert!(cut.iter().all(|it| it.starts_with(&[7, 8]) && it.len() <= 6 + 100 + 54));
+        let back = cut.iter().flat_map(|it| Vec::<SmallBytes>::decode_all(&it[2..]).unwrap());
+        assert_eq!(back.collect::<Vec<_>>(), items);
+        assert_eq!(pieces::<u8>(vec![7], [], 100).count(), 0);
+    }
 }

@@ -466,8 +466,9 @@ pub trait Participant<P: Protocol>: Debug {
     fn begin_checkpoint(&self) -> Option<Cursor> {
         None
     }
-    /// Appends the next piece to `out`, of about `bytes` bytes, or longer by one key; false, and
-    /// nothing is appended: there was no more. The repository may have changed since the last call.
+    /// Appends the next piece to `out`, of about `bytes` bytes, or longer by one version of a key
+    /// or one transaction; false, and nothing is appended: there was no more. The repository may
+    /// have changed since the last call.
     fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
         let _ = (cursor, bytes, out);
         false

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::bytes::SmallBytes;
+use crate::checkpoint::pieces;
 use crate::ids::{RepositoryId, SpaceId};
 use crate::parts::vector_clock::{Number, VectorClock};
 use crate::parts::watermark::Bound;
@@ -117,14 +118,24 @@ impl CommitLog {
         self.collected_to
     }
 
-    /// Appends all of it, for a checkpoint.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    /// All of it, for a checkpoint: in pieces of about `bytes` bytes, each behind `head`.
+    pub fn encode(&self, head: Vec<u8>, bytes: usize) -> Vec<Vec<u8>> {
         let entry = |entry: &Entry| (entry.vector.clone(), entry.keys.clone());
-        self.entries.values().map(entry).collect::<Vec<_>>().encode(out);
-        (self.most_recent.clone(), self.collected.clone(), self.collected_to).encode(out);
+        let mut all: Vec<_> =
+            pieces(head.clone(), self.entries.values().map(entry), bytes).collect();
+        if all.is_empty() {
+            let mut without = head;
+            Vec::<(VectorClock, Vec<LoggedKey>)>::new().encode(&mut without);
+            all.push(without);
+        }
+        for piece in &mut all {
+            (self.most_recent.clone(), self.collected.clone(), self.collected_to).encode(piece);
+        }
+        all
     }
 
-    /// Takes over what another log of this repository [appended](Self::encode).
+    /// Takes over a piece of what another log of this repository [gave](Self::encode); all of them,
+    /// in their order, make it the same.
     ///
     /// # Errors
     /// The bytes are no log.
@@ -232,9 +243,12 @@ mod tests {
             prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
             log.collect(&low);
             prop_assert_eq!(log.visible_to(&reader, &answered), wanted.clone());
-            let (mut bytes, mut restored) = (Vec::new(), CommitLog::new(ME));
-            log.encode(&mut bytes);
-            restored.restore(&mut Reader::new(&bytes)).unwrap();
+            let (pieces, mut restored) = (log.encode(vec![7], 1), CommitLog::new(ME));
+            prop_assert_eq!(pieces.len(), log.len().max(1));
+            for piece in &pieces {
+                let mut input = Reader::new(&piece[1..]);
+                restored.restore(&mut input).and_then(|()| input.finish()).unwrap();
+            }
             prop_assert_eq!(restored.visible_to(&reader, &answered), wanted);
             prop_assert_eq!(restored.len(), log.len());
         }

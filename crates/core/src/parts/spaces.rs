@@ -3,7 +3,7 @@
 use super::versions::{Chain, Versions};
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
-use crate::checkpoint::Cursor;
+use crate::checkpoint::{Cursor, Rest, pieces};
 use crate::ids::{SpaceId, Timestamp};
 use crate::memory::Held;
 use crate::wire::{Reader, Wire, WireError};
@@ -17,6 +17,20 @@ const LOOKED_MAX: u32 = 1 << 14;
 const COLLECTED: u32 = 1 << 16;
 /// What a key costs beside its bytes and its value's, about.
 const KEY_BYTES: usize = 16;
+/// So many collected deletions of a key stand together.
+const COLLECTED_TOGETHER: usize = 1 << 10;
+
+/// What pieces of a checkpoint begin with that hold versions of keys.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainKinds {
+    /// Keys with their versions, of the last perhaps the oldest ones only.
+    pub chains: u8,
+    /// More versions of the last key.
+    pub rest: u8,
+    /// Whether the versions of one key may be cut. Off, a piece grows with the data, to see that
+    /// noticed.
+    pub cuts: bool,
+}
 
 /// Stores by the numbers of their spaces.
 #[derive(Clone, Debug)]
@@ -90,18 +104,28 @@ impl Spaces {
         all.filter_map(|(space, store)| Some((SpaceId(space as u16), store.as_ref()?)))
     }
 
-    /// Appends the next piece of a checkpoint, of kind `kind`: the newest chains of a space from
-    /// where the cursor stands, of about `bytes` bytes; false: there are none left. Stages of the
+    /// Appends the next piece of a checkpoint: chains of a space from where the cursor stands, of
+    /// about `bytes` bytes, or longer by one version of a key; false: there are none left. A chain
+    /// that is longer goes in several pieces, all of it as it was when its turn came. Stages of the
     /// cursor are numbers of spaces.
     pub fn next_chains(
         &self,
-        kind: u8,
+        kinds: ChainKinds,
         cursor: &mut Cursor,
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> bool {
+        if let Some(mut rest) = cursor.rest.take() {
+            let end = out.len() + bytes;
+            out.push(kinds.rest);
+            rest.space.encode(out);
+            rest.key.encode(out);
+            encode_some(&mut rest, end, out);
+            cursor.rest = Some(rest).filter(|rest| !rest.versions.is_empty());
+            return true;
+        }
         while (cursor.stage as usize) < self.stores.len() {
-            if self.chains_of_space(kind, cursor, bytes, out) {
+            if self.chains_of_space(kinds, cursor, bytes, out) {
                 cursor.percent = self.percent(cursor);
                 return true;
             }
@@ -111,11 +135,10 @@ impl Spaces {
         while ((cursor.stage - COLLECTED) as usize) < self.stores.len() {
             let space = SpaceId((cursor.stage - COLLECTED) as u16);
             cursor.stage += 1;
-            if self.collected_of_space(kind, space, out) {
-                return true;
-            }
+            cursor.first.extend(self.collected_of_space(kinds.chains, space, bytes));
         }
-        false
+        let next = cursor.first.pop_front();
+        next.map(|mut piece| out.append(&mut piece)).is_some()
     }
 
     /// How much a cursor has gone over, of 100.
@@ -126,43 +149,51 @@ impl Spaces {
         (100 * (before + cursor.place).min(all)).checked_div(all).unwrap_or(100) as u8
     }
 
-    /// Appends the collected deletions of a space that are remembered, as chains that begin with
-    /// version zero, as no others do. They come last: what is collected before the key's turn
-    /// among the chains is here.
-    fn collected_of_space(&self, kind: u8, space: SpaceId, out: &mut Vec<u8>) -> bool {
-        let Some(store) = self.get(space) else { return false };
-        let chain = |(key, versions): (&SmallBytes, &[Timestamp])| {
-            let all = std::iter::once(Timestamp::ZERO).chain(versions.iter().copied());
-            (key.clone(), all.map(|at| (at, None)).collect())
-        };
-        let chains: Vec<(SmallBytes, Chain)> = store.all_collected().map(chain).collect();
-        if !chains.is_empty() {
-            out.push(kind);
-            space.encode(out);
-            chains.encode(out);
-        }
-        !chains.is_empty()
+    /// The collected deletions of a space that are remembered, as chains that begin with version
+    /// zero, as no others do. They come last: what is collected before the key's turn among the
+    /// chains is here.
+    fn collected_of_space(
+        &self,
+        kind: u8,
+        space: SpaceId,
+        bytes: usize,
+    ) -> impl Iterator<Item = Vec<u8>> {
+        let all = self.get(space).into_iter().flat_map(Versions::all_collected);
+        let chains = all.flat_map(|(key, versions)| {
+            versions.chunks(COLLECTED_TOGETHER).map(|some| {
+                let all = std::iter::once(Timestamp::ZERO).chain(some.iter().copied());
+                (key.clone(), all.map(|at| (at, None)).collect::<Chain>())
+            })
+        });
+        let mut head = vec![kind];
+        space.encode(&mut head);
+        pieces(head, chains, bytes)
     }
 
     fn chains_of_space(
         &self,
-        kind: u8,
+        kinds: ChainKinds,
         cursor: &mut Cursor,
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(store) = &self.stores[cursor.stage as usize] else { return false };
-        let start = out.len();
+        let (start, space) = (out.len(), SpaceId(cursor.stage as u16));
         let mut count = 0_u32;
-        while cursor.place < u64::from(store.slots()) && out.len() - start < bytes {
+        while cursor.place < u64::from(store.slots())
+            && cursor.rest.is_none()
+            && out.len() - start < bytes
+        {
             if let Some((key, chain)) = store.chain_in(cursor.place as u32) {
                 if count == 0 {
-                    out.push(kind);
-                    SpaceId(cursor.stage as u16).encode(out);
+                    out.push(kinds.chains);
+                    space.encode(out);
                     count.encode(out);
                 }
                 key.encode(out);
-                chain.encode(out);
+                let mut rest = Rest { space, key: key.clone(), versions: chain.into() };
+                encode_some(&mut rest, if kinds.cuts { start + bytes } else { usize::MAX }, out);
+                cursor.rest = Some(rest).filter(|rest| !rest.versions.is_empty());
                 count += 1;
             }
             cursor.place += 1;
@@ -257,11 +288,7 @@ impl Spaces {
         input: &mut Reader<'_>,
         catalog: &Catalog,
     ) -> Result<(), WireError> {
-        let at = input.position();
-        let space = SpaceId::decode(input)?;
-        if catalog.space(space).is_none() {
-            return Err(WireError::Variant { what: "space", at, found: space.0.into() });
-        }
+        let space = known_space(input, catalog)?;
         let chains: Vec<(SmallBytes, Chain)> = Wire::decode(input)?;
         let store = self.get_or_make(space, catalog);
         for (key, chain) in chains {
@@ -273,6 +300,23 @@ impl Spaces {
             }
         }
         Ok(())
+    }
+
+    /// The same, of a piece with more versions of a key.
+    ///
+    /// # Errors
+    /// The same; or the key has no versions.
+    pub fn restore_rest(
+        &mut self,
+        input: &mut Reader<'_>,
+        catalog: &Catalog,
+    ) -> Result<(), WireError> {
+        let space = known_space(input, catalog)?;
+        let at = input.position();
+        let (key, rest): (SmallBytes, Chain) = Wire::decode(input)?;
+        let what = "key whose first versions came before";
+        let added = self.get_or_make(space, catalog).add_rest(&key, rest);
+        if added { Ok(()) } else { Err(WireError::Variant { what, at, found: 0 }) }
     }
 
     /// Notes from now on what is replaced, so that it can be [taken back](Self::go_back), and cuts
@@ -313,6 +357,28 @@ impl Spaces {
     }
 }
 
+/// Appends versions until `out` is as long as `end`, one at least, and takes them out of the rest.
+fn encode_some(rest: &mut Rest, end: usize, out: &mut Vec<u8>) {
+    let (start, mut count) = (out.len(), 0_u32);
+    count.encode(out);
+    while (count == 0 || out.len() < end)
+        && let Some(version) = rest.versions.pop_front()
+    {
+        version.encode(out);
+        count += 1;
+    }
+    out[start..start + 4].copy_from_slice(&count.to_le_bytes());
+}
+
+fn known_space(input: &mut Reader<'_>, catalog: &Catalog) -> Result<SpaceId, WireError> {
+    let at = input.position();
+    let space = SpaceId::decode(input)?;
+    match catalog.space(space) {
+        Some(_) => Ok(space),
+        None => Err(WireError::Variant { what: "space", at, found: space.0.into() }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::versions::Handle;
@@ -344,6 +410,92 @@ mod tests {
         }
         assert_eq!(steps, 4);
         assert_eq!(spaces.iter().map(|(_, store)| store.len()).sum::<usize>(), 66);
+    }
+
+    const KINDS: ChainKinds = ChainKinds { chains: 3, rest: 6, cuts: true };
+
+    /// Two keys, one of them with so many versions of a kilobyte.
+    fn long_chain(catalog: &Catalog, versions: u64) -> Spaces {
+        let mut spaces = Spaces::new(0);
+        let store = spaces.get_or_make(SpaceId(0), catalog);
+        for at in 1..=versions {
+            let handle = store.find_or_create(Handle::NONE, &"long".into());
+            store.install(handle, Some(vec![at as u8; 1_000].into()), Timestamp(at));
+        }
+        let handle = store.find_or_create(Handle::NONE, &"other".into());
+        store.install(handle, Some("x".into()), Timestamp(versions + 1));
+        spaces
+    }
+
+    #[test]
+    fn a_long_chain_goes_in_several_pieces_all_of_one_moment() {
+        let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+        let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
+        let mut spaces = long_chain(&catalog, 100);
+        let before: Vec<_> = spaces.get(SpaceId(0)).unwrap().chain_in(0).into_iter().collect();
+        let before = format!("{before:?}");
+        let (mut restored, mut cursor, mut count) = (Spaces::new(0), Cursor::default(), 0);
+        loop {
+            let mut piece = Vec::new();
+            if !spaces.next_chains(KINDS, &mut cursor, 5_000, &mut piece) {
+                break;
+            }
+            assert!(piece.len() < 5_000 + 1_100, "{}", piece.len());
+            let mut input = Reader::new(&piece[1..]);
+            match piece[0] {
+                3 => restored.restore_chains(&mut input, &catalog).unwrap(),
+                _ => restored.restore_rest(&mut input, &catalog).unwrap(),
+            }
+            count += 1;
+            // The key goes, all of its versions with it, in the middle of that.
+            let store = spaces.get_or_make(SpaceId(0), &catalog);
+            store.remove_in(0, |key| count == 3 && *key == "long".into());
+        }
+        assert!(count > 20, "{count}");
+        let after: Vec<_> = restored.get(SpaceId(0)).unwrap().chain_in(0).into_iter().collect();
+        assert_eq!(format!("{after:?}"), before);
+        assert_eq!(restored.get(SpaceId(0)).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_rest_of_a_chain_that_did_not_begin_is_refused() {
+        let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+        let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
+        let spaces = long_chain(&catalog, 2);
+        let (mut cursor, mut first, mut rest) = (Cursor::default(), Vec::new(), Vec::new());
+        assert!(spaces.next_chains(KINDS, &mut cursor, 1, &mut first));
+        assert!(spaces.next_chains(KINDS, &mut cursor, 1, &mut rest));
+        assert_eq!((first[0], rest[0]), (KINDS.chains, KINDS.rest));
+        let refused = Spaces::new(0).restore_rest(&mut Reader::new(&rest[1..]), &catalog);
+        assert!(matches!(refused, Err(WireError::Variant { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn collected_deletions_go_in_several_pieces() {
+        let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+        let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
+        let empty = || Spaces::new(0).recording_collected(true);
+        let (mut spaces, mut restored) = (empty(), empty());
+        let store = spaces.get_or_make(SpaceId(0), &catalog);
+        for at in 1..=5_000 {
+            store.add_collected(&SmallBytes::new(&[((at - 1) / 2_500) as u8]), Timestamp(at));
+        }
+        let (mut cursor, mut count) = (Cursor::default(), 0);
+        loop {
+            let mut piece = Vec::new();
+            if !spaces.next_chains(KINDS, &mut cursor, 100, &mut piece) {
+                break;
+            }
+            assert!(piece.len() < 16 << 10, "{}", piece.len());
+            restored.restore_chains(&mut Reader::new(&piece[1..]), &catalog).unwrap();
+            count += 1;
+        }
+        assert_eq!(count, 6);
+        let all = |spaces: &Spaces| {
+            let store = spaces.get(SpaceId(0)).unwrap();
+            store.all_collected().map(|(key, all)| (key.clone(), all.to_vec())).collect::<Vec<_>>()
+        };
+        assert_eq!(all(&restored), all(&spaces));
     }
 
     #[test]

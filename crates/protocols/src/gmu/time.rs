@@ -331,9 +331,10 @@ impl Time<Vectors> for VectorTime {
 
     fn replay_ceiling(&mut self, _at: Timestamp) {}
 
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.last_prepared.encode(out);
-        self.log.encode(out);
+    fn encode(&self, bytes: usize) -> Vec<Vec<u8>> {
+        let mut head = Vec::new();
+        self.last_prepared.encode(&mut head);
+        self.log.encode(head, bytes)
     }
 
     fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {

@@ -14,13 +14,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use muesli_core::checkpoint::piece;
+use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
+use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Timestamp, TxnId};
 
 use super::ballots;
-use super::memory::Carried;
 use super::message::{Agreement, Message, Request, Told};
 use super::moving::CarriedMoves;
 use super::participant::{Context, Participant};
@@ -34,10 +34,11 @@ mod kind {
     pub const CHAINS: u8 = 3;
     pub const TOLD: u8 = 4;
     pub const MOVES: u8 = 5;
+    pub const SETTLED: u8 = 6;
+    pub const REST: u8 = 7;
 }
 
-/// At most so many remembered ends stand in a piece.
-const MEMORY_PIECE: usize = 1024;
+const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
 
 /// Something voted on, and what was proposed.
 type Voted = (Arc<Request>, Timestamp);
@@ -46,23 +47,21 @@ impl Participant {
     /// Takes what must be of this moment.
     pub(super) fn checkpoint_of_now(&self) -> Cursor {
         let clock = (self.clock.done, self.clock.proposed, self.clock.ceiling);
-        let mut pieces = VecDeque::from([piece(kind::CLOCK, &clock)]);
+        let mut first = VecDeque::from([piece(kind::CLOCK, &clock)]);
         let logged = self.active.values().filter(|active| self.is_logged(&active.request));
         for active in logged.filter(|active| active.request.agreement != Agreement::Alone) {
             let voted: Voted = (active.request.clone(), active.proposed);
-            pieces.push_back(piece(kind::VOTED, &voted));
+            first.push_back(piece(kind::VOTED, &voted));
         }
         let (over, settled) = self.memory.carried();
-        for part in over.chunks(MEMORY_PIECE) {
-            let memory: Carried = (part.to_vec(), Vec::new());
-            pieces.push_back(piece(kind::MEMORY, &memory));
+        first.extend(pieces(vec![kind::MEMORY], over, HEAD_PIECE_BYTES));
+        first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
+        for (txn, told) in self.memory.all_heard() {
+            let each = told.into_iter().map(|told| piece(kind::TOLD, &(txn, vec![told])));
+            first.extend(each);
         }
-        pieces.push_back(piece::<Carried>(kind::MEMORY, &(Vec::new(), settled)));
-        for told in self.memory.all_heard() {
-            pieces.push_back(piece(kind::TOLD, &told));
-        }
-        pieces.push_back(piece::<CarriedMoves>(kind::MOVES, &self.moves.carried()));
-        Cursor { first: pieces, ..Cursor::default() }
+        first.push_back(piece::<CarriedMoves>(kind::MOVES, &self.moves.carried()));
+        Cursor { first, ..Cursor::default() }
     }
 
     /// Marks this moment: the head of a checkpoint, and notes of what becomes of the keys.
@@ -91,7 +90,7 @@ impl Participant {
             out.append(&mut first);
             return true;
         }
-        self.spaces.next_chains(kind::CHAINS, cursor, bytes, out)
+        self.spaces.next_chains(CHAIN_KINDS, cursor, bytes, out)
     }
 
     /// Takes a piece.
@@ -110,12 +109,14 @@ impl Participant {
             }
             kind::VOTED => self.restore_voted(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => self.memory.recall(Wire::decode(&mut input)?),
+            kind::SETTLED => self.memory.recall_settled(Wire::decode(&mut input)?),
             kind::TOLD => {
                 let (txn, told): (TxnId, Vec<Told>) = Wire::decode(&mut input)?;
                 self.memory.hear_of(txn, told);
             }
             kind::MOVES => self.moves.recall(Wire::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
+            kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),
         }
         input.finish()

@@ -21,6 +21,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
 
 use super::coordinator::{Context, Coordinator};
+use super::feed::PIECES;
 use super::message::{End, Followed, Message, News, Noted, Request};
 use super::participant::Participant;
 
@@ -171,8 +172,13 @@ impl Participant {
     /// As a copy: takes a piece of the repository.
     fn take_piece(&mut self, piece: &[u8], cx: &Context<'_>) -> Result<(), WireError> {
         let mut input = Reader::new(piece);
-        u8::decode(&mut input)?;
-        self.spaces.restore_chains(&mut input, cx.catalog)?;
+        match u8::decode(&mut input)? {
+            kind if kind == PIECES.chains => {
+                self.spaces.restore_chains(&mut input, cx.catalog)?;
+            }
+            kind if kind == PIECES.rest => self.spaces.restore_rest(&mut input, cx.catalog)?,
+            other => return Err(WireError::no_variant("piece of a copy", 0, other)),
+        }
         input.finish()
     }
 }

@@ -18,6 +18,7 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
 
 use super::message::{Followed, Message, News, Write};
@@ -31,7 +32,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// With more than this kept for followers that are behind, the last ones begin anew, in bytes.
 const CHANGES_MAX: usize = 64 << 20;
 /// What a piece begins with.
-const CHAINS: u8 = 0;
+pub(super) const PIECES: ChainKinds = ChainKinds { chains: 0, rest: 1, cuts: true };
 
 /// Those who follow, and what they have to be told.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +144,7 @@ impl Participant {
         if has.pieces == copying.sent {
             copying.last.clear();
             let (cursor, last) = (&mut copying.cursor, &mut copying.last);
-            if !self.spaces.next_chains(CHAINS, cursor, PIECE_BYTES, last) {
+            if !self.spaces.next_chains(PIECES, cursor, PIECE_BYTES, last) {
                 (follower.copying, follower.needs) = (None, self.clock.done);
                 follower.waits = true;
                 return;

@@ -196,10 +196,10 @@ pub(super) struct Memory {
     now: Nanos,
 }
 
-/// A memory as checkpoints carry it.
-pub(super) type Carried = (Vec<(TxnId, CarriedOver)>, Vec<(NodeId, u32, u64)>);
-/// A transaction that is over: the vote and what it is about, and the end.
-pub(super) type CarriedOver = (Option<Ballot>, u64, End);
+/// A transaction that is over, as checkpoints carry it: the vote and what it is about, and the end.
+pub(super) type CarriedOver = (TxnId, (Option<Ballot>, u64, End));
+/// A coordinator, its newest life, and the number below which all of that is settled.
+pub(super) type Settled = (NodeId, u32, u64);
 
 impl Memory {
     /// Changes what is known of the coordinator of `txn`, which has lived at least that long.
@@ -406,7 +406,7 @@ impl Memory {
     }
 
     /// All of it, for a checkpoint.
-    pub fn carried(&self) -> Carried {
+    pub fn carried(&self) -> (Vec<CarriedOver>, Vec<Settled>) {
         let (mut all, mut settled) = (Vec::new(), Vec::new());
         for (node, known) in &self.coordinators {
             let earlier = known.earlier.iter().map(|(txn, over)| (*txn, over));
@@ -420,11 +420,15 @@ impl Memory {
         (all, settled)
     }
 
-    /// Takes over what another one [carried](Self::carried).
-    pub fn recall(&mut self, (over, settled): Carried) {
+    /// Takes over what is settled as another one [carried](Self::carried) it.
+    pub fn recall_settled(&mut self, settled: Vec<Settled>) {
         for (node, incarnation, below) in settled {
             self.hear(TxnId { node, incarnation, sequence: 0 }, below);
         }
+    }
+
+    /// Takes over what is over as another one [carried](Self::carried) it.
+    pub fn recall(&mut self, over: Vec<CarriedOver>) {
         for (txn, (ballot, about, end)) in over {
             self.note_vote(txn);
             self.remember(txn, Over { ballot, about, end, noted: Noted::default() });
@@ -546,7 +550,9 @@ mod tests {
         assert!(memory.get(txn(1, 1)).is_none() && memory.get(txn(1, 2)).is_some());
         assert_eq!(memory.age(txn(1, 7)), Age::EarlierLife);
         let mut other = Memory::default();
-        other.recall(memory.carried());
+        let (over, settled) = memory.carried();
+        other.recall(over);
+        other.recall_settled(settled);
         assert_eq!(other.carried(), memory.carried());
         assert_eq!(other.voted(), [txn(1, 2)]);
     }

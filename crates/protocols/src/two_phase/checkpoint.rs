@@ -32,15 +32,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use muesli_core::checkpoint::piece;
-use muesli_core::parts::versions::Handle;
+use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
+use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
 use super::message::{Answers, Prepare};
 use super::participant::{Context, Participant};
-use super::table::{Memory, Prepared};
+use super::table::{Prepared, Remembered, Settled};
 use super::time::Time;
 use super::turns::contradicts_itself;
 use super::wire::is_call_about;
@@ -53,47 +53,51 @@ mod kind {
     pub const CHAINS: u8 = 3;
     pub const TAIL: u8 = 4;
     pub const ANSWERS: u8 = 5;
+    pub const SETTLED: u8 = 6;
+    pub const REST: u8 = 7;
 }
+
+const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
 
 /// The stage of a cursor that has handed out everything; space `n` is stage `n`, and the one
 /// after the last space is the tail's.
 const DONE: u32 = u32::MAX;
-/// At most so many remembered votes stand in a piece.
-const MEMORY_PIECE: usize = 1024;
 
 /// A prepared transaction: what was asked, the vote, the place if it is decided, and which of the
-/// keys that it read it has locked.
-type PreparedNow<V> = (Arc<Prepare<V>>, <V as Variant>::Yes, Option<<V as Variant>::Place>, Keys);
+/// keys that it read it has locked: a bit for each, so that this adds little to what was asked.
+type PreparedNow<V> = (Arc<Prepare<V>>, <V as Variant>::Yes, Option<<V as Variant>::Place>, Bits);
+type Bits = Vec<u8>;
 type Keys = Vec<(SpaceId, SmallBytes)>;
 
 impl<V: Variant> Participant<V> {
     /// Takes what must be of this moment.
     pub(super) fn checkpoint_of_now(&self) -> Cursor {
-        let mut clock = vec![kind::CLOCK];
-        self.time.encode(&mut clock);
-        let mut pieces = VecDeque::from([clock]);
+        let clock = self.time.encode(HEAD_PIECE_BYTES).into_iter();
+        let mut first: VecDeque<_> =
+            clock.map(|piece| [&[kind::CLOCK], &piece[..]].concat()).collect();
         for prepared in self.table.prepared().filter(|_| self.rules.checkpoint_prepared) {
-            pieces.push_back(piece(kind::PREPARED, &self.prepared_now(prepared)));
+            first.push_back(piece(kind::PREPARED, &self.prepared_now(prepared)));
         }
         let (over, settled) = self.table.memory();
-        for part in over.chunks(MEMORY_PIECE) {
-            let memory: Memory<V> = (part.to_vec(), Vec::new());
-            pieces.push_back(piece(kind::MEMORY, &memory));
-        }
-        pieces.push_back(piece::<Memory<V>>(kind::MEMORY, &(Vec::new(), settled)));
-        for part in self.table.all_answers().chunks(MEMORY_PIECE) {
-            pieces.push_back(piece::<Vec<(TxnId, Answers)>>(kind::ANSWERS, &part.to_vec()));
-        }
-        Cursor { first: pieces, ..Cursor::default() }
+        first.extend(pieces(vec![kind::MEMORY], over, HEAD_PIECE_BYTES));
+        first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
+        first.extend(pieces(vec![kind::ANSWERS], self.table.all_answers(), HEAD_PIECE_BYTES));
+        Cursor { first, ..Cursor::default() }
     }
 
     fn prepared_now(&self, prepared: &Prepared<V>) -> PreparedNow<V> {
-        let key = |(space, handle): &(SpaceId, Handle)| {
-            let versions = self.spaces.get(*space).expect("a key of it is locked");
-            (*space, versions.key(*handle).clone())
+        let reads = &prepared.prepare.reads;
+        // What is locked is some of what was read, in the same order.
+        let mut shared = prepared.shared.iter().peekable();
+        let is_shared = |(space, key, _): &(SpaceId, SmallBytes, _)| {
+            let versions = self.spaces.get(*space);
+            let is_it = |(of, handle): &&(SpaceId, _)| {
+                of == space && versions.is_some_and(|it| it.key(*handle) == key)
+            };
+            shared.next_if(is_it).is_some()
         };
-        let shared = prepared.shared.iter().map(key).collect();
-        (prepared.prepare.clone(), prepared.yes.clone(), prepared.decided.clone(), shared)
+        let bits = bits(reads.iter().map(is_shared));
+        (prepared.prepare.clone(), prepared.yes.clone(), prepared.decided.clone(), bits)
     }
 
     /// Marks this moment: the head of a checkpoint, and notes of what becomes of the keys.
@@ -128,7 +132,8 @@ impl<V: Variant> Participant<V> {
         if cursor.stage == DONE {
             return false;
         }
-        if self.spaces.next_chains(kind::CHAINS, cursor, bytes, out) {
+        let kinds = ChainKinds { cuts: self.rules.cuts_chains, ..CHAIN_KINDS };
+        if self.spaces.next_chains(kinds, cursor, bytes, out) {
             return true;
         }
         cursor.stage = DONE;
@@ -147,15 +152,15 @@ impl<V: Variant> Participant<V> {
         match u8::decode(&mut input)? {
             kind::CLOCK => self.time.restore(&mut input)?,
             kind::PREPARED => self.restore_prepared(Wire::decode(&mut input)?, cx)?,
-            kind::MEMORY => {
-                self.table.recall(Memory::<V>::decode(&mut input)?);
-            }
+            kind::MEMORY => self.table.recall(Vec::<Remembered<V>>::decode(&mut input)?),
+            kind::SETTLED => self.table.recall_settled(Vec::<Settled>::decode(&mut input)?),
             kind::ANSWERS => {
                 for (txn, answers) in Vec::<(TxnId, Answers)>::decode(&mut input)? {
                     self.table.keep_answers(txn, answers);
                 }
             }
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
+            kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             kind::TAIL => {
                 self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
                 self.spaces.all_mut().for_each(|space| space.order_replaced());
@@ -172,10 +177,11 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), WireError> {
         let contradiction =
             WireError::Variant { what: "prepared transaction that can be", at: 0, found: 0 };
-        if !self.can_be(&now, cx) {
+        let shared = shared_keys(&now.0, &now.3);
+        if !self.can_be(&now, &shared, cx) {
             return Err(contradiction);
         }
-        let (prepare, yes, decided, shared) = now;
+        let (prepare, yes, decided, _) = now;
         let txn = prepare.txn;
         self.enter_prepared(prepare, yes.clone(), Nanos(0), Some(&shared), cx);
         if let Some(place) = decided {
@@ -191,15 +197,14 @@ impl<V: Variant> Participant<V> {
 
     /// Whether a transaction may be prepared beside those that are, in any order: bytes from
     /// outside may say anything.
-    fn can_be(&mut self, now: &PreparedNow<V>, cx: &Context<'_, V>) -> bool {
-        let (prepare, yes, decided, shared) = now;
+    fn can_be(&mut self, now: &PreparedNow<V>, shared: &Keys, cx: &Context<'_, V>) -> bool {
+        let (prepare, yes, decided, bits) = now;
         let known = |space: &SpaceId| cx.catalog.space(*space).is_some();
-        let mut reads = prepare.reads.iter().map(|(space, key, _)| (*space, key));
         let sound = prepare.writes.iter().all(|(space, ..)| known(space))
             && prepare.reads.iter().all(|(space, ..)| known(space))
             && prepare.scans.iter().all(|range| known(&range.space))
             && prepare.delayed.iter().all(|(space, ..)| known(space))
-            && shared.iter().all(|it| reads.any(|read| read == (it.0, &it.1)))
+            && bits.len() <= prepare.reads.len().div_ceil(8)
             && self.table.owner(prepare.txn).is_none()
             && self.time.can_enter(prepare.txn, yes, decided.as_ref())
             && prepare.calls().iter().all(|call| is_call_about(call, cx.catalog))
@@ -214,5 +219,37 @@ impl<V: Variant> Participant<V> {
                 !lock.is_for_writing() && !written.contains(&(*space, key))
             })
             && self.delayed_are_open(prepare, cx)
+    }
+}
+
+/// A bit for each, eight to a byte; as many bytes as it takes to hold those that are set.
+fn bits(all: impl Iterator<Item = bool>) -> Bits {
+    let mut bits = Bits::new();
+    for (at, _) in all.enumerate().filter(|(_, is_set)| *is_set) {
+        bits.resize(at / 8 + 1, 0);
+        bits[at / 8] |= 1 << (at % 8);
+    }
+    bits
+}
+
+/// The keys that a transaction read whose bits are set.
+fn shared_keys<V: Variant>(prepare: &Prepare<V>, bits: &Bits) -> Keys {
+    let is_set = |at: usize| bits.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+    let reads = prepare.reads.iter().enumerate().filter(|(at, _)| is_set(*at));
+    reads.map(|(_, (space, key, _))| (*space, key.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_those_that_were_set_and_no_more_bytes_than_it_takes() {
+        for set in [&[][..], &[0], &[7], &[8], &[1, 9, 30]] {
+            let found = bits((0..40).map(|at| set.contains(&at)));
+            assert_eq!(found.len(), set.last().map_or(0, |last| last / 8 + 1), "{set:?}");
+            let is_set = |at: &usize| found.get(at / 8).is_some_and(|it| it >> (at % 8) & 1 == 1);
+            assert_eq!((0..40).filter(is_set).collect::<Vec<_>>(), set);
+        }
     }
 }

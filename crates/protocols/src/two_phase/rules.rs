@@ -32,6 +32,8 @@ pub struct Rules {
     pub catch_up_when_idle: bool,
     /// A checkpoint has the transactions that are prepared.
     pub checkpoint_prepared: bool,
+    /// The versions of one key go in several pieces of a checkpoint, where they are many.
+    pub cuts_chains: bool,
     /// Who finishes a transaction by the votes shows it once the own vote is stable.
     pub finish_waits_for_log: bool,
     /// Whether a read is stale, and which versions it missed, is told by the reader's snapshot:
@@ -71,6 +73,7 @@ impl Default for Rules {
             delayed_excludes: true,
             catch_up_when_idle: true,
             checkpoint_prepared: true,
+            cuts_chains: true,
             finish_waits_for_log: true,
             judged_by_snapshot: true,
             seen_is_not_missed: true,

@@ -373,9 +373,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.clock.serve(at);
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
-        let known = self.clock.known();
-        known.iter().chain([&self.ceiling]).for_each(|at| at.encode(out));
+    fn encode(&self, _bytes: usize) -> Vec<Vec<u8>> {
+        let (known, mut out) = (self.clock.known(), Vec::new());
+        known.iter().chain([&self.ceiling]).for_each(|at| at.encode(&mut out));
+        vec![out]
     }
 
     fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {

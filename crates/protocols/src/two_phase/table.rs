@@ -74,9 +74,11 @@ impl<V: Variant> Entry<V> {
     }
 }
 
-/// The votes and decisions remembered; and per coordinator its newest life and the number below
-/// which everything is settled.
-pub(super) type Memory<V> = (Vec<(TxnId, Vote<V>, u64)>, Vec<(NodeId, u32, u64)>);
+/// A vote or decision that is remembered, with what stands for all who took part.
+pub(super) type Remembered<V> = (TxnId, Vote<V>, u64);
+
+/// A coordinator, its newest life, and the number below which everything of that is settled.
+pub(super) type Settled = (NodeId, u32, u64);
 
 /// Ends with what stands for all who took part.
 type Ends<V> = BTreeMap<TxnId, (Vote<V>, u64)>;
@@ -489,8 +491,8 @@ impl<V: Variant> Table<V> {
         })
     }
 
-    /// What is remembered.
-    pub fn memory(&self) -> Memory<V> {
+    /// What is remembered, and what is settled.
+    pub fn memory(&self) -> (Vec<Remembered<V>>, Vec<Settled>) {
         let over = self.standings.iter().filter_map(|(&txn, entry)| match entry {
             Entry::Prepared(_) => None,
             Entry::Over(vote, participants) => Some((txn, vote.clone(), *participants)),
@@ -500,12 +502,16 @@ impl<V: Variant> Table<V> {
         (over, self.settled.iter().map(each).collect())
     }
 
-    /// Takes over what another table [remembered](Self::memory).
-    pub fn recall(&mut self, (over, settled): Memory<V>) {
+    /// Takes over what is [settled](Self::memory) as another table knows.
+    pub fn recall_settled(&mut self, settled: Vec<Settled>) {
         for (node, life, below) in settled {
             let known = self.settled.entry(node).or_default();
             (known.life, known.below) = (life, below);
         }
+    }
+
+    /// Takes over what another table [remembered](Self::memory).
+    pub fn recall(&mut self, over: Vec<Remembered<V>>) {
         for (txn, vote, participants) in over {
             self.put(txn, Entry::Over(vote, participants));
         }

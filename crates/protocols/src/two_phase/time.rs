@@ -194,9 +194,10 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// The log says that nothing above `at` was served before the next such record.
     fn replay_ceiling(&mut self, at: Timestamp);
 
-    /// Appends what a checkpoint must have of this moment, beside the queue.
-    fn encode(&self, out: &mut Vec<u8>);
-    /// Takes over what another one of this repository [appended](Self::encode).
+    /// What a checkpoint must have of this moment, beside the queue; in pieces of about `bytes`
+    /// bytes, one at least.
+    fn encode(&self, bytes: usize) -> Vec<Vec<u8>>;
+    /// Takes over a piece of what another one of this repository [gave](Self::encode).
     ///
     /// # Errors
     /// The bytes are no such thing.

@@ -48,6 +48,19 @@ impl Versions {
             self.bytes -= freed;
             self.free_chain(older);
         }
+        self.append(handle, chain);
+    }
+
+    /// Adds the rest of a chain, which was [begun](Self::add_chain) before. False, and nothing is
+    /// added: `key` has no versions.
+    pub fn add_rest(&mut self, key: &SmallBytes, rest: Chain) -> bool {
+        let begun = self.find(key).filter(|handle| self.newest(*handle).at != Timestamp::ZERO);
+        let Some(handle) = begun else { return false };
+        self.append(handle, rest);
+        true
+    }
+
+    fn append(&mut self, handle: Handle, chain: Chain) {
         for (at, value) in chain {
             // Bytes from outside may say anything; a chain of ours ascends.
             if at > self.newest(handle).at {
