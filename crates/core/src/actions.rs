@@ -5,6 +5,8 @@
 //! action is a *name* and an argument, which are bytes and can be sent and logged; the function
 //! belongs to the node, which knows it by that name. It must be the same function on every node,
 //! and depend on nothing but what it is given: every replica runs it, and again after a crash.
+//! What it may leave is therefore limited by a number that goes with the transaction, and not by
+//! what each node is configured with ([`run_limited`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -74,6 +76,8 @@ pub struct Actions {
 #[derive(Clone, Copy)]
 struct Known {
     run: ActionFn,
+    /// It may leave more bytes than it is given, old value or argument.
+    grows: bool,
     /// Not one of those that are always there: it may panic.
     users: bool,
 }
@@ -92,6 +96,40 @@ pub fn run_action(
     ran.map_err(|_| format!("action `{}` panicked", name()))
 }
 
+/// Runs the function of an action, which may leave `limit` bytes, or as many as it was given as the
+/// old value or as the argument.
+///
+/// # Errors
+/// It panicked, or gave more, as this text says.
+pub fn run_limited(
+    run: ActionFn,
+    old: Option<&SmallBytes>,
+    action: &Action,
+    limit: u64,
+) -> Result<Option<SmallBytes>, String> {
+    let new = run_action(run, old, action)?;
+    let size = new.as_ref().map_or(0, SmallBytes::len);
+    let given = old.map_or(0, SmallBytes::len).max(action.argument.len());
+    check_growth(action, size, limit.max(given as u64))?;
+    Ok(new)
+}
+
+/// Whether an action may leave so many bytes.
+///
+/// # Errors
+/// It may not, as this text says.
+pub fn check_growth(action: &Action, size: usize, limit: u64) -> Result<(), String> {
+    let name = || String::from_utf8_lossy(action.name.as_slice());
+    match size as u64 <= limit {
+        true => Ok(()),
+        false => Err(format!(
+            "action `{}` would leave a value of {size} bytes, which is over the limit of {limit} \
+             bytes (`value_bytes_max`)",
+            name()
+        )),
+    }
+}
+
 impl Default for Actions {
     /// Those that are always there: `add`, `append`, `max`, `min`, `put-if-absent`.
     fn default() -> Actions {
@@ -102,7 +140,9 @@ impl Default for Actions {
             ("min", |old, number| Some(pick(old, number, i64::min))),
             ("put-if-absent", |old, value| Some(old.unwrap_or(value).clone())),
         ];
-        let known = |(name, run): (&str, ActionFn)| (name.into(), Known { run, users: false });
+        let known = |(name, run): (&str, ActionFn)| {
+            (name.into(), Known { run, grows: name == "append", users: false })
+        };
         Actions { by_name: all.into_iter().map(known).collect() }
     }
 }
@@ -112,13 +152,18 @@ impl Actions {
     /// its old value and the argument: the same on every node, whenever it is run.
     #[must_use]
     pub fn with(mut self, name: &str, run: ActionFn) -> Actions {
-        self.by_name.insert(name.into(), Known { run, users: true });
+        self.by_name.insert(name.into(), Known { run, grows: true, users: true });
         self
     }
 
     /// The function called `name`.
     pub fn get(&self, name: &SmallBytes) -> Option<ActionFn> {
         self.by_name.get(name).map(|known| known.run)
+    }
+
+    /// Whether what it leaves may have more bytes than the old value and than the argument.
+    pub fn grows(&self, name: &SmallBytes) -> bool {
+        self.by_name.get(name).is_some_and(|known| known.grows)
     }
 
     /// Whether it is a user's own function that is called `name`.

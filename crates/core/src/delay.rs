@@ -8,6 +8,7 @@
 use crate::actions::Action;
 use crate::bytes::SmallBytes;
 use crate::ids::SpaceId;
+use crate::limits::ENTRY_BYTES;
 use crate::parts::locks::KeyRange;
 use crate::procedure::{Footprint, Place, ProcedureId, Touched};
 use crate::wire::{Reader, Wire, WireError};
@@ -92,6 +93,13 @@ pub enum Gave {
     Nothing(SmallBytes),
     /// It was done, and nobody told in time what came of it.
     Unknown,
+    /// It was done, and what came of it is more than a transaction is told.
+    TooMuch {
+        /// How many bytes the answers would have had up to here.
+        size: u64,
+        /// How many they may have.
+        limit: u64,
+    },
 }
 
 impl Gave {
@@ -100,11 +108,21 @@ impl Gave {
         Gave::Nothing(reason.into())
     }
 
+    /// Counts an answer towards the limit of all that a transaction is told; where that is passed,
+    /// it is told only so.
+    pub fn limit(&mut self, told: &mut usize, limit: usize) {
+        let size = *told + ENTRY_BYTES + self.bytes();
+        match size > limit {
+            true => *self = Gave::TooMuch { size: size as u64, limit: limit as u64 },
+            false => *told = size,
+        }
+    }
+
     /// Its size on a wire, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Gave::Value(Some(bytes)) | Gave::Nothing(bytes) => 8 + bytes.len(),
-            Gave::Value(None) | Gave::Unknown => 8,
+            Gave::Value(None) | Gave::Unknown | Gave::TooMuch { .. } => 8,
         }
     }
 }
@@ -123,6 +141,11 @@ impl Wire for Gave {
                 reason.encode(out);
             }
             Gave::Unknown => out.push(2),
+            Gave::TooMuch { size, limit } => {
+                out.push(3);
+                size.encode(out);
+                limit.encode(out);
+            }
         }
     }
 
@@ -132,6 +155,7 @@ impl Wire for Gave {
             0 => Wire::decode(input).map(Gave::Value),
             1 => Wire::decode(input).map(Gave::Nothing),
             2 => Ok(Gave::Unknown),
+            3 => Ok(Gave::TooMuch { size: u64::decode(input)?, limit: u64::decode(input)? }),
             other => Err(WireError::no_variant("answer of a delayed action", at, other)),
         }
     }
@@ -178,7 +202,7 @@ mod tests {
 
         #[test]
         fn calls_and_answers_come_back(
-            keys: Vec<u8>, range: Option<(u8, u8)>, steady: bool, text: Vec<u8>, kind in 0..4,
+            keys: Vec<u8>, range: Option<(u8, u8)>, steady: bool, text: Vec<u8>, kind in 0..5,
         ) {
             let call = DelayedCall { steady, ..call(&keys, range) };
             let mut bytes = Vec::new();
@@ -188,6 +212,7 @@ mod tests {
                 0 => Gave::Value(None),
                 1 => Gave::Value(Some(text.into())),
                 2 => Gave::Nothing(text.into()),
+                3 => Gave::TooMuch { size: text.len() as u64 + 1, limit: text.len() as u64 },
                 _ => Gave::Unknown,
             };
             let mut bytes = Vec::new();

@@ -137,6 +137,8 @@ pub enum Limit {
     Transaction,
     /// Of the answer of one operation.
     Answer,
+    /// Of all that a transaction is told of what was left to its turn.
+    Told,
 }
 
 impl Limit {
@@ -145,7 +147,7 @@ impl Limit {
         match self {
             Limit::Key => "key_bytes_max",
             Limit::Value | Limit::Argument | Limit::Result => "value_bytes_max",
-            Limit::Transaction => "transaction_bytes_max",
+            Limit::Transaction | Limit::Told => "transaction_bytes_max",
             Limit::Answer => "answer_bytes_max",
         }
     }
@@ -160,6 +162,7 @@ impl fmt::Display for Limit {
             Limit::Result => "a result",
             Limit::Transaction => "a transaction",
             Limit::Answer => "an answer",
+            Limit::Told => "a list of what delayed actions gave",
         })
     }
 }

@@ -33,6 +33,7 @@
 use std::marker::PhantomData;
 
 use muesli_core::actions::run_action;
+use muesli_core::limits::Limit;
 use muesli_core::procedure::ProcedureFn;
 use muesli_core::{Action, Delay, Gave, Later, Place, SmallBytes};
 
@@ -76,6 +77,8 @@ impl Results {
     /// # Errors
     /// [`Error::Procedure`] where it failed in its turn, and changed nothing there.
     /// [`Error::Timeout`] where it was done, and nobody told in time what it gave.
+    /// [`Error::TooLarge`] where it was done, and what it gave, with what else the transaction is
+    /// told, is over the limit of a transaction.
     /// [`Error::Codec`] where the answer is of another type or another transaction.
     pub fn of<T>(&self, promised: &Promised<T>) -> Result<T, Error> {
         match &promised.place {
@@ -108,6 +111,10 @@ fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
             Err(Error::Procedure(String::from_utf8_lossy(reason.as_slice()).into_owned()))
         }
         Gave::Unknown => Err(Error::Timeout { after_ms: 0 }),
+        Gave::TooMuch { size, limit } => {
+            let bytes = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
+            Err(Error::TooLarge { what: Limit::Told, size: bytes(size), limit: bytes(limit) })
+        }
     }
 }
 

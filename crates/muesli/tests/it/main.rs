@@ -6,6 +6,7 @@ mod closing;
 mod cluster;
 mod delayed;
 mod delayed_procedures;
+mod delayed_sizes;
 mod endings;
 mod masters;
 mod partitions;

@@ -8,9 +8,15 @@
 //! they are all there sends its decision again, which makes a replica say them again. So an answer
 //! that is lost, or given before a crash and again after it, is the same answer.
 //!
+//! All answers of a repository go into one record and one message, with what procedures wrote in
+//! the same turn. So together they may have as many bytes as a transaction; what has no room is
+//! [`Gave::TooMuch`], and so is at the coordinator what is more than an operation may be answered
+//! with.
+//!
 //! A client that has waited for too long is told that its transaction committed, and
 //! [`Gave::Unknown`] for what has not come by then.
 
+use muesli_core::limits::writes_bytes;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Address, Committed, Decision, Failure, Gave, OpResult, RepositoryId, SmallBytes, Timestamp,
@@ -30,6 +36,8 @@ use super::time::Time;
 pub(super) struct Awaited {
     /// By number; `None` is not there yet.
     answers: Vec<Option<Gave>>,
+    /// How many bytes those have that are there.
+    told: usize,
     /// Who can give which.
     from: SmallVec<[(RepositoryId, SmallVec<[u32; 2]>); 2]>,
     /// Why something cannot be left to its turn.
@@ -45,7 +53,7 @@ impl Awaited {
         let asked = |part: &Prepare<V>| part.asked().iter().map(|(_, number)| *number).collect();
         let from = parts.map(|(repository, part)| (repository, asked(part)));
         let from = from.filter(|(_, all): &(_, SmallVec<_>)| !all.is_empty()).collect();
-        Awaited { answers: vec![None; count as usize], from, strayed: None }
+        Awaited { answers: vec![None; count as usize], told: 0, from, strayed: None }
     }
 
     pub fn are_all_there(&self) -> bool {
@@ -59,10 +67,11 @@ impl Awaited {
         some.map(|(repository, _)| *repository)
     }
 
-    fn take(&mut self, answers: Answers) {
-        for (number, gave) in answers {
-            if let Some(place) = self.answers.get_mut(number as usize) {
-                place.get_or_insert(gave);
+    fn take(&mut self, answers: Answers, limit: usize) {
+        for (number, mut gave) in answers {
+            if let Some(place @ None) = self.answers.get_mut(number as usize) {
+                gave.limit(&mut self.told, limit);
+                *place = Some(gave);
             }
         }
     }
@@ -98,7 +107,7 @@ impl<V: Variant> Coordinator<V> {
         if commit.id != txn {
             return; // Of an earlier life.
         }
-        commit.awaited.take(answers);
+        commit.awaited.take(answers, cx.settings.limits.answer_bytes);
         if strayed.is_some() {
             commit.awaited.strayed = strayed;
         }
@@ -161,9 +170,13 @@ impl<V: Variant> Participant<V> {
         &mut self,
         prepare: &Prepare<V>,
         writes: Writes,
-        answers: Answers,
+        mut answers: Answers,
         cx: &mut Context<'_, V>,
     ) {
+        let mut told = writes_bytes(&writes);
+        for (_, gave) in &mut answers {
+            gave.limit(&mut told, cx.settings.limits.transaction_bytes);
+        }
         if prepare.calls().is_empty() && answers.is_empty() {
             return;
         }
@@ -205,4 +218,25 @@ impl<V: Variant> Participant<V> {
 pub(super) fn strayed(reason: &SmallBytes) -> OpResult {
     let text = String::from_utf8_lossy(reason.as_slice()).into_owned();
     OpResult::Failed(Failure::Strayed(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_all_repositories_together_have_a_limit() {
+        let gave = |size: usize| Gave::Value(Some(vec![7; size].into()));
+        let answers = vec![None; 4];
+        let mut awaited = Awaited { answers, ..Awaited::default() };
+        awaited.take(vec![(0, gave(100)), (1, gave(100))], 300);
+        // Said again it is counted once, and what is small has room still.
+        awaited.take(vec![(0, gave(100)), (2, gave(100)), (3, gave(10))], 300);
+        assert!(awaited.are_all_there());
+        let OpResult::Answered(_, told) = awaited.told(Committed { at: Timestamp(1) }) else {
+            panic!("it asked")
+        };
+        let limit = 300;
+        assert_eq!(told, [gave(100), gave(100), Gave::TooMuch { size: 372, limit }, gave(10)]);
+    }
 }

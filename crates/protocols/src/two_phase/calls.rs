@@ -32,7 +32,10 @@
 //! before it, no checkpoint has seen anything of the turn, and the run is made when the replay is
 //! over.
 
-use muesli_core::actions::run_action;
+use std::collections::BTreeMap;
+
+use muesli_core::actions::{check_growth, run_limited};
+use muesli_core::limits::{Limit, check_size, writes_bytes};
 use muesli_core::parts::execution::Execution;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::transaction::TransactionSets;
@@ -145,19 +148,53 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), String> {
-        for (space, key, action) in &prepare.delayed {
-            if cx.settings.actions.is_users(&action.name) {
-                let run = cx.settings.actions.get(&action.name).expect("looked for before");
-                let versions = self.space(*space, cx);
-                let old = versions.find(key).and_then(|it| versions.newest(it).value.cloned());
-                run_action(run, old.as_ref(), action)?;
-            }
-        }
+        self.try_actions(prepare, cx)?;
+        let mut written = 0;
         for call in prepare.calls() {
-            let ran = self.execute(call, &mut TransactionSets::default(), cx);
+            let mut sets = TransactionSets::default();
+            let ran = self.execute(call, &mut sets, cx);
             ran.map_err(|stop| reason(&call.procedure, stop))?;
+            written += writes_bytes(&writes_of(&mut sets));
+            check_written(written, cx)?;
         }
         Ok(())
+    }
+
+    /// Tries actions that may leave more than they are given: users' own on what is there now;
+    /// those that append with all others that are under way on their keys.
+    fn try_actions(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> Result<(), String> {
+        let (known, most) = (&cx.settings.actions, prepare.result_bytes());
+        let mut sizes: BTreeMap<(SpaceId, &SmallBytes), usize> = BTreeMap::new();
+        let grown = prepare.delayed.iter().filter(|(.., action)| known.grows(&action.name));
+        for (space, key, action) in grown {
+            let versions = self.space(*space, cx);
+            let handle = versions.find(key);
+            let old = handle.and_then(|it| versions.newest(it).value.cloned());
+            if known.is_users(&action.name) {
+                let run = known.get(&action.name).expect("looked for before");
+                run_limited(run, old.as_ref(), action, most)?;
+                continue;
+            }
+            let size = sizes.entry((*space, key)).or_insert_with(|| {
+                let under_way = handle.map_or(0, |handle| self.under_way_on((*space, handle), cx));
+                old.map_or(0, |old| old.len()) + under_way
+            });
+            *size += action.argument.len();
+            check_growth(action, *size, most.max(action.argument.len() as u64))?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes actions that are under way may append to a key.
+    fn under_way_on(&self, key: (SpaceId, Handle), cx: &Context<'_, V>) -> usize {
+        let mut owners: Vec<_> = self.delayers(key.0, key.1).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let all = owners.into_iter().flat_map(|owner| &self.table.get(owner).delayed);
+        let appended = all.filter(|it| {
+            (it.space, it.handle) == key && cx.settings.actions.grows(&it.action.name)
+        });
+        appended.map(|it| it.action.argument.len()).sum()
     }
 
     /// Runs procedures on the newest versions: what they wrote, and what those gave that are asked.
@@ -166,19 +203,23 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
     ) -> (Writes, Answers) {
-        let (mut writes, mut answers) = (Writes::new(), Answers::new());
+        let (mut writes, mut answers, mut written) = (Writes::new(), Answers::new(), 0);
         for (count, call) in prepare.calls().iter().enumerate() {
             let mut sets = TransactionSets::default();
-            let gave = match self.execute(call, &mut sets, cx) {
+            let ran = self.execute(call, &mut sets, cx);
+            let mut wrote = writes_of(&mut sets);
+            let size = written + writes_bytes(&wrote);
+            let ran = ran.map_err(|stop| reason(&call.procedure, stop));
+            let gave = match ran.and_then(|answer| check_written(size, cx).map(|()| answer)) {
                 Ok(answer) => {
-                    let all = sets.writes.drain(..);
-                    writes.extend(all.map(|write| (write.space, write.key, write.value)));
+                    written = size;
+                    writes.append(&mut wrote);
                     if let Some(recorder) = &mut cx.effects.recorder {
                         recorder.called(prepare.txn, &sets.operations);
                     }
                     Gave::Value(Some(answer))
                 }
-                Err(stop) => Gave::nothing(&reason(&call.procedure, stop)),
+                Err(reason) => Gave::nothing(&reason),
             };
             let number = prepare.number_of(prepare.delayed.len() + count);
             answers.extend(number.map(|number| (number, gave)));
@@ -238,6 +279,17 @@ impl<V: Variant> Participant<V> {
             }
         }
     }
+}
+
+/// What a procedure wrote, taken out of its sets.
+fn writes_of(sets: &mut TransactionSets) -> Writes {
+    sets.writes.drain(..).map(|write| (write.space, write.key, write.value)).collect()
+}
+
+/// Whether the procedures of a transaction may write so much here together: it is one record.
+fn check_written<V: Variant>(size: usize, cx: &Context<'_, V>) -> Result<(), String> {
+    let judged = check_size(Limit::Transaction, size, cx.settings.limits.transaction_bytes);
+    judged.map_err(|failure| format!("delayed procedures: {failure}"))
 }
 
 fn reason(id: &ProcedureId, stop: Stop) -> String {

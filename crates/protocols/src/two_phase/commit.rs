@@ -500,6 +500,9 @@ fn divide_delays<V: Variant>(
                 let place = part.delayed.len() as u32;
                 part.extra.get_or_insert_default().asked.push((place, number));
             }
+            if delays.result_bytes > 0 {
+                part.extra.get_or_insert_default().result_bytes = delays.result_bytes;
+            }
             part.delayed.push((*space, key.clone(), action.clone()));
         }
     }

@@ -20,6 +20,15 @@
 //! its actions done at once, as reads and writes. A key that it has used before is no reason to
 //! start again: there its action is done at once.
 //!
+//! # How much they may leave
+//! The value that an action leaves may be as long as any value, by the limit of whoever delays it,
+//! which goes with the transaction ([`Extra::result_bytes`](super::message::Extra)); a repository
+//! with a smaller limit has it done at once instead. At its vote a repository adds up what those
+//! that append may come to, with all that are under way on the key, and what a user's own would
+//! leave now; where that is over the limit, they are done at once as well. What is over it all the
+//! same when the turn has come, by what others did meanwhile, changes nothing, on every replica
+//! alike, and says so to whoever asked.
+//!
 //! # Several keys
 //! A procedure that is declared to touch some keys may be delayed too ([`calls`](super::calls)),
 //! and what is delayed may be asked what it gave ([`answers`](super::answers)). This file has the
@@ -63,6 +72,8 @@ pub(super) struct Delays {
     pub calls: Vec<(DelayedCall, Option<u32>)>,
     /// How many answers are wanted.
     pub answers: u32,
+    /// How many bytes an action may leave, where one may leave more than it is given.
+    pub result_bytes: u64,
 }
 
 impl Delays {
@@ -159,6 +170,9 @@ impl<V: Variant> Coordinator<V> {
                 }
                 let size = slot.delays.bytes() + action_bytes(key, action);
                 check_size(Limit::Transaction, size, limits.transaction_bytes)?;
+                if cx.settings.actions.grows(&action.name) {
+                    slot.delays.result_bytes = limits.value_bytes as u64;
+                }
                 let number = slot.delays.number(answered);
                 let place = slot.delays.actions.len();
                 slot.delays.asked.extend(number.map(|number| (place, number)));

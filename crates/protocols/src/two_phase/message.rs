@@ -275,6 +275,9 @@ pub struct Extra {
     /// What the coordinator wants to know: the place of an action among those that are delayed, or
     /// after them that of a procedure, and the number under which it is told.
     pub asked: Vec<(u32, u32)>,
+    /// Where delayed actions may leave more bytes than they are given: at most so many. It goes
+    /// with the transaction, so that all who run it, and run it again, do the same.
+    pub result_bytes: u64,
 }
 
 impl<V: Variant> Prepare<V> {
@@ -286,6 +289,11 @@ impl<V: Variant> Prepare<V> {
     /// What the coordinator wants to be told: places and numbers.
     pub fn asked(&self) -> &[(u32, u32)] {
         self.extra.as_ref().map_or(&[], |extra| &extra.asked)
+    }
+
+    /// How many bytes a delayed action may leave that was given fewer.
+    pub fn result_bytes(&self) -> u64 {
+        self.extra.as_ref().map_or(0, |extra| extra.result_bytes)
     }
 
     /// The number under which the answer of what is at a place is told, if it is.

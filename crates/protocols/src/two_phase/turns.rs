@@ -1,12 +1,13 @@
 //! The turns of delayed actions, at a participant: their locks, and their runs.
 //!
-//! Why it is safe is told in [`delayed`](super::delayed). An action that panics, or that a node has
-//! forgotten, leaves the key as it is, on every replica alike, and says so to whoever asked what it
-//! gave; users' own are tried when their transaction votes, which it cannot do where they panic.
+//! Why it is safe is told in [`delayed`](super::delayed). An action that panics, that would leave
+//! too much, or that a node has forgotten, leaves the key as it is, on every replica alike, and
+//! says so to whoever asked what it gave; users' own are tried when their transaction votes, which
+//! it cannot do where they panic.
 
 use std::collections::BTreeSet;
 
-use muesli_core::actions::run_action;
+use muesli_core::actions::run_limited;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, Gave, SmallBytes, SpaceId, Timestamp};
@@ -49,6 +50,9 @@ impl<V: Variant> Participant<V> {
             |(_, _, action): &(_, _, Action)| cx.settings.actions.get(&action.name).is_some();
         if contradicts_itself(prepare) || !prepare.delayed.iter().all(known) {
             return Err(Abort::Strayed); // Done at once, actions are done where they are known.
+        }
+        if prepare.result_bytes() > cx.settings.limits.value_bytes as u64 {
+            return Err(Abort::Strayed); // Done at once, what they leave is judged as any value.
         }
         for (space, key, _) in &prepare.delayed {
             self.meet_ranges(prepare, (*space, key), way);
@@ -146,6 +150,7 @@ impl<V: Variant> Participant<V> {
         at: Timestamp,
         cx: &mut Context<'_, V>,
     ) -> Answers {
+        let most = prepared.prepare.result_bytes();
         let mut left: Vec<(SpaceId, Handle, Option<SmallBytes>)> = Vec::new();
         let mut answers = Answers::new();
         for (count, DelayedWrite { space, handle, action }) in prepared.delayed.iter().enumerate() {
@@ -155,7 +160,7 @@ impl<V: Variant> Participant<V> {
                 None => self.space(*space, cx).newest(*handle).value.cloned(),
             };
             let ran = match cx.settings.actions.get(&action.name) {
-                Some(run) => run_action(run, old.as_ref(), action),
+                Some(run) => run_limited(run, old.as_ref(), action, most),
                 None => Err("this node has forgotten the action since its vote".to_owned()),
             };
             // One that cannot be run leaves the value as it is.

@@ -94,7 +94,7 @@ wire_struct!(Ballot<V: Variant> {
     tag: u64,
 });
 
-wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)> });
+wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)>, result_bytes: u64 });
 
 /// By hand for the limit, which is as wide as the machine's words.
 impl<V: Variant> Wire for ScanRequest<V> {

@@ -3,6 +3,7 @@
 //!
 //! One program: each further one would be linked with all of it again.
 
+mod bounded;
 mod checkpoint;
 mod copies;
 mod delayable;

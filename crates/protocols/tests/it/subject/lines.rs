@@ -63,5 +63,6 @@ pub fn given(gave: &Gave) -> String {
         Gave::Value(found) => value(found.as_ref()),
         Gave::Nothing(why) => format!("nothing was done: {}", text(why)),
         Gave::Unknown => "not known".to_owned(),
+        Gave::TooMuch { size, limit } => format!("{size} bytes, more than {limit}"),
     }
 }
