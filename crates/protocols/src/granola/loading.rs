@@ -163,10 +163,11 @@ impl Taker {
     fn next_changes(&self) -> Load {
         let (mut changes, mut bytes) = (Vec::new(), 0);
         for change in &self.changes {
-            if bytes >= PIECE_BYTES {
+            // One alone may be as long as a transaction.
+            bytes += writes_bytes(&change.1);
+            if !changes.is_empty() && bytes > PIECE_BYTES {
                 break;
             }
-            bytes += writes_bytes(&change.1);
             changes.push(change.clone());
         }
         let whole = changes.len() == self.changes.len();
