@@ -21,6 +21,7 @@ mod clients;
 mod faults;
 mod host;
 mod journal;
+mod longest;
 mod operations;
 mod run;
 mod setup;
@@ -49,6 +50,7 @@ use crate::trace::{Line, Trace};
 
 pub use clients::{ClientBody, ClientStart, StopFlag};
 pub use journal::Recorded;
+pub use longest::Longest;
 pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Mistake, Setup, SetupError};
 pub use strangers::{Heard, Strangers};

@@ -6,6 +6,10 @@
 //! seed runs twice: the workload, whose history is judged by version order, and the list
 //! workload, whose history is judged by version order and by its lists, which trust no version
 //! that the database gave.
+//!
+//! The run of the list workload, whose transactions are small whatever was asked for, is also
+//! judged by the longest record, piece of a checkpoint and message in it: what is longer than
+//! [`MOST_BYTES`] there grows with the data, and would be over the limits of production one day.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,12 +20,13 @@ use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
 use muesli_core::Nanos;
+use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_protocols::offers_strict;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Heard, Strangers};
+use muesli_sim::world::{Heard, Longest, Strangers};
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
@@ -106,6 +111,8 @@ pub struct Trialled {
     pub trace: Option<String>,
     /// What became of strangers' messages, by kind.
     pub strangers: BTreeMap<&'static str, Heard>,
+    /// The longest of what was said and kept.
+    pub longest: Longest,
 }
 
 /// A trial that cannot be made.
@@ -132,6 +139,10 @@ const FAULTS_MOST: (u32, u32) = (8, 64);
 /// Runs of so many transactions and fewer are this long, in virtual time, at least and at most;
 /// longer ones are longer by as much.
 const HORIZON: (u64, Span, Span) = (300, Span::from_millis(100), Span::from_millis(1_000));
+/// The limit of records, pieces of checkpoints and messages in runs of the list workload where
+/// everything is done as often as it can be: what is of one moment in a checkpoint is cut at
+/// [`HEAD_PIECE_BYTES`], and nothing else is as long.
+pub const MOST_BYTES: u64 = HEAD_PIECE_BYTES as u64 + (8 << 10);
 /// About so many transactions fit into a client's run for each that it has to run.
 const ROOM: f64 = 1.6;
 /// The share of transactions that use marks, where the workload has any, and of changes of these
@@ -185,6 +196,7 @@ impl Trial {
             problems: Vec::new(),
             trace: None,
             strangers: BTreeMap::new(),
+            longest: Longest::default(),
         };
         let marks = MARKS.map(str::to_owned);
         let takes = self.workload.takes(marks::PARAMETER.name);
@@ -211,6 +223,12 @@ impl Trial {
     ) -> Result<Option<String>, TrialError> {
         let tallies = Arc::new(Tallies::new(self.clients));
         let outcome = simulated::run(&workload, simulated, &tallies)?;
+        let is_small = description.name != self.workload.name && simulated.tempo.is_some();
+        let longest = &outcome.run.longest;
+        if let Some(text) = longest.over(MOST_BYTES).filter(|_| is_small) {
+            trialled.problems.push(format!("{}: {text}", description.name));
+        }
+        trialled.longest = trialled.longest.or(*longest);
         trialled.transactions += outcome.tally.ended();
         for (name, heard) in &outcome.run.strangers {
             *trialled.strangers.entry(name).or_default() += *heard;

@@ -73,6 +73,7 @@ impl<P: Protocol> Host<P> {
         let mut piece = Vec::new();
         if !*complete && node.checkpoint_piece(checkpoint, *piece_bytes, &mut piece) {
             self.load.bytes += piece.len() as u64;
+            self.longest.note_piece(piece.len() as u64);
             pieces.push(piece);
             return true;
         }

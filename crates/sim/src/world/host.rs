@@ -16,6 +16,7 @@ use muesli_core::operations::SLICE;
 
 use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
+use super::longest::Longest;
 use super::operations::Operations;
 use super::setup::Mistake;
 use super::strangers::{self, Heard};
@@ -82,6 +83,8 @@ pub(super) struct Host<P: Protocol> {
     destinations: Peers,
     /// What became of strangers' messages, by kind.
     pub(super) strange: BTreeMap<&'static str, Heard>,
+    /// Over all lives.
+    pub(super) longest: Longest,
     /// Operations since the task under way was last polled.
     pub(super) polled_operations: u32,
 }
@@ -168,6 +171,7 @@ impl<P: Protocol> Host<P> {
             sources: Peers::default(),
             destinations: Peers::default(),
             strange: BTreeMap::new(),
+            longest: Longest::default(),
             polled_operations: 0,
         }
     }
@@ -396,6 +400,7 @@ impl<P: Protocol> Host<P> {
             }
             Effect::Log { repository, record } => {
                 self.load.logged += 1;
+                self.longest.note_record(P::record_bytes(&record) as u64);
                 self.outgoing.records.push((repository, record));
             }
             Effect::SetTimer { role, timer, after: Nanos(0) } => {
@@ -423,7 +428,9 @@ impl<P: Protocol> Host<P> {
         }
         self.load.sent += 1;
         self.load.destinations += u64::from(self.destinations.insert(envelope.to.node));
-        self.load.bytes += P::wire_bytes(&envelope.message) as u64;
+        let bytes = P::wire_bytes(&envelope.message) as u64;
+        self.load.bytes += bytes;
+        self.longest.note_message(bytes, || P::message_name(&envelope.message));
         self.outgoing.messages.push(envelope);
     }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value as Json};
 
 use super::World;
 use super::journal::{Journal, Recorded};
+use super::longest::Longest;
 use super::strangers::Heard;
 use crate::clock::LocalClock;
 use crate::history::{self, Chain, Remains, Told};
@@ -43,6 +44,8 @@ pub struct Run {
     /// What nodes, in their last lives, left out of what they were told, by kind and reason, and
     /// how often; of strangers, too.
     pub rejections: Vec<(&'static str, Rejection, u64)>,
+    /// The longest of what all nodes said and kept.
+    pub longest: Longest,
 }
 
 impl Run {
@@ -199,11 +202,12 @@ impl<P: Protocol> World<P> {
         }
         let strangers = self.heard_of_strangers();
         let rejections = self.rejections();
-        let mut modes = Modes::default();
+        let (mut modes, mut longest) = (Modes::default(), Longest::default());
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
             modes += host.effects.modes;
+            longest = longest.or(host.longest);
             let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
             let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }
@@ -213,6 +217,7 @@ impl<P: Protocol> World<P> {
             modes,
             strangers,
             rejections,
+            longest,
             digest: self.trace.digest(),
             events: self.trace.events(),
             ended: self.now,

@@ -23,6 +23,7 @@ use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, Upkeep, promise, run_protocol};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::tempo::Tempo;
+use muesli_workloads::trial::MOST_BYTES;
 use serde_json::Map;
 
 const CLIENTS: u32 = 8;
@@ -73,7 +74,10 @@ impl Search {
         let run = run.unwrap();
         let (level, options) = promise(P::NAME).unwrap();
         let holds = |history| check(&history, level, &options).holds();
-        run.checks.iter().any(|check| !check.ok) || !run.run.history(Map::new()).is_ok_and(holds)
+        let is_long = run.run.longest.over(MOST_BYTES).is_some();
+        is_long
+            || run.checks.iter().any(|check| !check.ok)
+            || !run.run.history(Map::new()).is_ok_and(holds)
     }
 }
 
@@ -165,6 +169,20 @@ fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
         assert_eq!(search.first::<Gmu>(&gmu::Rules::default(), 0..10), None);
         assert_eq!(search.first::<Granola>(&Default::default(), 0..10), None);
     }
+}
+
+/// One long list, of which readers hold many versions, and logs that are cut often.
+fn many_versions() -> Search {
+    let workload = "keys=1 operations=1 appends=95 length=500";
+    let tempo = Tempo { gossip_every: Span::from_millis(50), ..short() };
+    Search { workload, tempo, ..cutting() }
+}
+
+#[test]
+fn a_long_chain_in_one_piece_of_a_checkpoint_is_noticed() {
+    assert_eq!(many_versions().first::<Score>(&Rules::default(), 0..5), None);
+    let rules = Rules { cuts_chains: false, ..Rules::default() };
+    assert!(many_versions().first::<Score>(&rules, 0..10).is_some());
 }
 
 #[test]

@@ -9,6 +9,18 @@ use muesli_workloads::registry;
 use muesli_workloads::simulated::promise_of;
 use muesli_workloads::trial::Trial;
 
+/// Protocols, in groups of so many, and whether copies are kept.
+const LENGTHS: [(&str, u16, bool); 8] = [
+    ("score", 1, false),
+    ("bumper", 1, false),
+    ("gmu", 1, false),
+    ("rr", 1, false),
+    ("granola", 1, false),
+    ("granola", 1, true),
+    ("score", 3, false),
+    ("granola", 3, false),
+];
+
 #[test]
 fn every_history_that_is_judged_is_written() {
     let folder = std::env::temp_dir().join(format!("muesli-histories-{}", std::process::id()));
@@ -31,6 +43,26 @@ fn every_history_that_is_judged_is_written() {
         assert!(check(&history, level, &options).holds(), "{name}");
     }
     fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The list workload of each search is judged by its longest record, piece and message.
+#[test]
+fn nothing_grows_with_the_data_in_searches() {
+    for (protocol, group, caches) in LENGTHS {
+        let trial = Trial {
+            protocol: protocol.to_owned(),
+            group,
+            caches,
+            ..Trial::of(registry::find("bank").unwrap())
+        };
+        for seed in 1..4 {
+            let trialled = trial.run(seed, false).unwrap();
+            let problems = &trialled.problems;
+            assert_eq!(*problems, Vec::<String>::new(), "{protocol} {group}, seed {seed}");
+            let longest = trialled.longest;
+            assert!(longest.record > 0 && longest.message.0 > 0, "{longest:?}: it is measured");
+        }
+    }
 }
 
 /// Reads of collected deletions, which the histories name, are in every search.
