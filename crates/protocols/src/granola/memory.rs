@@ -63,6 +63,8 @@ struct Known {
     bytes: usize,
     /// When it was last heard of, if it is a client; zero of members.
     heard: Nanos,
+    /// Whether that is longer ago than clients are waited for.
+    is_silent: bool,
 }
 
 /// How much may be kept of clients.
@@ -109,7 +111,7 @@ impl Known {
 
     /// What it counts towards the room of all clients.
     fn weight(&self) -> usize {
-        if self.heard == Nanos(0) { 0 } else { 1 + self.len() }
+        if self.heard == Nanos(0) || self.is_silent { 0 } else { 1 + self.len() }
     }
 
     /// How many ends, and how many bytes of them, are forgotten with what a request says: it is the
@@ -298,7 +300,7 @@ impl Memory {
     pub fn hear_client(&mut self, node: NodeId, now: Nanos, lease: Nanos) {
         if let Some(known) = self.coordinators.get_mut(&node) {
             let before = known.weight();
-            known.heard = now.max(Nanos(1));
+            (known.heard, known.is_silent) = (now.max(Nanos(1)), false);
             self.of_clients = self.of_clients + known.weight() - before;
         }
         if now < self.forgets_at {
@@ -313,9 +315,10 @@ impl Memory {
             let before = known.weight();
             known.forget_refused();
             known.forget_answers();
-            let stays = known.len() > 0 || known.bytes > 0;
-            *of_clients = *of_clients + if stays { known.weight() } else { 0 } - before;
-            stays
+            // What is left of one that is gone keeps no room from others.
+            known.is_silent = true;
+            *of_clients -= before;
+            known.len() > 0 || known.bytes > 0
         });
     }
 
@@ -460,6 +463,20 @@ mod tests {
 
     fn txn(incarnation: u32, sequence: u64) -> TxnId {
         TxnId { node: NodeId(1), incarnation, sequence }
+    }
+
+    #[test]
+    fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
+        let (lease, at) = (Nanos(1_000), muesli_core::Timestamp(1));
+        let mut memory = Memory::default();
+        memory.hear(txn(1, 1), 1);
+        memory.hear_client(NodeId(1), Nanos(10), lease);
+        memory.remember(txn(1, 1), over(Ballot::Commit(at)));
+        assert_eq!(memory.of_clients, 2);
+        memory.hear_client(NodeId(2), Nanos(2_000), lease);
+        assert_eq!((memory.len(), memory.of_clients), (1, 0), "somebody may ask");
+        memory.hear_client(NodeId(1), Nanos(2_001), lease);
+        assert_eq!(memory.of_clients, 2, "it was only away");
     }
 
     fn over(ballot: Ballot) -> Over {

@@ -257,10 +257,13 @@ impl<V: Variant> Table<V> {
                 true => self.forget_refusals_before(node, end),
                 false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
             }
-            let known = self.settled[&node];
+            let known = self.settled.get_mut(&node).expect("it was just found");
+            // What is left of one that is gone keeps no room from others.
+            if std::mem::take(&mut known.is_client) {
+                self.of_clients -= known.entries + 1;
+            }
             if known.entries == 0 && known.answers == 0 {
                 self.settled.remove(&node);
-                self.of_clients -= usize::from(known.is_client);
             }
         }
     }

@@ -118,3 +118,25 @@ fn all_clients_together_have_a_bound_and_members_do_not_count() {
     table.forget_silent(Nanos(2), true, |node| node.0 >= 50);
     assert_eq!((table.known(), table.of_clients), (1, 0));
 }
+
+#[test]
+fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
+    let id = |node, sequence| TxnId { node: NodeId(node), incarnation: 1, sequence };
+    let room = Room { entries: 100, answer_bytes: 1_000, all: 10 };
+    let mut table = Table::<Snapshots>::default();
+    for sequence in 1..=9 {
+        assert!(table.is_current(id(50, sequence), 1));
+        table.remember(id(50, sequence), commit());
+    }
+    table.hear(NodeId(50), Nanos(1));
+    assert!(!table.has_room(id(51, 1), 1, room));
+    table.forget_silent(Nanos(2), true, |_| true);
+    assert_eq!(
+        (table.remembered(), table.of_clients),
+        (9, 0),
+        "somebody may ask for what was done"
+    );
+    assert!(table.has_room(id(51, 1), 1, room));
+    table.hear(NodeId(50), Nanos(3));
+    assert!(!table.has_room(id(51, 1), 1, room), "it was only away");
+}
