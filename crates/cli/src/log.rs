@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use muesli_cluster::repair::{End, Inspection, Sequence, StoppedLog, judge_cut};
+use muesli_cluster::repair::{End, Inspection, Sequence, StoppedLog};
 
 /// Something of the log is damaged.
 const DAMAGED: u8 = 1;
@@ -90,7 +90,7 @@ fn inspect(options: &InspectOptions) -> anyhow::Result<u8> {
             }
             End::NoHeader => "; its header cannot be read".to_owned(),
         };
-        damaged |= matches!(segment.end, End::Damaged(..));
+        damaged |= matches!(segment.end, End::Damaged(..) | End::NoHeader);
         say(&format!("{}: {} bytes, {records}{end}", segment.file, segment.bytes));
     }
     for (covers, wrong) in &log.checkpoints {
@@ -107,7 +107,7 @@ fn inspect(options: &InspectOptions) -> anyhow::Result<u8> {
 fn truncate(options: &TruncateOptions) -> anyhow::Result<u8> {
     let (folder, at) = (StoppedLog::open(&options.folder)?, Sequence(options.at));
     let log = folder.inspect()?;
-    judge_cut(&log, at)?;
+    folder.judge_cut(at)?;
     say_what_is_lost(&log, at);
     if !options.yes {
         bail!("nothing was changed; copy the folder away, and cut the log with --yes");

@@ -69,7 +69,9 @@ impl<P: Protocol> Loop<P> {
         let Some(connection) = self.peers.at_mut(place) else { return };
         let wanted = connection.promised();
         let has_some = connection.room > 0 || connection.awaits_room.is_some();
-        if wanted <= SHORT_BYTES || has_some || !connection.is_guest() {
+        // Administrators send few, and must be heard whatever others hold.
+        let waits_its_turn = connection.is_guest() && !connection.is_admin();
+        if wanted <= SHORT_BYTES || has_some || !waits_its_turn {
             return;
         }
         (connection.awaits_room, connection.pace) = (Some(wanted), None);
@@ -143,7 +145,11 @@ impl<P: Protocol> Loop<P> {
         let others_wait = !self.peers.awaiting_room.is_empty();
         let has_room = |(place, it): (usize, &Connection)| (it.room > 0).then_some(place);
         let holders: Vec<_> = self.peers.all().filter_map(has_room).collect();
-        for place in holders {
+        // Who has had room for longest keeps it: where all are slow, one at a time gets done.
+        let began =
+            |(place, it): (usize, &Connection)| (it.room > 0).then_some((it.partial_since, place));
+        let oldest = self.peers.all().filter_map(began).min().map(|(_, place)| place);
+        for place in holders.into_iter().filter(|place| Some(*place) != oldest) {
             let is_read = others_wait && !self.stalls(place);
             let hurry = self.hurry();
             let Some(connection) = self.peers.at_mut(place) else { continue };
@@ -190,7 +196,7 @@ impl<P: Protocol> Loop<P> {
             |it: &Connection| it.crowded_since.is_some_and(|at| passed(at, self.hurry(), now));
         let held = self.peers.all().filter_map(|(place, it)| {
             let is_client = it.expendable().is_none();
-            let goes = !is_client || it.waits_with_all() && stands(it);
+            let goes = it.waits_with_all() && (!is_client || stands(it));
             let waiting = machine.outbox.waiting_at(place);
             (goes && waiting > 0).then_some((is_client, Reverse(waiting), place))
         });

@@ -172,6 +172,11 @@ impl Connection {
         }
     }
 
+    /// Whether it is an administrator.
+    pub fn is_admin(&self) -> bool {
+        matches!(self.stage, Stage::Up { station: Station::Admin, .. })
+    }
+
     /// The longest body of a frame that is taken now.
     pub fn frame_bytes_max(&self, most: usize) -> usize {
         match self.stage {

@@ -88,27 +88,43 @@ impl StoppedLog {
         Ok(repair::inspect(&self.disk, self.owner)?)
     }
 
+    /// Whether it can be cut before record `at`. Changes nothing.
+    ///
+    /// # Errors
+    /// It cannot: what is left would be no log.
+    pub fn judge_cut(&self, at: Sequence) -> Result<(), RepairError> {
+        judge_cut(&self.inspect()?, at)?;
+        Ok(repair::judge_cut(&self.disk, self.owner, at)?)
+    }
+
     /// Cuts it before record `at`, which is lost with all that follow, and with the checkpoints
     /// that hold it; the last record left.
     ///
     /// # Errors
     /// It cannot be cut there, or not be read or written.
     pub fn truncate(&self, at: Sequence) -> Result<Sequence, RepairError> {
-        judge_cut(&self.inspect()?, at)?;
+        self.judge_cut(at)?;
         Ok(repair::truncate(&self.disk, self.owner, at)?)
     }
 }
 
-/// Whether a log like this can be cut before record `at`.
+/// Whether a log like this can be cut before record `at`, as far as the ends of its segments say.
 ///
 /// # Errors
 /// There is no such record, or what is left would be no log.
-pub fn judge_cut(log: &Inspection, at: Sequence) -> Result<(), RepairError> {
+fn judge_cut(log: &Inspection, at: Sequence) -> Result<(), RepairError> {
     let records = || log.segments.iter().filter_map(|segment| segment.records);
-    let damaged = log.segments.iter().filter_map(|segment| match segment.end {
-        End::Damaged(_, record) => Some(record),
-        End::Clean | End::Torn(_) | End::NoHeader => None,
-    });
+    let mut next = Sequence(1);
+    let mut damaged = Vec::new();
+    for segment in &log.segments {
+        next = segment.records.map_or(next, |(_, last)| last.next());
+        match segment.end {
+            End::Damaged(_, record) => damaged.push(record),
+            End::NoHeader => damaged.push(next),
+            End::Clean | End::Torn(_) => {}
+        }
+    }
+    let damaged = damaged.into_iter();
     let begins = records().map(|(first, _)| first).chain(damaged.clone()).min();
     let most = records().map(|(_, last)| last).chain(damaged).max();
     let (Some(begins), Some(most)) = (begins, most) else { return Err(RepairError::NoBeginning) };

@@ -109,39 +109,93 @@ fn frames<F: DiskFile>(
     Ok(Some((scanned, place)))
 }
 
-/// Cuts the log before record `at`, which is lost with all that follow. Returns the last record
-/// left.
+/// Whether the log can be cut before record `at`: a start finds a checkpoint, or the first record,
+/// and from there all records up to `at`.
 ///
 /// # Errors
-/// It is in use, cannot be read or written, or is damaged before `at`.
+/// It is in use or cannot be read, or what is left would be no log: what comes before `at` is
+/// damaged or missing.
+pub fn judge_cut<D: Disk>(disk: &D, owner: u64, at: Sequence) -> Result<(), LogError> {
+    let _lock = open::lock(disk)?;
+    judge(disk, owner, at, &open::find_segments(disk, owner)?)
+}
+
+fn judge<D: Disk>(
+    disk: &D,
+    owner: u64,
+    at: Sequence,
+    segments: &[Found<D::File>],
+) -> Result<(), LogError> {
+    let can_be_read = |it: &Sequence| checkpoint::read(disk, owner, *it, |_| Ok(())).is_ok();
+    let mut covered = checkpoint::list(disk)?;
+    covered.retain(|covers| *covers < at);
+    covered.sort_unstable();
+    let base = covered.into_iter().rev().find(can_be_read).unwrap_or(Sequence(0));
+    let mut next = base.next();
+    // Without a checkpoint a log is one from the first record on, even an empty one.
+    let beginning = segments.first().and_then(|it| Some((it.header?.first, it.name.clone())));
+    if let Some((first, file)) = beginning.filter(|(first, _)| base == Sequence(0) && *first > next)
+    {
+        return Err(LogError::Missing { from: next, to: first.before(), file });
+    }
+    for segment in segments {
+        if next >= at {
+            break;
+        }
+        let file = segment.name.clone();
+        let what = "and it comes before the record to cut at";
+        let Some((scanned, _)) = frames(segment, at)? else {
+            return Err(LogError::Damaged { file, offset: 0, sequence: next, what });
+        };
+        let first = segment.header.map_or(next, |header| header.first);
+        if first > next {
+            return Err(LogError::Missing { from: next, to: first.before(), file });
+        }
+        next = next.max(scanned.next);
+        if next < at && !matches!(scanned.tail, Tail::Clean) && scanned.next == next {
+            let offset = scanned.end as u64;
+            return Err(LogError::Damaged { file, offset, sequence: next, what });
+        }
+    }
+    if next < at {
+        let (offset, what) = (0, "and the log ends before the record to cut at");
+        let file = segments.last().map_or_else(String::new, |segment| segment.name.clone());
+        return Err(LogError::Damaged { file, offset, sequence: next, what });
+    }
+    Ok(())
+}
+
+/// Cuts the log before record `at`, which is lost with all that follow, and with the checkpoints
+/// that hold it. Returns the last record left.
+///
+/// # Errors
+/// As [`judge_cut`], and nothing was changed; or it cannot be written.
 pub fn truncate<D: Disk>(disk: &D, owner: u64, at: Sequence) -> Result<Sequence, LogError> {
     let _lock = open::lock(disk)?;
-    let mut left = Sequence(0);
+    let segments = open::find_segments(disk, owner)?;
+    judge(disk, owner, at, &segments)?;
+    // A checkpoint of what was cut would bring it back, in part.
+    remove_checkpoints_after(disk, at.before())?;
     // From the last segment to the first: at any moment the directory holds a log.
-    for mut segment in open::find_segments(disk, owner)?.into_iter().rev() {
-        let begins_after = segment.header.is_none_or(|header| header.first >= at);
-        if begins_after {
+    for mut segment in segments.into_iter().rev() {
+        let scanned = match segment.header.filter(|header| header.first < at) {
+            Some(_) => frames(&segment, at)?,
+            None => None,
+        };
+        // One that ends before that is covered by the checkpoint that is left.
+        let Some((scanned, place)) = scanned.filter(|(scanned, _)| scanned.next >= at) else {
             disk.remove(&segment.name).map_err(LogError::io("remove", &segment.name))?;
             continue;
-        }
-        let (scanned, place) = frames(&segment, at)?.expect("it has a header");
-        if scanned.next < at {
-            let (file, offset) = (segment.name, scanned.end as u64);
-            let what = "and it comes before the record to cut at";
-            return Err(LogError::Damaged { file, offset, sequence: scanned.next, what });
-        }
+        };
         let end = place.unwrap_or(scanned.end).max(segment::HEADER_BYTES) as u64;
         segment.file.set_len(end).map_err(LogError::io("shorten", &segment.name))?;
         segment.file.sync().map_err(LogError::io("sync", &segment.name))?;
-        left = at.before();
         break;
     }
-    remove_checkpoints_after(disk, left)?;
     disk.sync_directory().map_err(LogError::io("sync the directory of", ""))?;
-    Ok(left)
+    Ok(at.before())
 }
 
-/// A checkpoint of what was cut would bring it back, in part.
 fn remove_checkpoints_after<D: Disk>(disk: &D, left: Sequence) -> Result<(), LogError> {
     for covers in checkpoint::list(disk)?.into_iter().filter(|covers| *covers > left) {
         let name = checkpoint::name(covers);

@@ -31,7 +31,7 @@ fn stops_lose_nothing(arguments: &[&str]) {
 
 #[test]
 fn servers_that_stop_in_order_lose_nothing_that_was_acknowledged() {
-    for protocol in ["score", "gmu", "bumper", "2pc", "rr", "ngm", "granola", "sinfonia"] {
+    for protocol in ["score", "gmu", "bumper", "2pc", "ngm", "granola", "sinfonia"] {
         stops_lose_nothing(&["--protocol", protocol]);
     }
 }

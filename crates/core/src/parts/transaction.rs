@@ -84,6 +84,17 @@ impl TransactionSets {
         self.written_bytes = 0;
     }
 
+    /// Forgets the writes of keys that are such.
+    pub fn forget_writes(&mut self, is_such: impl Fn(SpaceId, &SmallBytes) -> bool) {
+        self.writes.retain(|write| !is_such(write.space, &write.key));
+        let kept = self.writes.iter();
+        self.written_bytes = kept.map(|it| write_bytes(&it.key, it.value.as_ref())).sum();
+        self.write_index.clear();
+        if self.writes.len() > SEARCHED_LINEARLY {
+            self.index_writes();
+        }
+    }
+
     /// The transaction's own write of a key: `Some(None)` where it deleted it.
     #[inline]
     pub fn own(&self, space: SpaceId, key: &SmallBytes) -> Option<&Option<SmallBytes>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::shared::{SMALL, batch, payload, reopen};
 use muesli_log::repair::{self, End};
-use muesli_log::{LogError, MemoryDisk, Sequence};
+use muesli_log::{CheckpointWriter, LogError, MemoryDisk, Sequence};
 
 /// Twelve batches of four records over several segments, the last of 3 stable after each.
 fn recorded(close: bool) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
@@ -143,5 +143,71 @@ fn a_log_is_cut_at_any_record() {
         drop(writer);
         let (_, opened, kept) = reopen(&disk).unwrap();
         assert!(opened.last.0 == at + 1 && is_prefix(&kept.records));
+    }
+}
+
+/// Records 41 to 83 with checkpoints of the first 40 and 80; records up to 40 are gone.
+fn with_checkpoints() -> BTreeMap<String, Vec<u8>> {
+    let disk = MemoryDisk::new(1);
+    let (mut writer, ..) = reopen(&disk).unwrap();
+    for _ in 0..2 {
+        for _ in 0..8 {
+            writer.write(&mut batch(3, writer.stable(), 5)).unwrap();
+        }
+        let covers = writer.stable();
+        let mut checkpoint = CheckpointWriter::begin(disk.clone(), SMALL.owner, covers, 2).unwrap();
+        checkpoint.piece(&[covers.0 as u8; 100]).unwrap();
+        let published = checkpoint.finish().unwrap();
+        writer.truncate(published.truncate).unwrap();
+        // A new life begins a segment of its own, right behind the checkpoint.
+        drop(writer);
+        writer = reopen(&disk).unwrap().0;
+    }
+    writer.write(&mut batch(3, writer.stable(), 3)).unwrap();
+    writer.close().unwrap();
+    disk.files()
+}
+
+/// Cuts a log before a record; what a start finds then, `None` where it is not cut.
+fn cut_at(files: &BTreeMap<String, Vec<u8>>, at: u64) -> Option<(u64, u64)> {
+    let disk = MemoryDisk::with_files(1, files.clone());
+    let may = repair::judge_cut(&disk, SMALL.owner, Sequence(at));
+    let cut = repair::truncate(&disk, SMALL.owner, Sequence(at));
+    assert_eq!(may.is_ok(), cut.is_ok(), "{at}: {may:?} {cut:?}");
+    if cut.is_err() {
+        let mut after = disk.files();
+        after.retain(|name, _| files.contains_key(name));
+        assert_eq!(&after, files, "{at}: nothing was changed");
+        return None;
+    }
+    assert_eq!(cut.unwrap(), Sequence(at - 1));
+    let (_, opened, _) = reopen(&disk).unwrap();
+    assert_eq!(opened.last, Sequence(at - 1), "{at}");
+    Some((opened.checkpoint.unwrap_or_default().0, opened.records))
+}
+
+#[test]
+fn a_cut_leaves_a_checkpoint_to_begin_with_or_is_refused() {
+    let files = with_checkpoints();
+    for at in 1..=84 {
+        let expected = match at {
+            0..41 => None,
+            41..81 => Some((40, at - 41)),
+            _ => Some((80, at - 81)),
+        };
+        assert_eq!(cut_at(&files, at), expected, "{at}");
+    }
+    // Without the newer checkpoint, and with a record that cannot be read.
+    let mut bent = files.clone();
+    bent.retain(|name, _| !name.ends_with("80"));
+    let sound = MemoryDisk::with_files(1, bent.clone());
+    let segments = repair::inspect(&sound, SMALL.owner).unwrap().segments;
+    let middle = segments.iter().find(|it| it.records.is_some_and(|(first, _)| first.0 > 50));
+    let middle = middle.unwrap();
+    let bad = middle.records.unwrap().0;
+    bent.get_mut(&middle.file).unwrap()[60] ^= 0xff;
+    for at in 41..=84 {
+        let expected = (at <= bad.0).then(|| (40, at - 41));
+        assert_eq!(cut_at(&bent, at), expected, "{at} of {bad}");
     }
 }

@@ -8,6 +8,7 @@ mod delayed;
 mod delayed_procedures;
 mod delayed_sizes;
 mod endings;
+mod faulty_parts;
 mod masters;
 mod partitions;
 mod procedure_threads;

@@ -325,7 +325,7 @@ impl Memory {
     /// All clients count as heard of just now: nobody knows when they last were.
     pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
         let clients = self.coordinators.iter_mut().filter(|(node, _)| is_client(**node));
-        clients.for_each(|(_, known)| known.heard = now.max(Nanos(1)));
+        clients.for_each(|(_, it)| (it.heard, it.is_silent) = (now.max(Nanos(1)), false));
         self.of_clients = self.coordinators.values().map(Known::weight).sum();
     }
 

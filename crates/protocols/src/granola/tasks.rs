@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::budget::Spent;
 use super::memory::Heard;
-use super::message::{Answer, Few, Found, Install, Part, Refusal, Request, Seen, Task};
+use super::message::{Agreement, Answer, Few, Found, Install, Part, Refusal, Request, Seen, Task};
 use super::participant::{Context, Participant};
 use super::telling::told_of;
 
@@ -59,6 +59,11 @@ impl Participant {
     }
 
     /// As [`run_parts`](Self::run_parts), with what the transaction is told.
+    ///
+    /// Where all come to the same decision, nobody is asked whether a part fails. One that does all
+    /// the same, since its procedure panics or is over a limit, takes back what was done in its
+    /// partition, as everybody does who holds that, and nothing else: they may hold other
+    /// partitions beside it.
     pub(super) fn run_told(
         &self,
         request: &Request,
@@ -69,17 +74,32 @@ impl Participant {
     ) -> Result<Few<(u16, Answer)>, Refusal> {
         let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let (mut answers, mut spent) = (Few::new(), Spent::default());
+        let mut failed: Few<(u16, Refusal)> = Few::new();
         for (number, part) in request.parts.iter().enumerate() {
-            if part.is_held_by(self.id, cx.catalog) {
-                let (number, start) = (number as u16, sets.operations.mark());
-                let before = sets.written_bytes();
-                let answer = self.run_part(part, told, sets, cx)?;
+            let has_failed = || failed.iter().any(|(partition, _)| *partition == part.partition);
+            if !part.is_held_by(self.id, cx.catalog) || has_failed() {
+                continue;
+            }
+            let (number, start) = (number as u16, sets.operations.mark());
+            let before = sets.written_bytes();
+            let ran = self.run_part(part, told, sets, cx).and_then(|answer| {
                 spent.count((request, part.partition), &answer, (before, sets), cx)?;
-                answers.push((number, answer));
-                notes.push((number.saturating_add(after), start..sets.operations.mark()));
+                Ok(answer)
+            });
+            match ran {
+                Ok(answer) => {
+                    answers.push((number, answer));
+                    notes.push((number.saturating_add(after), start..sets.operations.mark()));
+                }
+                Err(refusal) if request.agreement == Agreement::Independent => {
+                    let partition = |space, key: &SmallBytes| cx.catalog.partition(space, key);
+                    sets.forget_writes(|space, key| partition(space, key) == part.partition);
+                    failed.push((part.partition, refusal));
+                }
+                Err(refusal) => return Err(refusal),
             }
         }
-        Ok(answers)
+        failed.into_iter().next().map_or(Ok(answers), |(_, refusal)| Err(refusal))
     }
 
     fn run_part(

@@ -165,7 +165,10 @@ impl Participant {
                 End::Done { at, answers }
             }
             Err(refusal) => {
-                sets.clear();
+                // What is left is of partitions in which nothing failed.
+                if request.agreement != Agreement::Independent {
+                    sets.clear();
+                }
                 End::Refused { at, refusal }
             }
         };

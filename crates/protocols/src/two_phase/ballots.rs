@@ -80,7 +80,9 @@ pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Op
         write.encode(changes.entry(catalog.partition(write.0, &write.1)).or_default());
     }
     for delayed in &prepare.delayed {
-        delayed.encode(changes.entry(catalog.partition(delayed.0, &delayed.1)).or_default());
+        let change = changes.entry(catalog.partition(delayed.0, &delayed.1)).or_default();
+        delayed.encode(change);
+        prepare.result_bytes().encode(change);
     }
     for call in prepare.calls() {
         call.encode(changes.entry(call.partition).or_default());

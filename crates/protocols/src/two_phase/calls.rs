@@ -149,13 +149,12 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) -> Result<(), String> {
         self.try_actions(prepare, cx)?;
-        let mut written = 0;
+        let mut written = Written::default();
         for call in prepare.calls() {
             let mut sets = TransactionSets::default();
             let ran = self.execute(call, &mut sets, cx);
             ran.map_err(|stop| reason(&call.procedure, stop))?;
-            written += writes_bytes(&writes_of(&mut sets));
-            check_written(written, cx)?;
+            written.add(call.partition, writes_bytes(&writes_of(&mut sets)), cx)?;
         }
         Ok(())
     }
@@ -203,16 +202,20 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
     ) -> (Writes, Answers) {
-        let (mut writes, mut answers, mut written) = (Writes::new(), Answers::new(), 0);
+        let (mut writes, mut answers) = (Writes::new(), Answers::new());
+        let mut written = Written::default();
         for (count, call) in prepare.calls().iter().enumerate() {
             let mut sets = TransactionSets::default();
             let ran = self.execute(call, &mut sets, cx);
             let mut wrote = writes_of(&mut sets);
-            let size = written + writes_bytes(&wrote);
+            let size = writes_bytes(&wrote);
             let ran = ran.map_err(|stop| reason(&call.procedure, stop));
-            let gave = match ran.and_then(|answer| check_written(size, cx).map(|()| answer)) {
+            let fits = ran.and_then(|answer| {
+                written.add(call.partition, size, cx)?;
+                Ok(answer)
+            });
+            let gave = match fits {
                 Ok(answer) => {
-                    written = size;
                     writes.append(&mut wrote);
                     if let Some(recorder) = &mut cx.effects.recorder {
                         recorder.called(prepare.txn, &sets.operations);
@@ -286,10 +289,35 @@ fn writes_of(sets: &mut TransactionSets) -> Writes {
     sets.writes.drain(..).map(|write| (write.space, write.key, write.value)).collect()
 }
 
-/// Whether the procedures of a transaction may write so much here together: it is one record.
-fn check_written<V: Variant>(size: usize, cx: &Context<'_, V>) -> Result<(), String> {
-    let judged = check_size(Limit::Transaction, size, cx.settings.limits.transaction_bytes);
-    judged.map_err(|failure| format!("delayed procedures: {failure}"))
+/// What the procedures of a transaction have written at a repository, which is one record. All
+/// copies of a key must come to the same, and may hold other keys beside it: so those partitions
+/// that are on the same repositories have an equal share, of which each repository holds as many
+/// as there are replicas.
+#[derive(Default)]
+struct Written(Vec<(u16, usize)>);
+
+impl Written {
+    /// Adds what one of a partition has written.
+    ///
+    /// # Errors
+    /// It is too much, and is not counted.
+    fn add<V: Variant>(
+        &mut self,
+        partition: u16,
+        bytes: usize,
+        cx: &Context<'_, V>,
+    ) -> Result<(), String> {
+        let known = self.0.iter().position(|(it, _)| cx.catalog.are_together(*it, partition));
+        let before = known.map_or(0, |place| self.0[place].1);
+        let share = cx.settings.limits.transaction_bytes / usize::from(cx.catalog.replicas.max(1));
+        let judged = check_size(Limit::Transaction, before + bytes, share);
+        judged.map_err(|failure| format!("delayed procedures: {failure}"))?;
+        match known {
+            Some(place) => self.0[place].1 += bytes,
+            None => self.0.push((partition, bytes)),
+        }
+        Ok(())
+    }
 }
 
 fn reason(id: &ProcedureId, stop: Stop) -> String {
