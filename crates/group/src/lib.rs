@@ -42,8 +42,6 @@ pub mod configuration;
 pub mod consensus;
 pub mod entry_log;
 pub mod front;
-#[cfg(test)]
-mod golden;
 mod inside;
 pub mod join;
 mod judge;

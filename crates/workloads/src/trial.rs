@@ -341,7 +341,7 @@ impl Trial {
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
         // As on servers, whose clients are processes of applications.
-        let visiting = client_nodes > 0 && chance.below(2) == 0;
+        let visiting = client_nodes > 0 && self.group == 1 && chance.below(2) == 0;
         Simulated {
             nodes: self.nodes,
             masters: self.masters,

@@ -1,5 +1,6 @@
 //! Groups whose members move, come and go, in the simulator.
 
 mod bank;
+mod golden;
 mod moves;
 mod sizes;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use muesli::procedures::builtin::{self, Amount};
 use muesli::procedures::{Keys, StoredProcedure, with};
-use muesli::{Db, Error, Options, Refuses, SmallBytes, Space, SpaceOptions, Stop};
+use muesli::{Class, Db, Error, Options, Refuses, SmallBytes, Space, SpaceOptions, Stop};
 use muesli_core::RepositoryId;
 
 /// Writes a key, and panics.
@@ -50,7 +50,10 @@ fn a_part_that_fails_takes_back_its_own_partition_on_all_copies() {
         let deposit = Amount::of(space, keys[other].as_str(), amount);
         let call = db.call("deposit", 1).at(place, &deposit);
         let fails = (space, keys[failing].clone());
-        let call = call.then("fails", 1).at(space.place(keys[failing].as_str()), &fails);
+        let call = call
+            .class(Class::Independent)
+            .then("fails", 1)
+            .at(space.place(keys[failing].as_str()), &fails);
         let said = call.wait().unwrap_err();
         assert!(matches!(&said, Error::Procedure(text) if text.contains("panicked")), "{said:?}");
     }

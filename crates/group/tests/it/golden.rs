@@ -2,7 +2,7 @@
 //!
 //! If this fails, bytes have changed under the same version: raise `WIRE` (messages) or `DATA`
 //! (records, the placement's row) in `muesli_core::formats`, say so in `docs/compatibility.md`, and
-//! write the new version's file with `UPDATE_GOLDENFILES=1 cargo test -p muesli-group --lib golden`.
+//! write the new version's file with `UPDATE_GOLDENFILES=1 cargo test -p muesli-group golden`.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -11,12 +11,12 @@ use std::path::Path;
 use muesli_core::wire::WireError;
 use muesli_core::{Address, NodeId, RepositoryId, Role, SmallBytes, Wire, formats};
 
-use crate::configuration::Configuration;
-use crate::join::Formed;
-use crate::ledger::{Change, Entry, Summary};
-use crate::placement::Row;
-use crate::protocol::{Ballot, Message, Record};
-use crate::transfer::{Base, Batch, Fetch, FetchState, StatePiece};
+use muesli_group::configuration::Configuration;
+use muesli_group::join::Formed;
+use muesli_group::ledger::{Change, Entry, Summary};
+use muesli_group::placement::Row;
+use muesli_group::protocol::{Ballot, Message, Record};
+use muesli_group::transfer::{Base, Batch, Fetch, FetchState, StatePiece};
 
 const BALLOT: Ballot = Ballot { configuration: 1, number: 2, member: 3 };
 
@@ -157,6 +157,6 @@ fn missing<T: Wire>(samples: &[T]) -> Vec<u8> {
 
 #[test]
 fn every_variant_has_its_sample() {
-    assert_eq!(missing(&messages()), []);
-    assert_eq!(missing(&changes()), []);
+    assert_eq!(missing(&messages()), Vec::<u8>::new());
+    assert_eq!(missing(&changes()), Vec::<u8>::new());
 }
