@@ -99,7 +99,8 @@ pub struct Replica<P: Protocol> {
     reported: u64,
     /// When another member was heard of last that has the participant's state.
     served: u64,
-    /// The number of the participant: it is another one after each time that it began anew.
+    /// The number of the participant: it is another one after each time that it began anew, unless
+    /// nothing was taken back.
     generation: u64,
     /// Entries up to here are to be appended, because something waits for them.
     wanted_upto: u64,

@@ -220,7 +220,7 @@ impl Operator<'_> {
         let (node, step) = next.context("all have come")?;
         let next = self.step(node, step, random)?;
         changed.joined += u64::from(step == Step::Start);
-        changed.left += u64::from(step == Step::Leave);
+        changed.left += u64::from(step == Step::Leave && next.is_none());
         self.guests().at = next.map(|next| (node, next));
         Ok(())
     }
@@ -262,6 +262,8 @@ impl Operator<'_> {
                 Some(_) => Some(Step::Drain),
                 None => Some(Step::Leave),
             },
+            // A member may have moved there since the last one was taken away.
+            Step::Leave if self.holds_members(node)? => Some(Step::Drain),
             Step::Leave => self.leave(node).map(|()| None)?,
         })
     }
@@ -276,6 +278,13 @@ impl Operator<'_> {
         let members: Vec<_> = groups.flat_map(|group| row.members(group)).collect();
         let member = members.get(random.usize(..members.len().max(1))).context("it has all")?;
         admin.move_member(*member, to).map(drop)
+    }
+
+    /// Whether members live on a server.
+    fn holds_members(&self, node: usize) -> anyhow::Result<bool> {
+        let row = self.admin()?.row()?;
+        let mut members = (0..self.plan.repositories as u16).flat_map(|group| row.members(group));
+        Ok(members.any(|member| row.home(member) == Ok(NodeId(node as u32))))
     }
 
     /// A server leaves that holds nothing any more, and ends when it hears of it.

@@ -64,7 +64,7 @@ impl Spaces {
     }
 
     /// The store of `space`, made if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn get_or_make(&mut self, space: SpaceId, catalog: &Catalog) -> &mut Versions {
         let at = usize::from(space.0);
         if !matches!(self.stores.get(at), Some(Some(_))) {

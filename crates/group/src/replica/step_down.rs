@@ -7,6 +7,11 @@
 //! everything is decided, as if it had been restored from a checkpoint of that moment, and replays
 //! what is decided since.
 //!
+//! Where all is decided that it has run, it marks that very moment and returns to it. Then nothing is
+//! taken back, and a state or a checkpoint that is being taken from its stores goes on: otherwise a
+//! receiver of gigabytes would begin anew whenever leadership changes, and on a busy machine it
+//! changes more often than gigabytes are sent.
+//!
 //! The entries after that mark are kept, whoever else has them. A mark is forgotten once a later
 //! one is decided, so no more is noted than was written since.
 
@@ -82,6 +87,9 @@ impl<P: Protocol> Replica<P> {
         self.leading = None;
         // What it finds decided now may be what others have put in the place of what it ran.
         let sure = if self.rules.returns_to_decided { self.sure } else { u64::MAX };
+        if self.applied <= self.sure {
+            self.mark();
+        }
         self.forget_marks_before(sure);
         let Some(mark) = self.marks.pop_front().filter(|it| it.upto <= sure) else {
             return self.start_over();
@@ -96,6 +104,10 @@ impl<P: Protocol> Replica<P> {
             return self.start_over();
         }
         self.returned += 1;
+        // Nothing was taken back where this very moment is the mark: the stores are as they were,
+        // and so is what is being read from them for a receiver or for a checkpoint.
+        let generation = self.generation + u64::from(mark.upto != self.applied);
         self.begin_anew(mark.upto);
+        self.generation = generation;
     }
 }
