@@ -126,12 +126,14 @@ fn judge_cut(log: &Inspection, at: Sequence) -> Result<(), RepairError> {
     }
     let damaged = damaged.into_iter();
     let begins = records().map(|(first, _)| first).chain(damaged.clone()).min();
-    let most = records().map(|(_, last)| last).chain(damaged).max();
-    let (Some(begins), Some(most)) = (begins, most) else { return Err(RepairError::NoBeginning) };
     // A start needs a checkpoint that the records left go on from, or all records.
     let usable = log.checkpoints.iter().filter(|(_, wrong)| wrong.is_none());
-    let covered = usable.map(|(covers, _)| *covers).chain([Sequence(0)]);
-    let least = covered.map(Sequence::next).filter(|next| *next >= begins).min();
+    let covered: Vec<_> = usable.map(|(covers, _)| *covers).chain([Sequence(0)]).collect();
+    // Damage may hide records that a checkpoint holds: right behind that, too, it can be cut.
+    let behind = covered.iter().copied().filter(|covers| covers.0 > 0).map(Sequence::next);
+    let most = records().map(|(_, last)| last).chain(damaged).chain(behind).max();
+    let (Some(begins), Some(most)) = (begins, most) else { return Err(RepairError::NoBeginning) };
+    let least = covered.into_iter().map(Sequence::next).filter(|next| *next >= begins).min();
     let least = least.ok_or(RepairError::NoBeginning)?;
     match (least..=most).contains(&at) {
         true => Ok(()),
@@ -182,6 +184,10 @@ mod tests {
         let later = [(31, 40, End::Clean), (41, 50, End::Torn(99))];
         assert_eq!(allowed(&log(&[(45, true), (35, true)], &later)), Some((36, 50)));
         assert_eq!(allowed(&log(&[(45, true), (35, false)], &later)), Some((46, 50)));
+        // The damage hides the records that a checkpoint holds: it can be cut right behind that.
+        let hidden = [(1, 14, End::Damaged(77, Sequence(15)))];
+        assert_eq!(allowed(&log(&[(20, true)], &hidden)), Some((1, 21)));
+        assert_eq!(allowed(&log(&[(20, false)], &hidden)), Some((1, 15)));
         // Nothing that a start could begin with.
         assert_eq!(allowed(&log(&[(35, false)], &later)), None);
         assert_eq!(allowed(&log(&[(20, true)], &later)), None);

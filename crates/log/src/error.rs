@@ -28,8 +28,9 @@ pub enum LogError {
     #[error(
         "{file} is damaged at byte {offset}: record {sequence} was synced and cannot be read \
          ({what}). Copy the directory away; then restore it from a replica, or give up record \
-         {sequence} and everything after it: `muesli log truncate FOLDER --at {sequence}`, where \
-         FOLDER is the server's"
+         {cut} and everything after it{kept}: `muesli log truncate FOLDER --at {cut}`, where \
+         FOLDER is the server's",
+        kept = kept(*sequence, *cut)
     )]
     Damaged {
         /// The file.
@@ -38,6 +39,9 @@ pub enum LogError {
         offset: u64,
         /// The record expected there.
         sequence: Sequence,
+        /// The first record that has to be given up for a start: that one, or a later one where
+        /// the newest checkpoint that can be read holds all before it.
+        cut: Sequence,
         /// What is wrong.
         what: &'static str,
     },
@@ -83,6 +87,16 @@ pub enum LogError {
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
+}
+
+/// What a cut behind the damaged record leaves.
+fn kept(damaged: Sequence, cut: Sequence) -> String {
+    match cut > damaged {
+        true => {
+            format!(" (a checkpoint that can be read holds the first {} records)", cut.before())
+        }
+        false => String::new(),
+    }
 }
 
 impl LogError {

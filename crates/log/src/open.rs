@@ -286,10 +286,12 @@ impl<'a, R: Replay> Going<'a, R> {
             });
         let segment = &mut found[at];
         let name = segment.name.clone();
-        let damaged = |offset: usize, sequence, what| LogError::Damaged {
+        let behind_checkpoint = self.covered.next();
+        let damaged = |offset: usize, sequence: Sequence, what| LogError::Damaged {
             file: name.clone(),
             offset: offset as u64,
             sequence,
+            cut: sequence.max(behind_checkpoint),
             what,
         };
         let Some(header) = segment.header else {

@@ -145,7 +145,7 @@ fn judge<D: Disk>(
         let file = segment.name.clone();
         let what = "and it comes before the record to cut at";
         let Some((scanned, _)) = frames(segment, at)? else {
-            return Err(LogError::Damaged { file, offset: 0, sequence: next, what });
+            return Err(damaged(file, 0, next, what));
         };
         let first = segment.header.map_or(next, |header| header.first);
         if first > next {
@@ -153,16 +153,19 @@ fn judge<D: Disk>(
         }
         next = next.max(scanned.next);
         if next < at && !matches!(scanned.tail, Tail::Clean) && scanned.next == next {
-            let offset = scanned.end as u64;
-            return Err(LogError::Damaged { file, offset, sequence: next, what });
+            return Err(damaged(file, scanned.end as u64, next, what));
         }
     }
     if next < at {
-        let (offset, what) = (0, "and the log ends before the record to cut at");
         let file = segments.last().map_or_else(String::new, |segment| segment.name.clone());
-        return Err(LogError::Damaged { file, offset, sequence: next, what });
+        return Err(damaged(file, 0, next, "and the log ends before the record to cut at"));
     }
     Ok(())
+}
+
+/// All records before this one can be read.
+fn damaged(file: String, offset: u64, sequence: Sequence, what: &'static str) -> LogError {
+    LogError::Damaged { file, offset, sequence, cut: sequence, what }
 }
 
 /// Cuts the log before record `at`, which is lost with all that follow, and with the checkpoints

@@ -211,3 +211,45 @@ fn a_cut_leaves_a_checkpoint_to_begin_with_or_is_refused() {
         assert_eq!(cut_at(&bent, at), expected, "{at} of {bad}");
     }
 }
+
+/// The damage lies in records that a checkpoint holds, and those behind it follow in the same
+/// segment: what has to be given up begins behind the checkpoint, and it stays.
+#[test]
+fn a_checkpoint_that_can_be_read_is_kept_where_the_damage_lies_before_its_end() {
+    let disk = MemoryDisk::new(1);
+    let (mut writer, ..) = reopen(&disk).unwrap();
+    writer.write(&mut batch(3, writer.stable(), 4)).unwrap();
+    let covers = writer.stable();
+    let mut checkpoint = CheckpointWriter::begin(disk.clone(), SMALL.owner, covers, 2).unwrap();
+    checkpoint.piece(&[9; 100]).unwrap();
+    checkpoint.finish().unwrap();
+    for _ in 0..4 {
+        writer.write(&mut batch(3, writer.stable(), 2)).unwrap();
+    }
+    writer.close().unwrap();
+    let mut files = disk.files();
+    let first = files.keys().find(|name| name.starts_with("segment")).unwrap().clone();
+    files.get_mut(&first).unwrap()[60] ^= 4;
+    let disk = MemoryDisk::with_files(1, files);
+    let refused = reopen(&disk).unwrap_err();
+    let LogError::Damaged { sequence, cut, .. } = refused else { panic!("{refused}") };
+    assert!(sequence <= covers, "record {sequence} of a checkpoint of {covers}");
+    assert_eq!(cut, covers.next());
+    let text = refused.to_string();
+    let advice = format!(
+        "give up record {cut} and everything after it (a checkpoint that can be read holds the \
+         first {covers} records): `muesli log truncate FOLDER --at {cut}`"
+    );
+    assert!(text.contains(&advice), "{text}");
+    // Where the damaged record is, the checkpoint would be lost with it.
+    let worse = MemoryDisk::with_files(1, disk.files());
+    repair::truncate(&worse, SMALL.owner, sequence).unwrap();
+    assert_eq!(reopen(&worse).unwrap().1.checkpoint, None);
+    assert_eq!(repair::truncate(&disk, SMALL.owner, cut).unwrap(), covers);
+    let (mut writer, opened, kept) = reopen(&disk).unwrap();
+    assert_eq!((opened.checkpoint, opened.last), (Some(covers), covers));
+    assert_eq!(kept.pieces, [vec![9; 100]]);
+    writer.write(&mut batch(3, opened.last, 2)).unwrap();
+    drop(writer);
+    assert_eq!(reopen(&disk).unwrap().1.last.0, covers.0 + 2);
+}
