@@ -31,6 +31,13 @@ const GOSSIPS_A_LEASE: u64 = 10;
 pub fn broken(options: &ServerOptions) -> Vec<String> {
     let mut broken = of_connections(&options.network, &options.settings.limits);
     times(options, &mut broken);
+    let (one, all) = (options.settings.unsettled_max, options.settings.unsettled_total_max);
+    if one > all {
+        broken.push(format!(
+            "`unsettled_max` = {one} must not be above `unsettled_total_max` = {all}, which is of \
+             all clients together"
+        ));
+    }
     let too_long = options.settings.limits.check_fits("the longest record of a log", PAYLOAD_MAX);
     broken.extend(too_long.err());
     servers(options, &mut broken);
@@ -270,6 +277,10 @@ mod tests {
             (
                 |it| it.settings.client_lease = Nanos::from_millis(239_999),
                 &["`client_lease_ms` = 239999 ", "at least 240000"],
+            ),
+            (
+                |it| it.settings.unsettled_total_max = 99_999,
+                &["`unsettled_max` = 100000 ", "`unsettled_total_max` = 99999"],
             ),
             (|it| it.dial = vec![(NodeId(3), "a:1".to_owned())], &["`dial` names node 3"]),
         ]);

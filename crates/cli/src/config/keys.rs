@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use muesli_cluster::{ClusterId, read_secret};
-use muesli_core::{Nanos, NodeId};
+use muesli_core::NodeId;
 
+use super::values::{bytes, limit, millis, nanos, number, put, text_of, truth};
 use super::{Config, PREFIX};
 
 /// A key, and what it does.
@@ -16,6 +17,9 @@ pub struct Key {
     pub help: &'static str,
     pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
 }
+
+/// The most ends of transactions that can be kept for clients.
+const UNSETTLED: u64 = 1 << 40;
 
 /// All keys.
 pub const KEYS: &[Key] = &[
@@ -386,6 +390,27 @@ pub const KEYS: &[Key] = &[
         set: |config, text| nanos(text, &mut config.server.settings.client_lease),
     },
     Key {
+        name: "unsettled_max",
+        value: "N",
+        default: "100000",
+        help: "Of so many transactions of one client a repository keeps the end, until the client \
+               says that it is known everywhere; further ones wait",
+        set: |config, text| {
+            put(&mut config.server.settings.unsettled_max, number(text, 1, UNSETTLED)? as usize)
+        },
+    },
+    Key {
+        name: "unsettled_total_max",
+        value: "N",
+        default: "1000000",
+        help: "The same of all clients together, each counting as one more; at least \
+               `unsettled_max`",
+        set: |config, text| {
+            let settings = &mut config.server.settings;
+            put(&mut settings.unsettled_total_max, number(text, 1, UNSETTLED)? as usize)
+        },
+    },
+    Key {
         name: "frame_bytes_max",
         value: "BYTES",
         default: "117440512",
@@ -538,43 +563,4 @@ fn set_masters(config: &mut Config, text: &str) -> Result<(), String> {
     masters.sort_unstable();
     masters.dedup();
     put(&mut config.server.masters, masters)
-}
-
-fn put<T>(place: &mut T, value: T) -> Result<(), String> {
-    *place = value;
-    Ok(())
-}
-
-fn text_of(text: &str, place: &mut String) -> Result<(), String> {
-    text.clone_into(place);
-    Ok(())
-}
-
-fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let told = || format!("a number from {least} to {most} is wanted");
-    let number: u64 = text.replace('_', "").parse().map_err(|_| told())?;
-    if (least..=most).contains(&number) { Ok(number) } else { Err(told()) }
-}
-
-fn nanos(text: &str, place: &mut Nanos) -> Result<(), String> {
-    put(place, Nanos::from_millis(number(text, 1, 3_600_000)?))
-}
-
-fn limit(text: &str, place: &mut u64) -> Result<(), String> {
-    *place = number(text, 1 << 20, u64::MAX >> 1)?;
-    Ok(())
-}
-
-fn bytes(text: &str, place: &mut usize) -> Result<(), String> {
-    *place = number(text, 1, 1 << 31)? as usize;
-    Ok(())
-}
-
-fn millis(text: &str, place: &mut Duration) -> Result<(), String> {
-    *place = Duration::from_millis(number(text, 1, 86_400_000)?);
-    Ok(())
-}
-
-fn truth(text: &str) -> Result<bool, String> {
-    text.parse().map_err(|_| "true or false is wanted".to_owned())
 }

@@ -5,6 +5,7 @@
 //! key means is said once, here, and shown by `muesli start --help`.
 
 mod keys;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -182,6 +183,9 @@ mod tests {
         let variables = [("MUESLI_LISTEN", "e"), ("MUESLI_REPOSITORIES", "4")];
         let config = read(file, &variables, &[("listen", "o")]).unwrap().server;
         assert_eq!((&*config.listen, config.repositories, config.replicas), ("o", 4, 2));
+        let kept = read("unsettled_max = 7\nunsettled_total_max = 70", &[], &[]).unwrap().server;
+        let kept = (kept.settings.unsettled_max, kept.settings.unsettled_total_max);
+        assert_eq!(kept, (7, 70));
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
         let servers = [(NodeId(0), "a:1".to_owned()), (NodeId(1), "b:2".to_owned())];
         assert_eq!(config.servers, servers);
@@ -193,6 +197,7 @@ mod tests {
         let unknown = error("alive_evry_ms = 5");
         assert!(unknown.contains("`alive_evry_ms`") && unknown.contains("`alive_every_ms`"));
         assert!(error("replicas = 0").contains("1 to 4096"));
+        assert!(error("unsettled_total_max = 0").contains("1 to 1099511627776"));
         assert!(error("procedure_threads = 257").contains("1 to 256"));
         assert!(error("masters = '1,x'").contains("0 to 4095"));
         assert!(error("record_collected = 3").contains("true or false"));
