@@ -6,7 +6,7 @@ use crate::connection::{Claim, Stage};
 use crate::frame::Kind;
 use crate::handshake::{left, lost};
 use crate::heights::own_of;
-use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
+use crate::hello::{CLIENT_NUMBERS, ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::MapParts;
 use crate::proof::{self, Challenge, Proof};
 use crate::turn::{Failed, Loop};
@@ -103,11 +103,14 @@ impl<P: Protocol> Loop<P> {
 
     /// Whether a refusal is a server's of this cluster, as far as this process can tell.
     pub(crate) fn is_believed(&self, place: usize, refusal: &Refusal) -> bool {
-        let Some(secret) = &self.peers.me.secret else { return true };
         let Some(connection) = self.peers.at(place) else { return false };
-        match (connection.stage, &connection.claim) {
-            (Stage::Up { .. }, _) => true,
-            (_, Some(claim)) => proof::is_signed_refusal(secret, claim.hello.challenge, refusal),
+        // Whoever is no server refuses nobody.
+        if let Stage::Up { station, .. } = connection.stage {
+            return station == Station::Server;
+        }
+        let Some(secret) = &self.peers.me.secret else { return true };
+        match &connection.claim {
+            Some(claim) => proof::is_signed_refusal(secret, claim.hello.challenge, refusal),
             _ => false,
         }
     }
@@ -164,6 +167,7 @@ impl<P: Protocol> Loop<P> {
         };
         self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Welcome, &welcome);
         self.come_up(place, Stage::Up { node, station, life, own });
+        self.make_room_for_welcome(place, now);
     }
 
     /// Whether whoever says hello may come in.
@@ -186,6 +190,16 @@ impl<P: Protocol> Loop<P> {
         }
         if is_server != (hello.station == Station::Server) || hello.node == me.node {
             let text = format!("node {} cannot come in as a {:?}", hello.node.0, hello.station);
+            return Err((Reason::Taken, text));
+        }
+        // Who has the number of no server could be taken for one that joins, or for nobody.
+        if hello.station == Station::Client && !CLIENT_NUMBERS.contains(&hello.node.0) {
+            let text = format!(
+                "node {} cannot come in as a client: those have numbers from {} to {}",
+                hello.node.0,
+                CLIENT_NUMBERS.start,
+                CLIENT_NUMBERS.end - 1
+            );
             return Err((Reason::Taken, text));
         }
         if hello.station == Station::Server {

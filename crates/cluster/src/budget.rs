@@ -23,6 +23,9 @@ use crate::turn::Loop;
 /// A frame up to this is held without room being given for it.
 const SHORT_BYTES: usize = 64 << 10;
 
+/// Welcomes of clients and visitors have this part of what may wait to be sent to all.
+const WELCOMES_SHARE: usize = 4;
+
 /// Where others wait for what a slow connection holds, it has this part of the time that it has
 /// otherwise.
 const HURRY: u32 = 10;
@@ -60,6 +63,35 @@ impl<P: Protocol> Loop<P> {
             Station::Client | Station::Visitor => {
                 self.peers.count() <= self.network.connections_max
                     || self.make_room(Some(place), now)
+            }
+        }
+    }
+
+    /// The welcome of whoever is at `place` waits to be sent. It carries the map, which is long
+    /// where there are many spaces, and answers a few bytes of somebody who need not have proven
+    /// anything: so welcomes of clients and visitors have a share of what may wait, and beyond it
+    /// those that have not taken theirs in are closed, oldest first.
+    pub(crate) fn make_room_for_welcome(&mut self, place: usize, now: Nanos) {
+        let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+        if let Some(connection) = self.peers.at_mut(place) {
+            connection.welcome(waiting);
+        }
+        let most = (self.network.outgoing_bytes_total / WELCOMES_SHARE).max(waiting);
+        let left = |(place, it): (usize, &Connection)| {
+            let left = if it.waits_with_all() { it.welcome_left() } else { 0 };
+            (left > 0).then_some((it.opened, place, left))
+        };
+        let mut all: Vec<_> = self.peers.all().filter_map(left).collect();
+        let mut sum: usize = all.iter().map(|(_, _, left)| left).sum();
+        all.sort_unstable();
+        for (_, other, left) in all {
+            if sum <= most {
+                return;
+            }
+            if other != place {
+                sum -= left;
+                self.peers.turned_away += 1;
+                self.close(other, now, "its welcome waits, and others are to be welcomed");
             }
         }
     }
@@ -192,13 +224,11 @@ impl<P: Protocol> Loop<P> {
         if all <= most {
             return;
         }
-        let stands =
-            |it: &Connection| it.crowded_since.is_some_and(|at| passed(at, self.hurry(), now));
+        let hurry = self.hurry();
         let held = self.peers.all().filter_map(|(place, it)| {
-            let is_client = it.expendable().is_none();
-            let goes = it.waits_with_all() && (!is_client || stands(it));
             let waiting = machine.outbox.waiting_at(place);
-            (goes && waiting > 0).then_some((is_client, Reverse(waiting), place))
+            let is_client = goes_as_client(it, waiting, hurry, now)?;
+            Some((is_client, Reverse(waiting), place))
         });
         let mut held: Vec<_> = held.collect();
         drop(machine);
@@ -211,5 +241,54 @@ impl<P: Protocol> Loop<P> {
             self.peers.turned_away += 1;
             self.close(place, now, "too much waits to be sent to all, and it does not take it in");
         }
+    }
+}
+
+/// Whether a connection for which so much waits is one of those that are closed where too much
+/// waits for all, and then whether as a client, which go last: one that has stood still for so
+/// long.
+fn goes_as_client(it: &Connection, waiting: usize, hurry: Duration, now: Nanos) -> Option<bool> {
+    let is_client = it.expendable().is_none();
+    let stands = it.crowded_since.is_some_and(|at| passed(at, hurry, now));
+    let goes = it.waits_with_all() && (!is_client || stands);
+    (goes && waiting > 0).then_some(is_client)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Stage;
+    use crate::heights::Reached;
+    use crate::hello::Life;
+    use muesli_core::NodeId;
+
+    #[test]
+    fn handshakes_servers_and_administrators_are_spared_where_too_much_waits() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begun, hurry, now) = (Nanos(1), Duration::from_millis(10), Nanos::from_millis(20));
+        let goes = |stage: Stage, crowded_since: Option<Nanos>| {
+            let stream = mio::net::TcpStream::connect(address).unwrap();
+            let mut connection = Connection::new(stream, stage, None, begun);
+            connection.crowded_since = crowded_since;
+            assert_eq!(goes_as_client(&connection, 0, hurry, now), None, "nothing waits for it");
+            goes_as_client(&connection, 1 << 30, hurry, now)
+        };
+        let up = |station| {
+            let (node, life, own) = (NodeId(7), Life(7), Reached::default());
+            Stage::Up { node, station, life, own }
+        };
+        let long = Some(begun);
+        for stage in [Stage::AwaitHello, Stage::AwaitProof, Stage::Dialling, Stage::AwaitWelcome] {
+            assert_eq!(goes(stage, long), None, "{stage:?}");
+        }
+        for station in [Station::Server, Station::Admin] {
+            assert_eq!(goes(up(station), long), None, "{station:?}");
+        }
+        assert_eq!(goes(up(Station::Visitor), None), Some(false));
+        assert_eq!(goes(Stage::Closing, None), Some(false));
+        assert_eq!(goes(up(Station::Client), long), Some(true));
+        assert_eq!(goes(up(Station::Client), Some(Nanos::from_millis(15))), None, "not for long");
+        assert_eq!(goes(up(Station::Client), None), None, "it takes in what it is told");
     }
 }

@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::door::{Alive, Command, Door, Job};
-use crate::hello::{ClusterId, Life, Station as Kind};
+use crate::hello::{CLIENT_NUMBERS, ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::machine::Machine;
 use crate::map::{Map, SpaceParts};
@@ -163,6 +163,7 @@ pub struct Client {
     /// Where the timestamp lease ended when the client began.
     lease_end: Option<Timestamp>,
     space_within: Duration,
+    frame_bytes_max: usize,
     thread: Mutex<Option<JoinHandle<Option<Recorder>>>>,
 }
 
@@ -273,6 +274,16 @@ impl Client {
     /// They are not of this cluster, or the loop has stopped.
     pub fn register(&self, register: Register) -> Result<(), SpaceError> {
         self.command(|answer| Command::Register(register, answer))
+    }
+
+    /// Has the servers look at the register of spaces, which makes no sense: they write it again.
+    pub fn doubt_register(&self) {
+        self.door.command(Command::DoubtSpaces);
+    }
+
+    /// The longest frame that goes between this client and the servers.
+    pub fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes_max
     }
 
     fn command(
@@ -390,6 +401,7 @@ fn start<P: Protocol>(
     let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let (for_loop, space_within) = (door.clone(), options.space_within);
+    let frame_bytes_max = options.network.frame_bytes_max;
     let lease_end = lease.as_ref().map(TimestampLease::end);
     let run = move || {
         let alive = Alive(for_loop.clone());
@@ -410,7 +422,7 @@ fn start<P: Protocol>(
     };
     let thread = std::thread::Builder::new().name("muesli-client".to_owned());
     let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
-    Ok(Client { door, lease_end, space_within, thread })
+    Ok(Client { door, lease_end, space_within, frame_bytes_max, thread })
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {
@@ -419,7 +431,7 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
         protocol: spoken(&options.protocol, group),
         station: Kind::Client,
         // Servers have small numbers.
-        node: NodeId(fastrand::u32(1 << 31..)),
+        node: NodeId(fastrand::u32(CLIENT_NUMBERS)),
         life: Life(fastrand::u64(1..)),
         begun: 0,
         process: 0,

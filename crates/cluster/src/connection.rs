@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     /// How much had come, or had been written, when the time it may take was begun to be counted.
     progress: (usize, u64),
     written: u64,
+    /// How much will have been written when the welcome has left.
+    welcomed: u64,
 }
 
 /// A handshake under way.
@@ -124,6 +126,7 @@ impl Connection {
             awaited: 0,
             progress: (0, 0),
             written: 0,
+            welcomed: 0,
         }
     }
 
@@ -221,6 +224,16 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Some(0),
             Err(_) => None,
         }
+    }
+
+    /// Its welcome is the last of so many bytes that wait to be sent to it.
+    pub fn welcome(&mut self, waiting: usize) {
+        self.welcomed = self.written + waiting as u64;
+    }
+
+    /// How many bytes of its welcome it has not taken in.
+    pub fn welcome_left(&self) -> usize {
+        self.welcomed.saturating_sub(self.written) as usize
     }
 
     /// Takes what arrived to what had before, if that is a frame which is not whole with it either:

@@ -50,6 +50,23 @@ pub enum Control {
     SpacesMade(u64),
 }
 
+impl Control {
+    /// What it is, for reports.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Control::CreateSpace { .. } => "create-space",
+            Control::SpaceCreated { .. } => "space-created",
+            Control::Map(_) => "map",
+            Control::AskStatus => "ask-status",
+            Control::Status(_) => "status",
+            Control::AskMembers => "ask-members",
+            Control::Members { .. } => "members",
+            Control::Place(_) => "place",
+            Control::SpacesMade(_) => "spaces-made",
+        }
+    }
+}
+
 impl Wire for Control {
     const LEAST_BYTES: usize = 1;
 

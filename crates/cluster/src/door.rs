@@ -39,6 +39,8 @@ pub(crate) enum Command {
     },
     /// The register of spaces was read, as it was said to have grown.
     SpacesRead(Read),
+    /// The register of spaces makes no sense: servers are to look at it.
+    DoubtSpaces,
     /// These are the spaces now; the answer is why not, if not.
     Register(Register, mpsc::Sender<Option<String>>),
 }

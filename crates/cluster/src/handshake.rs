@@ -277,12 +277,13 @@ impl<P: Protocol> Loop<P> {
             self.peers.me.cluster = welcome.cluster;
         }
         let (node, life) = (welcome.node, welcome.life);
-        match Map::try_from(welcome.map) {
-            Ok(map) => self.on_map(map),
-            Err(error) => {
-                self.refuse(place, Reason::Misunderstood, error.to_string(), now);
-                return;
-            }
+        let map = Map::try_from(welcome.map).map_err(|error| error.to_string());
+        let learned = map.and_then(|it| self.learn_map(it, now).map_err(|error| error.to_string()));
+        if let Err(why) = learned {
+            let text = format!("the map of node {} makes no sense here: {why}", node.0);
+            self.tell_refused(&text);
+            self.refuse(place, Reason::Misunderstood, text, now);
+            return;
         }
         let number = match (&self.peers.map, self.peers.targets.is_searching()) {
             (Some(map), true) => self.peers.targets.found(map, node),

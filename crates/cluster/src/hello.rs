@@ -12,6 +12,7 @@
 
 use std::fmt;
 use std::mem::discriminant;
+use std::ops::Range;
 
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{NodeId, Tag, wire_struct};
@@ -22,6 +23,9 @@ use crate::proof::Challenge;
 
 /// The longest body of a frame from somebody who has not been welcomed, in bytes.
 pub const HELLO_BYTES_MAX: usize = 16 << 10;
+
+/// The numbers of clients: servers have small ones, and the last one is nobody's.
+pub const CLIENT_NUMBERS: Range<u32> = 1 << 31..NodeId::NOWHERE.0;
 
 /// The cluster that a process belongs to; zero asks for whichever answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -23,7 +23,8 @@
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
 //! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
-//! it. `spaces`, [`space_limits`], `placement`: the map as it changes. [`log`], [`folder`],
+//! it. `judgement`: what drivers may say to each other. `spaces`, [`space_limits`], `placement`:
+//! the map as it changes. [`log`], [`folder`],
 //! [`formats`], `durable`, `checkpoints`, `replaying`, `small_files`: what survives; [`heights`]
 //! notices where less did, and [`repair`] is for people whose disk has lied;
 //! [`timestamp_lease`]: what survives of a client. [`server`], [`process`] and [`client`] put
@@ -49,6 +50,7 @@ mod group_rules;
 mod handshake;
 pub mod heights;
 pub mod hello;
+mod judgement;
 pub mod log;
 mod lookout;
 mod machine;

@@ -170,6 +170,17 @@ pub enum MapError {
     /// A server has left that there never was.
     #[error("node {0} has left, which was no server of the cluster")]
     Left(u32),
+    /// An epoch that does not count the spaces.
+    #[error(
+        "spaces of epoch {epoch}, and there are {spaces}: the epoch is one more than there are \
+         spaces, or 0 where nothing is known of them"
+    )]
+    Epoch {
+        /// The epoch.
+        epoch: u64,
+        /// How many spaces there are.
+        spaces: usize,
+    },
 }
 
 impl Map {
@@ -260,7 +271,7 @@ impl Map {
     }
 
     /// What a cluster keeps for ever.
-    fn shape(&self) -> (usize, [u16; 4], &[NodeId]) {
+    pub(crate) fn shape(&self) -> (usize, [u16; 4], &[NodeId]) {
         let Catalog { replicas, spread, ref masters, .. } = *self.catalog;
         (self.catalog.repositories(), [replicas, spread, self.group, self.loops], masters)
     }
@@ -344,6 +355,10 @@ impl Map {
         }
         if self.servers.is_empty() {
             return Err(MapError::NoServers);
+        }
+        let (epoch, spaces) = (self.catalog.epoch, self.catalog.spaces().len());
+        if epoch > 0 && epoch != spaces as u64 + 1 {
+            return Err(MapError::Epoch { epoch, spaces });
         }
         let is_server = |node: NodeId| self.servers.iter().any(|(server, _)| *server == node);
         if let Some(stranger) = self.catalog.left.iter().find(|&&node| !is_server(node)) {
@@ -507,6 +522,10 @@ mod tests {
         // Found by fuzzing: members of groups may live on servers that are not known yet, but
         // without any server there is nobody to ask about them.
         let mut parts = MapParts::from(&dealt(3, 2, 1, 3).unwrap());
+        for epoch in [1, 3, u64::MAX] {
+            let parts = MapParts { epoch, ..parts.clone() };
+            assert_eq!(Map::try_from(parts), Err(MapError::Epoch { epoch, spaces: 1 }));
+        }
         parts.servers.clear();
         assert_eq!(Map::try_from(parts), Err(MapError::NoServers));
     }

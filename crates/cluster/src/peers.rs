@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::folder::Folder;
 use crate::heights::{Heights, Keeping};
 use crate::hello::{ClusterId, Life, Station};
+use crate::judgement::Judged;
 use crate::map::Map;
 use crate::reading::Readings;
 use crate::targets::Targets;
@@ -57,8 +58,10 @@ pub(crate) struct Peers {
     pub fresh: bool,
     /// Messages about what is not on this map.
     pub astray: u64,
-    /// Spaces asked for, by request.
-    pub asked: BTreeMap<u64, mpsc::Sender<Option<String>>>,
+    /// Messages between drivers that came.
+    pub judged: Judged,
+    /// Spaces asked for, by request, and of which server.
+    pub asked: BTreeMap<u64, (NodeId, mpsc::Sender<Option<String>>)>,
     pub requests: u64,
     /// Connections closed because of what came over them.
     pub misunderstood: u64,
@@ -111,6 +114,7 @@ impl Peers {
             met: BTreeSet::new(),
             fresh: true,
             astray: 0,
+            judged: Judged::default(),
             asked: BTreeMap::new(),
             requests: 0,
             misunderstood: 0,

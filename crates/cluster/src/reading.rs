@@ -1,4 +1,5 @@
-//! A server reads a row of its own database, as any client does: a transaction on its own loop.
+//! A server reads a row of its own database, as any client does: a transaction on its own loop. One
+//! that makes no sense it writes again.
 //!
 //! It does so when somebody says that the row has changed. Such words come at any time, also while
 //! the row is being read, and may be wrong: [`Readings`] says when the next reading begins, so that
@@ -9,9 +10,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Failure, Nanos, OpId, OpResult, SmallBytes, SpaceId, Step, TxnOptions, Wire};
+use muesli_core::{Failure, Nanos, OpId, OpResult, SmallBytes, SpaceId, Step, Txn, TxnOptions};
 
+use crate::judgement::AHEAD_MAX;
+use crate::map::Map;
 use crate::register::{KEY, Register};
+use crate::space_limits;
 
 /// So often is the register read before it is given up: a group may be without a leader.
 const ATTEMPTS: u32 = 50;
@@ -20,18 +24,42 @@ const PAUSE: Nanos = Nanos::from_millis(100);
 
 /// After a reading that found nothing new, the next one begins so much later.
 const PAUSE_IN_VAIN: Nanos = Nanos::from_millis(1_000);
-/// Epochs are counted up by spaces, of which a catalog has no more: who says more is wrong.
-const AHEAD_MAX: u64 = 1 << 16;
 
 /// What came of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// The row; `None`: there is none.
     Row(Option<Register>),
-    /// The row is no register.
-    Damaged(String),
-    /// It could not be read.
+    /// The row made no sense, for this reason, and was written again as it is known here.
+    Mended(String),
+    /// It could not be read, or not be written again.
     Failed(String),
+}
+
+/// What the reader of a register goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    /// Whose task it is.
+    pub database: u64,
+    /// Where the row is.
+    pub space: SpaceId,
+    /// The spaces known here.
+    pub map: Map,
+    /// The longest frame, into which the map has to fit.
+    pub frame_bytes_max: usize,
+}
+
+impl Reader {
+    /// What a row says, if those wrote it who make spaces.
+    fn judge(&self, row: &SmallBytes) -> Result<Register, String> {
+        let register = Register::of_row(row)?;
+        let grown = register.grown_from(&self.map).map_err(|error| error.to_string())?;
+        if grown.catalog.epoch > self.map.catalog.epoch {
+            let fits = space_limits::judge_frame(&grown, self.frame_bytes_max);
+            fits.map_err(|error| error.to_string())?;
+        }
+        Ok(register)
+    }
 }
 
 /// When the register is read.
@@ -46,11 +74,14 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Somebody says that the spaces are of this epoch by now, where `known` is known here.
-    pub fn hear(&mut self, epoch: u64, known: u64) {
-        if epoch.saturating_sub(known) <= AHEAD_MAX {
+    /// Somebody says that the spaces are of this epoch by now, where `known` is known here; false:
+    /// there is no such epoch.
+    pub fn hear(&mut self, epoch: u64, known: u64) -> bool {
+        let can_be = epoch.saturating_sub(known) <= AHEAD_MAX;
+        if can_be {
             self.said = self.said.max(epoch);
         }
+        can_be
     }
 
     /// Whether a reading is to begin now, as the spaces known are of an earlier epoch than was
@@ -76,8 +107,9 @@ impl Readings {
     }
 }
 
-/// The register as it is now.
-pub(crate) async fn register(database: u64, space: SpaceId) -> Read {
+/// The register as it is now. One that makes no sense is written again.
+pub(crate) async fn register(reader: Reader) -> Read {
+    let database = reader.database;
     let mut trouble = String::new();
     for attempt in 0..ATTEMPTS {
         if attempt > 0
@@ -85,45 +117,77 @@ pub(crate) async fn register(database: u64, space: SpaceId) -> Read {
         {
             return Read::Failed(failure.to_string());
         }
-        match get(database, space, KEY).await {
-            Ok(None) => return Read::Row(None),
-            Ok(Some(row)) => {
-                return match Register::decode_all(row.as_slice()) {
-                    Ok(row) => Read::Row(Some(row)),
-                    Err(error) => Read::Damaged(format!("the row is damaged: {error}")),
-                };
+        let row = match transact(&reader, None).await {
+            Ok(None) | Err(Failure::Closed) => return Read::Row(None),
+            Ok(Some(row)) => row,
+            Err(failure) => {
+                trouble = failure.to_string();
+                continue;
             }
-            Err(Failure::Closed) => return Read::Row(None),
-            Err(failure) => trouble = failure.to_string(),
+        };
+        let why = match reader.judge(&row) {
+            Ok(register) => return Read::Row(Some(register)),
+            Err(why) => why,
+        };
+        match transact(&reader, Some(&row)).await {
+            Ok(found) if found.as_ref() == Some(&row) => return Read::Mended(why),
+            Ok(_) => trouble = format!("{why}; it is being written meanwhile"),
+            Err(failure) => trouble = format!("{why}; it cannot be written again: {failure}"),
         }
     }
     Read::Failed(trouble)
 }
 
-/// The newest value of a key: a strict transaction sees all that was acknowledged before it.
-async fn get(database: u64, space: SpaceId, key: &[u8]) -> Result<Option<SmallBytes>, Failure> {
-    let options = TxnOptions { read_only: true, strict: true, ..TxnOptions::default() };
+/// The newest value of the row: a strict transaction sees all that was acknowledged before it.
+/// Where that is what is `wrong`, it writes what is known here instead.
+async fn transact(
+    reader: &Reader,
+    wrong: Option<&SmallBytes>,
+) -> Result<Option<SmallBytes>, Failure> {
+    let database = reader.database;
+    let read_only = wrong.is_none();
+    let options = TxnOptions { read_only, strict: true, ..TxnOptions::default() };
     let txn = here(database, |engine| engine.begin(options))??;
-    let key = SmallBytes::new(key);
-    let read = match here(database, |engine| engine.get(txn, space, &key))? {
-        Step::Done(value) => value,
+    let done = read_and_write(reader, txn, wrong).await;
+    if done.is_err() {
+        here(database, |engine| engine.rollback(txn))?;
+        return done;
+    }
+    match here(database, |engine| engine.commit(txn))? {
+        Step::Done(committed) => committed.and(done),
         Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
-            OpResult::Value(value) => Ok(value),
             OpResult::Failed(failure) => Err(failure),
+            _ => done,
+        },
+    }
+}
+
+async fn read_and_write(
+    reader: &Reader,
+    txn: Txn,
+    wrong: Option<&SmallBytes>,
+) -> Result<Option<SmallBytes>, Failure> {
+    let Reader { database, space, .. } = *reader;
+    let key = SmallBytes::new(KEY);
+    let found = match here(database, |engine| engine.get(txn, space, &key))? {
+        Step::Done(value) => value?,
+        Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
+            OpResult::Value(value) => value,
+            OpResult::Failed(failure) => return Err(failure),
             other => unreachable!("a get is answered by a value, not by {other:?}"),
         },
     };
-    let Ok(value) = read else {
-        here(database, |engine| engine.rollback(txn))?;
-        return read;
-    };
-    match here(database, |engine| engine.commit(txn))? {
-        Step::Done(done) => done.map(|_| value),
-        Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
-            OpResult::Failed(failure) => Err(failure),
-            _ => Ok(value),
-        },
+    if wrong.is_some() && found.as_ref() == wrong {
+        let right = Some(Register::of(&reader.map).to_row());
+        match here(database, |engine| engine.write(txn, space, key, right))? {
+            Step::Done(written) => written?,
+            Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
+                OpResult::Failed(failure) => return Err(failure),
+                _ => {}
+            },
+        }
     }
+    Ok(found)
 }
 
 async fn sleep(database: u64) -> Result<(), Failure> {
@@ -171,18 +235,18 @@ mod tests {
     #[test]
     fn what_is_said_while_the_register_is_read_is_looked_for_afterwards() {
         let mut readings = Readings::default();
-        readings.hear(5, 4);
+        assert!(readings.hear(5, 4));
         assert!(readings.begin(4, AT));
-        readings.hear(6, 4);
+        assert!(readings.hear(6, 4));
         assert!(!readings.begin(4, AT), "one at a time");
         readings.end(true, AT);
         assert!(readings.begin(5, AT));
         readings.end(true, AT);
         assert!(!readings.begin(6, AT));
         // What was found with the first is not looked for again.
-        readings.hear(7, 6);
+        assert!(readings.hear(7, 6));
         assert!(readings.begin(6, AT));
-        readings.hear(8, 6);
+        assert!(readings.hear(8, 6));
         readings.end(true, AT);
         assert!(!readings.begin(8, AT));
     }
@@ -190,14 +254,14 @@ mod tests {
     #[test]
     fn words_that_are_wrong_cost_a_reading_now_and_then() {
         let mut readings = Readings::default();
-        readings.hear(u64::MAX, 4);
-        assert!(!readings.begin(4, AT), "there are no such epochs");
-        readings.hear(9, 4);
+        assert!(!readings.hear(u64::MAX, 4), "there are no such epochs");
+        assert!(!readings.begin(4, AT));
+        assert!(readings.hear(9, 4));
         assert!(readings.begin(4, AT));
         readings.end(false, AT);
         let mut begun = 0;
         for millis in 8..3_500 {
-            readings.hear(9, 4);
+            assert!(readings.hear(9, 4));
             let now = Nanos::from_millis(millis);
             if readings.begin(4, now) {
                 begun += 1;
@@ -210,7 +274,7 @@ mod tests {
     #[test]
     fn a_reading_that_failed_is_tried_again() {
         let mut readings = Readings::default();
-        readings.hear(5, 4);
+        assert!(readings.hear(5, 4));
         assert!(readings.begin(4, AT));
         readings.fail(AT);
         assert!(!readings.begin(4, AT));

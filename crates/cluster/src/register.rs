@@ -6,8 +6,13 @@
 //! ([`Client::register`](crate::Client::register)), who tell each other. So epochs follow each
 //! other whoever asks, and what nobody was told, because a client died before, the next one who
 //! asks finds.
+//!
+//! Any client may write any row. One that makes no sense keeps nobody from making spaces for long:
+//! a server that reads it writes the spaces that it knows over it, and a client that finds it has
+//! the servers read it.
 
-use muesli_core::{SpaceOptions, wire_struct};
+use muesli_core::wire::Wire;
+use muesli_core::{SmallBytes, SpaceOptions, wire_struct};
 
 use crate::map::{Map, MapError, MapParts, SpaceParts};
 use crate::space_limits;
@@ -35,11 +40,23 @@ impl Register {
         Register { epoch, spaces }
     }
 
-    /// This map with these spaces, or with its own if it knows of more.
+    /// The register that this row holds.
     ///
     /// # Errors
-    /// The spaces do not fit it: it is of another cluster. Or new ones are over a limit.
-    pub fn in_map(&self, map: &Map) -> Result<Map, MapError> {
+    /// It holds none.
+    pub fn of_row(row: &SmallBytes) -> Result<Register, String> {
+        Register::decode_all(row.as_slice()).map_err(|error| format!("the row is damaged: {error}"))
+    }
+
+    /// The row that holds this register.
+    pub fn to_row(&self) -> SmallBytes {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        SmallBytes::from(bytes)
+    }
+
+    /// This map with these spaces, or with its own if it knows of more.
+    fn in_map(&self, map: &Map) -> Result<Map, MapError> {
         if self.epoch <= map.catalog.epoch {
             return Ok(map.clone());
         }
@@ -73,14 +90,15 @@ impl Register {
     /// The row with one more space; the same, where the space is there already.
     ///
     /// # Errors
-    /// It exists with other options, or does not fit the cluster of this map.
+    /// It exists with other options, or does not fit the cluster of this map; or the register does
+    /// not go on from the spaces of this map.
     pub fn with_space(
         &self,
         name: &str,
         options: &SpaceOptions,
         map: &Map,
     ) -> Result<Register, MapError> {
-        Ok(Register::of(&self.in_map(map)?.with_space(&SpaceParts::of(name, options))?))
+        Ok(Register::of(&self.grown_from(map)?.with_space(&SpaceParts::of(name, options))?))
     }
 }
 
@@ -106,8 +124,18 @@ mod tests {
         assert_eq!(two.with_space("a", &hash, &first), Ok(two.clone()));
         let ordered = SpaceOptions { index: muesli_core::Index::Hash, ..hash.clone() };
         assert!(two.with_space("a", &ordered, &first).is_err());
+        assert_eq!(Register::of_row(&two.to_row()), Ok(two.clone()));
+        assert!(Register::of_row(&SmallBytes::new(b"tea")).unwrap_err().contains("damaged"));
+        // Nobody who makes spaces writes epochs that do not count them.
+        for epoch in [two.epoch + 1, u64::MAX] {
+            let wrong = Register { epoch, ..two.clone() };
+            let refused = wrong.with_space("c", &hash, &first).unwrap_err();
+            assert!(refused.to_string().contains("does not go on"), "{refused}");
+            let refused = wrong.with_space("c", &hash, &first.unplaced()).unwrap_err();
+            assert!(refused.to_string().contains(&format!("epoch {epoch}")), "{refused}");
+        }
         // Of a row that went back, because its loss was accepted, and a map the newer one counts.
-        let told = two.in_map(&first).unwrap();
+        let told = two.grown_from(&first).unwrap();
         assert_eq!(one.with_space("c", &hash, &told).unwrap().epoch, two.epoch + 1);
     }
 }

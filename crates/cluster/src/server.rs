@@ -30,6 +30,7 @@ use crate::peers::{Identity, Peers};
 use crate::proof;
 use crate::rules;
 use crate::signal::Signal;
+use crate::space_limits;
 use crate::station::Station;
 use crate::targets::Targets;
 use crate::turn::{Failed, LISTENER, Loop, WAKER};
@@ -342,6 +343,8 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let clock = Clock::troubled(options.trouble.as_deref());
     let told = (map, clock.now().as_millis());
     let prepared = prepare::<P>(&options, &rules, told, door.clone())?;
+    let fits = space_limits::judge_frame(&prepared.map, options.network.frame_bytes_max);
+    fits.map_err(MapError::Space)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
         let Prepared { machine, map, life, begun, begins, folder, fresh } = prepared;

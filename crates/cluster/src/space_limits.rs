@@ -1,11 +1,14 @@
 //! How much the spaces of a cluster may be: they are on every map, which each server keeps on its
 //! disk and shows to whoever connects.
 //!
+//! It goes in one frame, so where `frame_bytes_max` is small it may be no longer than that.
+//!
 //! Whoever adds a space is held to this: the server that makes it, and with groups each server that
 //! takes new spaces over from the register, which any client may write. Spaces that are known
 //! already stay, however many they are.
 
 use muesli_core::Wire;
+use muesli_core::limits::ENVELOPE_BYTES;
 use thiserror::Error;
 
 use crate::map::{Map, MapParts, SpaceParts};
@@ -40,6 +43,19 @@ pub enum SpaceLimit {
          of a cluster together"
     )]
     Map(usize),
+    /// The map, where frames are short.
+    #[error(
+        "a map of {bytes} bytes, of the servers and spaces of a cluster together, is too long for \
+         a frame: `frame_bytes_max` is {most} and must be at least {}, which is {ENVELOPE_BYTES} \
+         more than the map",
+        bytes.saturating_add(ENVELOPE_BYTES)
+    )]
+    Frame {
+        /// The map's length.
+        bytes: usize,
+        /// The longest frame.
+        most: usize,
+    },
 }
 
 /// Whether so many spaces may be there, the last of them new: these.
@@ -67,9 +83,25 @@ pub(crate) fn judge_new(count: usize, new: &[SpaceParts]) -> Result<(), SpaceLim
 /// # Errors
 /// It may not.
 pub(crate) fn judge_map(map: &Map) -> Result<(), SpaceLimit> {
+    let bytes = encoded_bytes(map);
+    if bytes > MAP_BYTES_MAX { Err(SpaceLimit::Map(bytes)) } else { Ok(()) }
+}
+
+/// Whether a map fits into a frame of a process whose frames are so long at most, with what a
+/// handshake says beside it.
+///
+/// # Errors
+/// It does not.
+pub fn judge_frame(map: &Map, most: usize) -> Result<(), SpaceLimit> {
+    let bytes = encoded_bytes(map);
+    let fits = bytes.saturating_add(ENVELOPE_BYTES) <= most;
+    if fits { Ok(()) } else { Err(SpaceLimit::Frame { bytes, most }) }
+}
+
+fn encoded_bytes(map: &Map) -> usize {
     let mut bytes = Vec::new();
     MapParts::from(map).encode(&mut bytes);
-    if bytes.len() > MAP_BYTES_MAX { Err(SpaceLimit::Map(bytes.len())) } else { Ok(()) }
+    bytes.len()
 }
 
 #[cfg(test)]
@@ -136,6 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn a_map_fits_into_a_frame_with_what_a_handshake_says() {
+        let known = map(1).with_space(&split("s", 1_000, 1_000)).unwrap();
+        let bytes = encoded_bytes(&known);
+        assert_eq!(judge_frame(&known, bytes + ENVELOPE_BYTES), Ok(()));
+        let most = bytes + ENVELOPE_BYTES - 1;
+        let refused = judge_frame(&known, most).unwrap_err();
+        assert_eq!(refused, SpaceLimit::Frame { bytes, most });
+        let text = refused.to_string();
+        let rule = format!("`frame_bytes_max` is {most} and must be at least {}", most + 1);
+        assert!(text.contains(&rule) && text.contains(&format!("a map of {bytes} ")), "{text}");
+    }
+
+    #[test]
     fn the_number_of_spaces_has_a_limit() {
         let mut catalog = (*map(1).catalog).clone();
         for number in 0..SPACES_MAX {
@@ -153,7 +198,6 @@ mod tests {
             let Register { epoch, spaces } = Register::of(&known);
             let epoch = epoch + new.len() as u64;
             let row = Register { epoch, spaces: [spaces, new].concat() };
-            assert_eq!(row.in_map(&known), row.grown_from(&known));
             row.grown_from(&known)
         };
         assert!(grown(vec![named("a"), named("b")]).is_ok());

@@ -10,106 +10,144 @@
 use std::sync::mpsc;
 
 use muesli_core::client::Task;
-use muesli_core::{Nanos, Protocol};
+use muesli_core::judgement::ensure;
+use muesli_core::{Catalog, Nanos, NodeId, Protocol, Rejection};
 
 use crate::connection::Stage;
 use crate::control::Control;
 use crate::door::Command;
 use crate::frame::Kind;
 use crate::hello::{Reason, Station};
+use crate::judgement::{NoSuccessor, judge_map, judge_sender};
 use crate::map::{Map, MapParts, SpaceParts};
-use crate::reading::{self, Read};
+use crate::reading::{self, Read, Reader};
 use crate::register::Register;
+use crate::space_limits;
 use crate::turn::Loop;
 
 impl<P: Protocol> Loop<P> {
-    /// A message from another driver.
+    /// A message from another driver: it is judged, and counted.
     pub(crate) fn on_control(&mut self, place: usize, control: Control, now: Nanos) {
+        let stage = self.peers.at(place).map(|connection| connection.stage);
+        let Some(Stage::Up { node, station, .. }) = stage else { return };
+        let kind = control.kind();
+        let judged = match judge_sender(&control, station, self.peers.me.station) {
+            Ok(()) => self.take_control((place, node), control, now),
+            Err(reason) => {
+                self.refuse_sender(place, station, &control, now);
+                Err(reason)
+            }
+        };
+        self.peers.judged.count(kind, judged);
+    }
+
+    /// Takes what its sender may say.
+    fn take_control(
+        &mut self,
+        (place, node): (usize, NodeId),
+        control: Control,
+        now: Nanos,
+    ) -> Result<(), Rejection> {
         match control {
-            Control::CreateSpace { .. } | Control::SpacesMade(_)
-                if !self.may_make_spaces(place, now) => {}
             Control::CreateSpace { request, space } => {
                 let refused = self.create_space(&space).err();
+                let judged = ensure(refused.is_none(), Rejection::State);
                 self.say(place, &Control::SpaceCreated { request, refused });
+                judged
             }
             Control::SpaceCreated { request, refused } => {
-                if let Some(answer) = self.peers.asked.remove(&request) {
+                let asked = self.peers.asked.get(&request);
+                ensure(asked.is_some_and(|(keeper, _)| *keeper == node), Rejection::State)?;
+                if let Some((_, answer)) = self.peers.asked.remove(&request) {
                     let _ = answer.send(refused); // Whoever asked may have gone.
                 }
+                Ok(())
             }
             Control::Map(parts) => {
-                // From a server only, and only if it makes sense.
-                let from = self.peers.at(place).filter(|connection| !connection.is_guest());
-                let from = from.and_then(|connection| connection.node());
-                if let (Some(node), Ok(map)) = (from, Map::try_from(parts)) {
-                    self.on_map(map);
-                    self.peers.met.insert(node);
-                    self.peers.fresh &= !self.peers.unmet().is_empty();
-                }
+                let map = Map::try_from(parts).map_err(|_| Rejection::Catalog)?;
+                self.learn_map(map, now).map_err(|why| why.reason())?;
+                self.peers.met.insert(node);
+                self.peers.fresh &= !self.peers.unmet().is_empty();
+                Ok(())
             }
             Control::Place(parts) => self.on_place(place, parts, now),
             Control::SpacesMade(epoch) => {
-                let known = self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch);
-                self.peers.readings.hear(epoch, known);
+                let map = self.peers.map.as_ref().filter(|map| map.group > 1);
+                let known = map.ok_or(Rejection::Role)?.catalog.epoch;
+                ensure(self.peers.readings.hear(epoch, known), Rejection::Range)?;
                 self.read_spaces(now);
+                Ok(())
             }
             Control::AskMembers => {
                 let members = self.members();
                 self.say(place, &members);
+                Ok(())
             }
             Control::AskStatus => {
                 let status = self.status();
                 self.say(place, &Control::Status(status));
+                Ok(())
             }
-            Control::Status(_) | Control::Members { .. } => {}
+            Control::Status(_) | Control::Members { .. } => Err(Rejection::Role),
         }
     }
 
-    /// Somebody says where members are to live: an administrator may, who has proven the secret if
-    /// there is one.
-    fn on_place(&mut self, place: usize, parts: MapParts, now: Nanos) {
-        let station = match self.peers.at(place).map(|connection| connection.stage) {
-            Some(Stage::Up { station, .. }) => station,
-            _ => return,
-        };
-        if station != Station::Admin {
-            self.peers.unproven += 1;
-            let text = format!(
-                "{} may not say where members live; an administrator may, who knows the cluster's \
-                 secret (`muesli admin --secret-file`)",
-                station.name()
-            );
-            self.refuse(place, Reason::Unproven, text, now);
-            return;
-        }
-        match Map::try_from(parts).map_err(|error| error.to_string()).and_then(sensible) {
-            Ok(map) => self.on_map(map),
-            Err(why) => {
-                self.refuse(place, Reason::Misunderstood, format!("the placement: {why}"), now);
-                return;
-            }
+    /// An administrator says where members are to live.
+    fn on_place(&mut self, place: usize, parts: MapParts, now: Nanos) -> Result<(), Rejection> {
+        let made = Map::try_from(parts).map_err(|error| (Rejection::Catalog, error.to_string()));
+        let learned = made.and_then(|map| {
+            let learned = self.learn_map(map, now);
+            learned.map_err(|error| (error.reason(), error.to_string()))
+        });
+        if let Err((reason, why)) = learned {
+            self.refuse(place, Reason::Misunderstood, format!("the placement: {why}"), now);
+            return Err(reason);
         }
         let members = self.members();
         self.say(place, &members);
+        Ok(())
     }
 
-    /// Whether whoever is at `place` may make spaces, and say that there are more: servers and
-    /// clients. Others are refused.
-    fn may_make_spaces(&mut self, place: usize, now: Nanos) -> bool {
-        let station = match self.peers.at(place).map(|connection| connection.stage) {
-            Some(Stage::Up { station, .. }) => station,
-            _ => return false,
+    /// Tells whoever may not say what changes the cluster, and closes. What else nobody should
+    /// say here is left out.
+    fn refuse_sender(&mut self, place: usize, station: Station, control: &Control, now: Nanos) {
+        let name = station.name();
+        let text = match control {
+            Control::Place(_) if station != Station::Admin => format!(
+                "{name} may not say where members live; an administrator may, who knows the \
+                 cluster's secret (`muesli admin --secret-file`)"
+            ),
+            Control::CreateSpace { .. } | Control::SpacesMade(_) if !station.is_node() => format!(
+                "{name} may not make spaces; a client may, which proves the cluster's secret where \
+                 the servers ask it to (`clients_need_secret`)"
+            ),
+            _ => return,
         };
-        if !station.is_node() {
-            self.peers.unproven += 1;
-            let text = format!(
-                "{} may not make spaces; a client may, which proves the cluster's secret where the \
-                 servers ask it to (`clients_need_secret`)",
-                station.name()
-            );
-            self.refuse(place, Reason::Unproven, text, now);
+        self.peers.unproven += 1;
+        self.refuse(place, Reason::Unproven, text, now);
+    }
+
+    /// A map that another process says: it is gone by as far as it is newer, if it goes on from
+    /// the one known here. Spaces that the database itself keeps are read there instead.
+    pub(crate) fn learn_map(&mut self, map: Map, now: Nanos) -> Result<(), NoSuccessor> {
+        let Some(known) = &self.peers.map else {
+            self.on_map(map);
+            return Ok(());
+        };
+        judge_map(known, &map)?;
+        let (before, said) = (known.catalog.epoch, map.catalog.epoch);
+        let is_server = self.peers.me.station == Station::Server;
+        // One that joins knows of no space where it could read.
+        if !is_server || map.group <= 1 || before == 0 || said <= before {
+            self.on_map(map);
+            return Ok(());
         }
-        station.is_node()
+        let mut without_spaces = Catalog::clone(&map.catalog);
+        without_spaces.epoch = 0;
+        self.on_map(map.with_catalog(without_spaces.into()));
+        self.peers.readings.hear(said, before);
+        self.read_spaces(now);
+        Ok(())
     }
 
     /// Reads the register, if it was said to have more spaces than are known here.
@@ -121,9 +159,10 @@ impl<P: Protocol> Loop<P> {
             return;
         }
         let door = self.door.clone();
-        let database = self.station.database;
+        let (database, frame_bytes_max) = (self.station.database, self.network.frame_bytes_max);
+        let reader = Reader { database, space, map: map.clone(), frame_bytes_max };
         let task: Task = Box::pin(async move {
-            let read = reading::register(database, space).await;
+            let read = reading::register(reader).await;
             door.command(Command::SpacesRead(read));
         });
         self.spawn(task);
@@ -140,7 +179,9 @@ impl<P: Protocol> Loop<P> {
             Read::Row(Some(register)) => {
                 register.grown_from(map).map_err(|error| error.to_string())
             }
-            Read::Damaged(why) => Err(why),
+            Read::Mended(why) => {
+                Err(format!("{why}. The row was written again, as the spaces are known here"))
+            }
             Read::Failed(why) => {
                 self.peers.readings.fail(now);
                 return self.tell_unread(why);
@@ -158,6 +199,19 @@ impl<P: Protocol> Loop<P> {
             }
         }
         self.read_spaces(now);
+    }
+
+    /// Another thread has found that the register makes no sense: the servers are to look at it.
+    pub(crate) fn doubt_spaces(&mut self) {
+        let known = self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch);
+        self.tell_servers(&Control::SpacesMade(known.saturating_add(1)));
+    }
+
+    fn tell_servers(&mut self, word: &Control) {
+        let is_server = |stage| matches!(stage, Stage::Up { station: Station::Server, .. });
+        let all = self.peers.all().filter(|(_, connection)| is_server(connection.stage));
+        let servers: Vec<_> = all.map(|(place, _)| place).collect();
+        servers.into_iter().for_each(|place| self.say(place, word));
     }
 
     /// Tells those who look after this server why it does not learn of new spaces, once each.
@@ -184,29 +238,27 @@ impl<P: Protocol> Loop<P> {
             return;
         }
         let machine = self.station.machine.borrow();
-        let place = keeper.and_then(|keeper| machine.outbox.place_of(keeper));
+        let place_of = |keeper: NodeId| Some((keeper, machine.outbox.place_of(keeper)?));
+        let found = keeper.and_then(place_of);
         drop(machine);
-        let Some(place) = place else {
+        let Some((keeper, place)) = found else {
             let why = "the node that keeps the map is not connected; try again later";
             let _ = answer.send(Some(why.to_owned()));
             return;
         };
         self.peers.requests += 1;
         let request = self.peers.requests;
-        self.peers.asked.insert(request, answer);
+        self.peers.asked.insert(request, (keeper, answer));
         self.say(place, &Control::CreateSpace { request, space });
     }
 
     /// Another thread has made spaces by a transaction: goes by them, and tells the servers.
     pub(crate) fn take_spaces(&mut self, register: &Register) -> Result<(), String> {
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
-        let next = register.in_map(map).map_err(|error| error.to_string())?;
+        let next = register.grown_from(map).map_err(|error| error.to_string())?;
         let word = Control::SpacesMade(next.catalog.epoch);
         self.on_map(next);
-        let is_server = |stage| matches!(stage, Stage::Up { station: Station::Server, .. });
-        let all = self.peers.all().filter(|(_, connection)| is_server(connection.stage));
-        let servers: Vec<_> = all.map(|(place, _)| place).collect();
-        servers.into_iter().for_each(|place| self.say(place, &word));
+        self.tell_servers(&word);
         Ok(())
     }
 
@@ -227,6 +279,10 @@ impl<P: Protocol> Loop<P> {
             return Err(format!("the others may know of more spaces; looking for nodes {names}"));
         }
         let next = map.with_space(space).map_err(|error| error.to_string())?;
+        if next != *map {
+            let fits = space_limits::judge_frame(&next, self.network.frame_bytes_max);
+            fits.map_err(|error| error.to_string())?;
+        }
         self.on_map(next);
         Ok(())
     }
@@ -292,6 +348,7 @@ impl<P: Protocol> Loop<P> {
             ("servers", ups(Station::Server)),
             ("clients", ups(Station::Client)),
             ("connections", self.peers.count() as u64),
+            ("outgoing-bytes", machine.outbox.waiting().0 as u64),
             ("repositories", machine.node.participants().len() as u64),
             ("in-doubt", in_doubt as u64),
             ("coordinating", coordinated as u64),
@@ -317,19 +374,7 @@ impl<P: Protocol> Loop<P> {
             ("checkpoints", machine.counts.checkpoints),
             ("time-ms", now.as_millis()),
         ];
-        lines.map(|(name, value)| (name.to_owned(), value)).to_vec()
-    }
-}
-
-/// A placement that an administrator may ask for: no member lives on a server that has left.
-fn sensible(map: Map) -> Result<Map, String> {
-    let homes = (0u16..).zip(&*map.catalog.homes);
-    let mut gone = homes.filter(|(_, home)| map.has_left(**home));
-    match gone.next() {
-        None => Ok(map),
-        Some((member, home)) => Err(format!(
-            "member {member} lives on node {}, which is to leave; move it first",
-            home.0
-        )),
+        let lines = lines.map(|(name, value)| (name.to_owned(), value));
+        lines.into_iter().chain(self.peers.judged.lines()).collect()
     }
 }

@@ -435,12 +435,16 @@ impl<P: Protocol> Loop<P> {
         for command in commands {
             match command {
                 Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
-                Command::Map(map) => self.on_map(map),
+                Command::Map(map) => {
+                    let now = self.station.machine.borrow().now();
+                    let _ = self.learn_map(map, now); // Of another cluster, it is no news.
+                }
                 Command::Found { number, address, found } => {
                     let now = self.station.machine.borrow().now();
                     self.on_found(number, &address, found, now);
                 }
                 Command::SpacesRead(read) => self.spaces_read(read),
+                Command::DoubtSpaces => self.doubt_spaces(),
                 Command::Register(register, answer) => {
                     let _ = answer.send(self.take_spaces(&register).err());
                 }

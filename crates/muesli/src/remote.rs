@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use muesli_cluster::map::Map;
 use muesli_cluster::register::{self, Register};
-use muesli_cluster::{Client, ClientOptions, ClusterId, ConnectError, Network, SpaceError};
+use muesli_cluster::{
+    Client, ClientOptions, ClusterId, ConnectError, Network, SpaceError, space_limits,
+};
 use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_core::{
-    Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic, Wire,
+    Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
 };
 
 use crate::catch_up::CatchUp;
@@ -20,6 +22,11 @@ use crate::embedded::Report;
 use crate::error::Error;
 use crate::options::{CLOSE_WITHIN, Retry, TRANSACTION_TIMEOUT};
 use crate::procedures::{self, StoredProcedure, builtin};
+
+/// A register of spaces that makes no sense is looked at again after such a pause, so often: by
+/// then a server has written it again.
+const MENDED_PAUSE: Duration = Duration::from_millis(100);
+const MENDED_WITHIN: u32 = 50;
 
 /// How a database on a cluster is connected to.
 #[derive(Clone, Debug)]
@@ -194,42 +201,82 @@ fn told(error: SpaceError) -> Error {
 
 impl Remote {
     /// Makes a space where the database itself keeps them: one transaction on the row of the
-    /// [`register`], and then a word to the servers.
-    fn register_space(
+    /// [`register`], and then a word to the servers. Where the row makes no sense, they write it
+    /// again first.
+    fn register_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Result<(), Error> {
+        let map = self.0.map().ok_or(Error::Closed)?;
+        if map.catalog.with_space(name, options.clone())?.epoch == map.catalog.epoch {
+            return Ok(());
+        }
+        let mut attempts = 0;
+        loop {
+            let map = self.0.map().ok_or(Error::Closed)?;
+            match self.write_register(db, name, options, map)? {
+                Ok(row) => return self.0.register(row).map_err(told),
+                Err(Unwritten::Space(why)) => return Err(Error::Options(why)),
+                Err(Unwritten::Row(why)) if attempts == MENDED_WITHIN => {
+                    return Err(Error::Options(why));
+                }
+                Err(Unwritten::Row(_)) => self.0.doubt_register(),
+            }
+            attempts += 1;
+            std::thread::sleep(MENDED_PAUSE);
+        }
+    }
+
+    /// The row with one more space, as it was written; or why it was not.
+    fn write_register(
         &self,
         db: &Db,
         name: &str,
         options: &SpaceOptions,
         map: Map,
-    ) -> Result<(), Error> {
-        if map.catalog.with_space(name, options.clone())?.epoch == map.catalog.epoch {
-            return Ok(());
-        }
+    ) -> Result<Result<Register, Unwritten>, Error> {
         let directory = db.space(register::SPACE)?;
-        let (name, options) = (name.to_owned(), options.clone());
-        let row = db.session().strict().blocking().transact(move |tx| {
+        let (name, options, most) = (name.to_owned(), options.clone(), self.0.frame_bytes_max());
+        db.session().strict().blocking().transact(move |tx| {
             let (name, options, map) = (name.clone(), options.clone(), map.clone());
             async move {
-                let found = tx.get(directory, SmallBytes::new(register::KEY)).await?;
-                let row = match found.map(|bytes| Register::decode_all(bytes.as_slice())) {
-                    None => Register::of(&map),
-                    Some(Ok(row)) => row,
-                    Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
-                };
-                let next = match row.with_space(&name, &options, &map) {
+                let key = SmallBytes::new(register::KEY);
+                let found = tx.get(directory, key.clone()).await?;
+                let next = match next_row(found.as_ref(), &name, &options, &map, most) {
                     Ok(next) => next,
-                    Err(error) => return Ok(Err(error.to_string())),
+                    Err(why) => return Ok(Err(why)),
                 };
-                if next != row {
-                    let mut bytes = Vec::new();
-                    next.encode(&mut bytes);
-                    tx.put(directory, SmallBytes::new(register::KEY), bytes).await?;
+                let row = next.to_row();
+                if Some(&row) != found.as_ref() {
+                    tx.put(directory, key, row).await?;
                 }
                 Ok(Ok(next))
             }
-        })?;
-        self.0.register(row.map_err(Error::Options)?).map_err(told)
+        })
     }
+}
+
+/// Why a space was not written into the register.
+enum Unwritten {
+    /// What is there makes no sense.
+    Row(String),
+    /// The space cannot be.
+    Space(String),
+}
+
+/// What the register says with one more space, if that can be, and goes in a frame of `most` bytes.
+fn next_row(
+    found: Option<&SmallBytes>,
+    name: &str,
+    options: &SpaceOptions,
+    map: &Map,
+    most: usize,
+) -> Result<Register, Unwritten> {
+    let row = found.map_or_else(|| Ok(Register::of(map)), Register::of_row);
+    let row = row.map_err(Unwritten::Row)?;
+    row.grown_from(map).map_err(|error| Unwritten::Row(error.to_string()))?;
+    let cannot = |error: String| Unwritten::Space(error);
+    let next = row.with_space(name, options, map).map_err(|error| cannot(error.to_string()))?;
+    let grown = next.grown_from(map).map_err(|error| cannot(error.to_string()))?;
+    space_limits::judge_frame(&grown, most).map_err(|error| cannot(error.to_string()))?;
+    Ok(next)
 }
 
 impl Away for Remote {
@@ -254,7 +301,7 @@ impl Away for Remote {
         options: &SpaceOptions,
     ) -> Option<Result<(), Error>> {
         Some(match self.0.map().filter(|map| map.group > 1) {
-            Some(map) => self.register_space(db, name, options, map),
+            Some(_) => self.register_space(db, name, options),
             None => self.0.create_space(name, options).map_err(told),
         })
     }

@@ -5,6 +5,7 @@
 mod backups;
 mod cluster;
 mod commands;
+mod driver_messages;
 mod files;
 mod groups;
 mod logs;

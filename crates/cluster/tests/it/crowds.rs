@@ -8,6 +8,7 @@ use std::time::Duration;
 use muesli_cluster::control::Control;
 use muesli_cluster::frame::{self, HEADER_BYTES, Kind};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::proof::{self, Challenge, Proof};
 use muesli_cluster::visit::{self, Visit};
 use muesli_cluster::{Failed, Life, Network, Server, ServerOptions, Stop};
 use muesli_core::limits::Limits;
@@ -331,5 +332,80 @@ fn visitors_may_ask_and_not_send_long_frames() {
     assert_eq!(kind, Kind::Refusal);
     let refused = Refusal::decode_all(&body).unwrap();
     assert!(refused.text.contains("1048576") && refused.text.contains("16384"), "{refused}");
+    server.stop();
+}
+
+/// Those who have said who they are, and are to prove it, stay where others are closed because too
+/// much waits to be sent: they are let in when they do.
+#[test]
+fn handshakes_under_way_are_spared_where_too_much_waits() {
+    let (network, settings) = narrow(100 * PATIENCE);
+    let server = serve_with(Network { hello_within: 100 * PATIENCE, ..network }, settings);
+    let begin = || {
+        let mut stream = server.stranger();
+        let challenge = Challenge::draw();
+        let hello = Hello { station: Station::Admin, proves: true, challenge, ..Hello::default() };
+        say(&mut stream, &hello);
+        let (kind, body) = first(&mut stream).unwrap();
+        assert_eq!(kind, Kind::Challenge);
+        let asked = Challenge::decode_all(&body).unwrap();
+        (stream, proof::of_dialler(&secret(), &hello, asked))
+    };
+    let handshakes: Vec<_> = (0..10).map(|_| begin()).collect();
+    let deaf = || {
+        let mut visitor = server.stranger();
+        say(&mut visitor, &Hello::default());
+        be_deaf(&mut visitor);
+        visitor
+    };
+    let visitors: Vec<_> = (0..10).map(|_| deaf()).collect();
+    let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
+    assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
+    for (mut stream, tag) in handshakes {
+        let mut body = Vec::new();
+        Proof { tag }.encode(&mut body);
+        stream.write_all(&framed(Kind::Proof, &body)).unwrap();
+        assert_eq!(first(&mut stream).unwrap().0, Kind::Welcome);
+    }
+    drop(visitors);
+    server.stop();
+}
+
+/// Of frames that come slowly while others wait for room, the one that began first goes on.
+#[test]
+fn the_oldest_slow_frame_is_read_to_its_end() {
+    const FRAME: usize = 24 << 20;
+    const BEGUN: usize = 1 << 17;
+    let network = Network {
+        frame_bytes_max: FRAME,
+        incoming_bytes_total: 2 * FRAME + (1 << 20),
+        // A frame may stand still for so long, and for a tenth of it where others wait.
+        slow_after: PATIENCE,
+        dead_after: 3 * PATIENCE,
+        ..Network::default()
+    };
+    let limits = Limits { transaction_bytes: FRAME / 4 * 3, ..Limits::default() };
+    let server = serve_with(network, Settings { limits, ..Settings::default() });
+    let begin = |number: u32, sent: usize| {
+        let mut client = server.client(number);
+        assert_eq!(first(&mut client).unwrap().0, Kind::Welcome);
+        client.write_all(&begun(FRAME - HEADER_BYTES, sent)).unwrap();
+        client
+    };
+    let mut oldest = begin(0, BEGUN);
+    std::thread::sleep(Duration::from_millis(200));
+    let mut second = begin(1, BEGUN);
+    std::thread::scope(|scope| {
+        let whole = scope.spawn(|| refusal(&mut begin(2, FRAME - HEADER_BYTES)).unwrap().text);
+        let told = refusal(&mut second).unwrap().text;
+        assert!(told.contains("came too slowly while others waited for room"), "{told}");
+        // Whoever waited had the room of the second.
+        let read = whole.join().unwrap();
+        assert!(read.contains("damaged"), "{read}");
+    });
+    // The oldest has not sent a byte meanwhile, and is still read from: its frame is damaged, too.
+    oldest.write_all(&vec![7; FRAME - HEADER_BYTES - BEGUN]).unwrap();
+    let read = refusal(&mut oldest).unwrap().text;
+    assert!(read.contains("damaged"), "{read}");
     server.stop();
 }

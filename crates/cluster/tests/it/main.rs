@@ -5,6 +5,7 @@
 mod admission;
 mod crowds;
 mod folders;
+mod long_maps;
 mod patience;
 mod strangers;
 mod until;

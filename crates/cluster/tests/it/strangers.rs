@@ -228,6 +228,25 @@ fn garbage_among_messages_ends_that_connection_only() {
     server.stop();
 }
 
+/// Found by saying frames of a handshake to servers: whoever was let in could end the server by
+/// refusing it, as a server refuses another one whose data are lost.
+#[test]
+fn a_refusal_of_somebody_who_is_no_server_ends_nothing_but_its_connection() {
+    let server = serve(Network::default());
+    for station in [Station::Visitor, Station::Client, Station::Admin] {
+        for reason in [Reason::Lost, Reason::Left, Reason::Older(Some(u64::MAX)), Reason::Cluster] {
+            let refusal = Refusal { reason, text: "go".to_owned(), proof: None };
+            let mut bytes = framed(Kind::Hello, &encoded(&Hello { station, ..hello() }));
+            bytes.extend(framed(Kind::Refusal, &encoded(&refusal)));
+            let mut stream = server.stranger();
+            stream.write_all(&bytes).unwrap();
+            last_words(stream);
+            assert!(server.status("connections") <= 2, "{station:?} {reason:?}");
+        }
+    }
+    server.stop();
+}
+
 #[test]
 fn the_silent_the_half_open_and_the_slow_are_cut() {
     let network = Network {

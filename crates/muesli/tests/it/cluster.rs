@@ -5,8 +5,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli::{Connect, Db, Error, SpaceOptions};
+use muesli_cluster::map::SpaceParts;
+use muesli_cluster::register::{self, Register};
 use muesli_cluster::{Failed, Server, ServerOptions, Stop};
-use muesli_core::NodeId;
+use muesli_core::{NodeId, SmallBytes};
 
 pub struct Servers {
     pub addresses: Vec<String>,
@@ -148,4 +150,51 @@ fn whoever_waits_for_longer_than_servers_remember_is_refused() {
     let error = Db::connect_with(connect).map(drop).unwrap_err();
     let text = "`give_up_after` is 120001 ms, and may be at most 120000 ms";
     assert!(matches!(&error, Error::Options(said) if said == text), "{error}");
+}
+
+/// Any client may write the row that holds the spaces of groups. What makes no sense there is
+/// written again, and others go on making spaces.
+#[test]
+fn a_row_of_the_spaces_that_makes_no_sense_is_written_again() {
+    let options = |_| ServerOptions { group: 3, ..ServerOptions::default() };
+    let servers = start_with(3, options);
+    let db = Db::connect(servers.addresses.clone()).unwrap();
+    db.create_space("counters", SpaceOptions::default()).unwrap();
+    let row = db.space(register::SPACE).unwrap();
+    let named = |name: &str| SpaceParts::of(name, &SpaceOptions::default());
+    let others = ["a", "b", "c", "d", "e", "f", "g", "h"].map(named).to_vec();
+    let long = vec![named(register::SPACE), named("counters"), named(&"n".repeat(300))];
+    let wrong = [
+        SmallBytes::new(b"tea"),
+        Register { epoch: u64::MAX, spaces: Vec::new() }.to_row(),
+        Register { epoch: 9, spaces: others }.to_row(),
+        Register { epoch: 4, spaces: long }.to_row(),
+    ];
+    for (number, wrong) in wrong.into_iter().enumerate() {
+        let written = wrong.clone();
+        let put =
+            db.blocking().transact(move |tx| {
+                let written = written.clone();
+                async move {
+                    tx.put(row, SmallBytes::new(register::KEY), written.as_slice().to_vec()).await
+                }
+            });
+        put.unwrap();
+        let name = format!("later-{number}");
+        db.create_space(&name, SpaceOptions::default()).unwrap();
+        let other = Db::connect([servers.addresses[number % 3].clone()]).unwrap();
+        let key = SmallBytes::new(register::KEY);
+        let found = other.strict().blocking().transact(move |tx| {
+            let key = key.clone();
+            async move { tx.get(row, key).await }
+        });
+        let found = Register::of_row(&found.unwrap().unwrap()).unwrap();
+        let names: Vec<_> = found.spaces.iter().map(|space| space.name.as_str()).collect();
+        assert_eq!(names[..2], [register::SPACE, "counters"], "{names:?}");
+        assert_eq!(names.last(), Some(&name.as_str()), "{names:?}");
+        assert_eq!(found.epoch, names.len() as u64 + 1);
+    }
+    assert_eq!(increment(&db).unwrap(), 0);
+    drop(db);
+    servers.stop();
 }

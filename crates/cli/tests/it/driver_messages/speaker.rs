@@ -1,0 +1,224 @@
+//! Somebody at the other end of a connection to a server, who says frames of its own making.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use muesli_cluster::control::Control;
+use muesli_cluster::frame::{self, Kind};
+use muesli_cluster::heights::{Alive, Reached};
+use muesli_cluster::hello::{Hello, Station, Welcome};
+use muesli_cluster::map::MapParts;
+use muesli_cluster::proof::{self, Challenge, Proof};
+use muesli_cluster::{ClusterId, Life};
+use muesli_core::{NodeId, Wire};
+
+use super::{HONEST, PATIENCE, secret};
+
+/// The longest frame that a server of these tests says.
+const FRAME_BYTES_MAX: usize = 16 << 20;
+
+/// Who comes back when it is sent away.
+pub struct Speaker {
+    address: String,
+    station: Station,
+    stream: Option<TcpStream>,
+    heard: Vec<u8>,
+    map: MapParts,
+    /// What was said last has its answer.
+    answered: bool,
+}
+
+fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = frame::begin(kind, &mut out);
+    out.extend_from_slice(body);
+    frame::end(start, &mut out);
+    out
+}
+
+fn encoded(kind: Kind, value: &impl Wire) -> Vec<u8> {
+    let mut body = Vec::new();
+    value.encode(&mut body);
+    framed(kind, &body)
+}
+
+/// Comes, says this and another frame, and goes when the server has answered or closed.
+pub fn introduce(address: &str, hello: &Hello, (kind, body): (Kind, Vec<u8>)) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let both = [encoded(Kind::Hello, hello), framed(kind, &body)].concat();
+    let _ = stream.write_all(&both); // It may be sent away at once.
+    match stream.read(&mut [0; 1024]) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("{hello:?} is not answered: {error}"),
+    }
+}
+
+impl Speaker {
+    pub fn new(address: &str, station: Station) -> Speaker {
+        let address = address.to_owned();
+        let (stream, heard, map) = (None, Vec::new(), MapParts::default());
+        let mut speaker = Speaker { address, station, stream, heard, map, answered: false };
+        speaker.come();
+        speaker
+    }
+
+    pub fn is_member(&self) -> bool {
+        self.station == Station::Server
+    }
+
+    /// The map that the server has told last.
+    pub fn map(&mut self) -> MapParts {
+        self.hear_all();
+        self.map.clone()
+    }
+
+    /// Says hello, and proves the secret where that is asked for.
+    fn come(&mut self) {
+        let (node, life) = match self.station {
+            Station::Server => (NodeId(HONEST as u32), Life(77)),
+            _ => (NodeId((1 << 31) + fastrand::u32(..1 << 30)), Life(fastrand::u64(1..))),
+        };
+        let proves = matches!(self.station, Station::Server | Station::Admin);
+        // Its data have begun after those of whoever had its name before.
+        let own = Reached { node, life, begun: 1 << 50, process: 1, record: 0 };
+        let hello = Hello {
+            cluster: ClusterId(1),
+            protocol: self.protocol(),
+            station: self.station,
+            node,
+            life,
+            heights: if self.is_member() { vec![own] } else { Vec::new() },
+            proves,
+            challenge: if proves { Challenge::draw() } else { Challenge::default() },
+            ..Hello::default()
+        };
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&encoded(Kind::Hello, &hello)).unwrap();
+        self.heard.clear();
+        if proves {
+            let asked = Challenge::decode_all(&self.hear(&mut stream, Kind::Challenge)).unwrap();
+            let tag = proof::of_dialler(&secret(), &hello, asked);
+            stream.write_all(&encoded(Kind::Proof, &Proof { tag })).unwrap();
+        }
+        let welcome = self.hear(&mut stream, Kind::Welcome);
+        self.map = Welcome::decode_all(&welcome).unwrap().map;
+        stream.set_nonblocking(true).unwrap();
+        self.stream = Some(stream);
+    }
+
+    /// As servers and clients of this cluster name it, which a visit tells.
+    fn protocol(&self) -> String {
+        let visit = muesli_cluster::visit::Visit::begin(&self.address, PATIENCE).unwrap();
+        match visit.welcome.map.group {
+            0 | 1 => "score".to_owned(),
+            group => format!("score in groups of {group}"),
+        }
+    }
+
+    /// The body of the next frame of this kind.
+    fn hear(&mut self, stream: &mut TcpStream, wanted: Kind) -> Vec<u8> {
+        loop {
+            if let Some(found) = frame::next(&self.heard, FRAME_BYTES_MAX).unwrap() {
+                let (kind, body, bytes) = (found.kind, found.body.to_vec(), found.bytes());
+                self.heard.drain(..bytes);
+                assert_ne!(kind, Kind::Refusal, "{}", String::from_utf8_lossy(&body));
+                if kind == wanted {
+                    return body;
+                }
+                continue;
+            }
+            let mut more = [0; 16 << 10];
+            let count = stream.read(&mut more).unwrap();
+            assert!(count > 0, "{:?} is not let in", self.station);
+            self.heard.extend_from_slice(&more[..count]);
+        }
+    }
+
+    /// As a server that is there tells it.
+    pub fn tell_map(&mut self) {
+        let map = self.map.clone();
+        self.say(&Control::Map(map), None);
+    }
+
+    /// Says this, and comes again first where it was sent away.
+    pub fn say(&mut self, control: &Control, alive: Option<Alive>) {
+        self.hear_all();
+        let alive = alive.map(|alive| encoded(Kind::Alive, &alive)).unwrap_or_default();
+        let said = [alive, encoded(Kind::Control, control)].concat();
+        self.answered = false;
+        self.write(&said);
+        if self.is_answered(control) {
+            self.await_answer(control);
+        }
+    }
+
+    /// Whether the server says something to this, or closes: what is said behind the last word of
+    /// a connection is not heard.
+    fn is_answered(&self, control: &Control) -> bool {
+        let is_node = self.station.is_node();
+        match control {
+            Control::CreateSpace { .. } | Control::Place(_) => true,
+            Control::SpacesMade(_) => !is_node,
+            _ => false,
+        }
+    }
+
+    fn await_answer(&mut self, control: &Control) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.answered && self.stream.is_some() {
+            assert!(Instant::now() < deadline, "{:?} is not answered: {control:?}", self.station);
+            std::thread::sleep(Duration::from_micros(100));
+            self.take_in();
+        }
+    }
+
+    fn write(&mut self, mut said: &[u8]) {
+        while !said.is_empty() {
+            let Some(stream) = &mut self.stream else { return };
+            match stream.write(said) {
+                Ok(count) => said = &said[count..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.take_in();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => self.stream = None,
+            }
+        }
+    }
+
+    /// Takes in what has come, and comes again where it was sent away.
+    pub fn hear_all(&mut self) {
+        self.take_in();
+        if self.stream.is_none() {
+            self.come();
+        }
+    }
+
+    /// Takes in what has come, and the map where there is one.
+    fn take_in(&mut self) {
+        let mut more = [0; 64 << 10];
+        while let Some(stream) = &mut self.stream {
+            match stream.read(&mut more) {
+                Ok(0) => self.stream = None,
+                Ok(count) => self.heard.extend_from_slice(&more[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.stream = None,
+            }
+        }
+        while let Some(found) = frame::next(&self.heard, FRAME_BYTES_MAX).unwrap() {
+            let bytes = found.bytes();
+            if found.kind == Kind::Control {
+                match Control::decode_all(found.body).unwrap() {
+                    Control::Map(map) => self.map = map,
+                    Control::SpaceCreated { .. } | Control::Members { .. } => self.answered = true,
+                    _ => {}
+                }
+            }
+            self.heard.drain(..bytes);
+        }
+    }
+}
