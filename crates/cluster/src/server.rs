@@ -343,8 +343,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let clock = Clock::troubled(options.trouble.as_deref());
     let told = (map, clock.now().as_millis());
     let prepared = prepare::<P>(&options, &rules, told, door.clone())?;
-    let fits = space_limits::judge_frame(&prepared.map, options.network.frame_bytes_max);
-    fits.map_err(MapError::Space)?;
+    judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
         let Prepared { machine, map, life, begun, begins, folder, fresh } = prepared;
@@ -372,6 +371,11 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         ended
     };
     Ok(Server { address, door, serve: Box::new(serve) })
+}
+
+/// Whether the map fits into a frame of this server.
+fn judge_frame(map: &Map, options: &ServerOptions) -> Result<(), MapError> {
+    Ok(space_limits::judge_frame(map, options.network.frame_bytes_max)?)
 }
 
 /// What servers and clients of a cluster speak: the protocol, and that of groups around it.

@@ -203,7 +203,7 @@ fn judge_counts(servers: &Servers, group: u16) {
 
 fn everybody_says_everything(group: u16) {
     let mut servers = Servers::start(group);
-    // Without groups the member that lies comes first, and tells a map: servers wait for all others.
+    // Without groups the member that lies comes first, and tells a map: servers wait for it.
     let mut members = Vec::new();
     if group <= 1 {
         let member = |address: &String| Speaker::new(address, Station::Server);
