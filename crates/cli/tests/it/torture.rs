@@ -42,3 +42,42 @@ fn nothing_is_lost_in_a_few_seconds_of_partitions_over_namespaces() {
     assert!(said.starts_with("partitions are made with network namespaces\n"), "{said}");
     assert!(said.contains("partition"), "{said}");
 }
+
+/// Every fault that was drawn came about, and every change was tried.
+fn all_is_tried(arguments: &[&str]) -> String {
+    let times = ["--minutes", "0.3", "--network", "proxy"];
+    let said = nothing_is_lost(&times.iter().chain(arguments).copied().collect::<Vec<_>>());
+    assert!(!said.contains("not tried"), "{said}");
+    said
+}
+
+#[test]
+fn older_copies_of_folders_are_refused_and_clocks_may_be_wrong() {
+    let said = all_is_tried(&["--seed", "3", "--faults", "backup,clock"]);
+    let tried = ["clock leaps", "clock set", "older copy put back"];
+    assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+}
+
+/// The numbers that are said before a word, in all rounds together.
+fn sum_of(said: &str, word: &str) -> u64 {
+    let before = said.split(word).map(|it| it.rsplit(' ').next().unwrap_or_default());
+    before.filter_map(|number| number.parse::<u64>().ok()).sum()
+}
+
+#[test]
+fn members_move_and_servers_come_and_go() {
+    let faults = ["--seed", "1", "--faults", "move,join", "--nodes", "4", "--group", "3"];
+    let said = all_is_tried(&faults);
+    let (tried, joined) = (sum_of(&said, " changes, "), sum_of(&said, " joined, "));
+    assert!(tried > 0 && joined > 0, "{said}");
+}
+
+#[test]
+fn procedures_lose_nothing() {
+    let faults = ["--seed", "1", "--faults", "kill,pause", "--round-seconds", "9"];
+    let workloads = "append-procedures,counter-procedures";
+    let procedures = ["--protocol", "granola", "--workloads", workloads];
+    let said = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
+    let tried = ["append-procedures", "counter-procedures", "kill", "pause"];
+    assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+}
