@@ -1,0 +1,160 @@
+//! What operators are told of a member that is behind: how much it lacks is true while it fetches
+//! entries, and while it fetches the state; in the end it lacks nothing.
+
+use std::rc::Rc;
+
+use muesli::{Db, Space, Tx};
+use muesli_core::{Lag, NodeId};
+use muesli_group::ledger::{Held, Standing};
+use muesli_group::{Grouped, Limits, Rules};
+use muesli_protocols::score::Score;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::world::{ClientBody, World};
+
+use crate::one_group::{OneGroup, one_group};
+
+const NODES: u32 = 3;
+/// The one that is cut off, or loses its disk; clients are on the others.
+const BEHIND: NodeId = NodeId(2);
+const KEYS: u64 = 200;
+/// What a leader may have added to the log, as it was elected, since it told how far it is.
+const ADDED: u64 = 4;
+
+/// What a member says of itself, and what is so.
+#[derive(Clone, Debug)]
+struct Member {
+    lag: Lag,
+    decided: u64,
+    /// The bytes of the log up to there.
+    bytes: u64,
+    held: Held,
+}
+
+fn member(world: &World<Grouped<Score>>, node: NodeId) -> Option<Member> {
+    let looked = world.with_node(node, |node| {
+        let (_, lag) = node.lags().into_iter().next()?;
+        let (_, member) = node.participants().iter().next()?;
+        let look = |it: &Standing| Member {
+            lag,
+            decided: it.decided,
+            bytes: it.log.bytes_upto(it.decided).unwrap_or(0),
+            held: it.held,
+        };
+        Some(member.look(look))
+    });
+    looked.flatten()
+}
+
+/// The one of the others that has come furthest.
+fn furthest(world: &World<Grouped<Score>>) -> Member {
+    let others = (0..NODES).map(NodeId).filter(|node| *node != BEHIND);
+    let members = others.filter_map(|node| member(world, node));
+    members.max_by_key(|it| it.decided).expect("they are up")
+}
+
+/// Writes keys over and over, on one of the nodes.
+fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
+    let db = db.session();
+    Rc::new(move |start| {
+        let db = db.session();
+        Box::pin(async move {
+            let mut turn = number;
+            while !start.stop.is_raised() {
+                turn += 2;
+                let key = (turn % KEYS).to_be_bytes().to_vec();
+                let put = move |tx: Tx| {
+                    let key = key.clone();
+                    async move { tx.put(space, key, vec![7; 40]).await }
+                };
+                let _ = db.transact_here(put).await; // One that fails is no matter here.
+            }
+        })
+    })
+}
+
+/// A group with clients, up to when they stop; nothing is written any more after that.
+fn written_until(millis: u64, plan: &str, limits: Limits) -> World<Grouped<Score>> {
+    let rules = Rules { limits, ..Rules::default() };
+    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, 11, plan, rules);
+    for (number, node) in (0..).zip(nodes).filter(|(_, node)| *node != BEHIND) {
+        world.add_client(node, writes(&db, space, number));
+    }
+    world.run_until(at(millis));
+    world.stop_clients();
+    world
+}
+
+fn at(millis: u64) -> VirtualTime {
+    VirtualTime::ZERO + Span::from_millis(millis)
+}
+
+/// Looks at the member that is behind, and at the one that has come furthest, every 50 us.
+fn watched(world: &mut World<Grouped<Score>>, from: u64, upto: u64) -> Vec<(Member, Member)> {
+    let mut seen = Vec::new();
+    for step in 0..(upto - from) * 20 {
+        world.run_until(at(from) + Span::from_micros(50 * step));
+        if let Some(behind) = member(world, BEHIND) {
+            seen.push((behind, furthest(world)));
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_member_that_was_cut_off_says_how_many_entries_and_bytes_it_lacks() {
+    // All entries are kept, so that it fetches these.
+    let limits = Limits { log_bytes_min: 300, log_bytes_max: 3 << 20, ..Limits::tight() };
+    let plan = "horizon 900ms; 100ms+300ms partition n2";
+    let mut world = written_until(380, plan, limits);
+    world.run_until(at(399));
+    let before = member(&world, BEHIND).expect("it is up");
+    let ahead = furthest(&world);
+    let (missed, missed_bytes) = (ahead.decided - before.decided, ahead.bytes - before.bytes);
+    assert!(missed > 100, "{missed} entries were missed");
+    let seen = watched(&mut world, 400, 900);
+    let told: Vec<_> = seen.iter().skip_while(|(behind, _)| behind.lag.entries == 0).collect();
+    let (mut exact, mut percents, mut least) = (0, Vec::new(), u64::MAX);
+    for (behind, ahead) in told {
+        let Lag { entries, bytes, percent } = behind.lag;
+        let lacks = ahead.decided - behind.decided;
+        assert!(entries + ADDED >= lacks, "{behind:?} {ahead:?}");
+        assert!(entries <= missed + ADDED && bytes <= missed_bytes + 100 * ADDED, "{behind:?}");
+        assert!(entries <= least.saturating_add(ADDED), "{least} before {behind:?}");
+        assert_eq!(entries == 0, bytes == 0, "{behind:?}");
+        if entries > 0 && entries == lacks {
+            assert_eq!(bytes, ahead.bytes - behind.bytes, "{behind:?} {ahead:?}");
+            exact += 1;
+        }
+        least = least.min(entries);
+        percents.extend(percent);
+    }
+    assert!(exact > 3, "it was seen behind {exact} times");
+    assert!(
+        percents.is_sorted() && percents.iter().any(|it| (1..100).contains(it)),
+        "{percents:?}"
+    );
+    assert_eq!(seen.last().map(|(behind, _)| behind.lag), Some(Lag::default()));
+}
+
+#[test]
+fn a_member_that_lost_its_disk_says_how_much_of_the_state_it_has() {
+    let plan = "horizon 900ms; 300ms+20ms lose n2";
+    let mut world = written_until(290, plan, Limits::tight());
+    let seen = watched(&mut world, 300, 900);
+    let mut percents = Vec::new();
+    for (behind, _) in &seen {
+        let Lag { percent, .. } = behind.lag;
+        match behind.held {
+            Held::Whole => continue,
+            Held::Nothing => assert!(percent.is_some(), "{behind:?}"),
+            Held::Part { .. } => percents.push(percent.expect("it fetches the state")),
+        }
+        assert!(behind.lag.to_string().starts_with("catching up "), "{behind:?}");
+    }
+    assert!(percents.is_sorted(), "{percents:?}");
+    percents.dedup();
+    assert!(percents.iter().filter(|it| (1..100).contains(*it)).count() > 2, "{percents:?}");
+    let (behind, ahead) = seen.last().expect("it came back");
+    assert_eq!((behind.lag, behind.held), (Lag::default(), Held::Whole));
+    assert_eq!(behind.decided, ahead.decided);
+}
