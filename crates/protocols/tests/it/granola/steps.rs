@@ -24,6 +24,8 @@ pub struct Stage {
     /// Timers without delay, which ring after each step; unless they are held back.
     left_over: Vec<u32>,
     pub holds_back: bool,
+    /// Timers with a delay, and when they are due.
+    pub alarms: Vec<(Nanos, u32)>,
 }
 
 impl Stage {
@@ -34,7 +36,8 @@ impl Stage {
         let settings = Settings { logging: true, procedures: all(), ..Settings::default() };
         let participant = Participant::new(RepositoryId(0), &settings, &rules);
         let (log, now, left_over, holds_back) = (Vec::new(), Nanos(0), Vec::new(), false);
-        Stage { catalog, settings, rules, participant, log, now, left_over, holds_back }
+        let alarms = Vec::new();
+        Stage { catalog, settings, rules, participant, log, now, left_over, holds_back, alarms }
     }
 
     /// Does something with the participant, and what it has left over then; gives what it said.
@@ -74,9 +77,24 @@ impl Stage {
                 Effect::Send { envelope, .. } => said.push(envelope.message),
                 Effect::Log { record, .. } => self.log.push(record),
                 Effect::SetTimer { timer, after: Nanos(0), .. } => self.left_over.push(timer),
-                Effect::SetTimer { .. } | Effect::Complete { .. } => {}
+                Effect::SetTimer { timer, after, .. } => {
+                    self.alarms.push((self.now + after, timer));
+                }
+                Effect::Complete { .. } => {}
             }
         }
+        said
+    }
+
+    /// The time passes, and timers ring that are due by then; what was said.
+    pub fn pass_until(&mut self, until: Nanos) -> Vec<Message> {
+        let mut said = Vec::new();
+        while let Some(next) = self.alarms.iter().filter(|it| it.0 <= until).min().copied() {
+            self.alarms.retain(|it| *it != next);
+            self.now = self.now.max(next.0);
+            said.extend(self.step(|participant, cx| participant.timer(next.1, cx)));
+        }
+        self.now = until;
         said
     }
 
@@ -206,6 +224,32 @@ fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
     assert_eq!(stage.left_over.len(), 1);
     assert_eq!(done_at(&stage.go_on()), Some(place));
     assert!(stage.left_over.is_empty());
+}
+
+#[test]
+fn a_vote_whose_request_does_not_come_ends_by_time_and_is_asked_for_when_it_comes() {
+    let mut stage = Stage::new(Rules::default());
+    let (begun, patience) = (Nanos::from_millis(1), stage.settings.in_doubt_after);
+    stage.now = begun;
+    let place = Timestamp::new(1_000, RepositoryId(1));
+    stage.receive(vote(1, Ballot::Commit(place)));
+    stage.pass_until(begun + Nanos(patience.0 / 2));
+    // Another one keeps the timer going, and ends later.
+    stage.receive(vote(2, Ballot::Commit(Timestamp::new(1_001, RepositoryId(1)))));
+    stage.pass_until(begun + Nanos(patience.0 - 1));
+    assert_eq!(stage.participant.early_votes(), 2);
+    stage.pass_until(begun + Nanos(patience.0 * 3 / 2 - 1));
+    assert_eq!(stage.participant.early_votes(), 1);
+    stage.pass_until(begun + Nanos(3 * patience.0));
+    assert_eq!(stage.participant.early_votes(), 0);
+    assert_eq!(stage.alarms, [], "nothing is left to look after");
+    let both = stage.request(1, Agreement::Independent, &[0, 1]);
+    let said = stage.receive(Message::Request(Arc::new(both)));
+    assert_eq!(done_at(&said), None, "the vote is gone");
+    let said = stage.pass_until(begun + Nanos(5 * patience.0));
+    assert!(said.iter().any(|message| matches!(message, Message::Ask { .. })), "{said:?}");
+    let said = stage.receive(vote(1, Ballot::Commit(place)));
+    assert!(done_at(&said).is_some_and(|at| at > place), "{said:?}");
 }
 
 #[test]

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use muesli_core::memory::Memory;
 use muesli_core::{
     Abort, Address, Nanos, NodeId, Participant as _, ProcedureId, Protocol, Rejection,
-    RepositoryId, Role, Sender, Settings, SmallBytes, TxnId, View,
+    RepositoryId, Role, Sender, Settings, SmallBytes, Timestamp, TxnId, View,
 };
 use muesli_protocols::granola::loading::Fetched;
-use muesli_protocols::granola::message::{Agreement, Ballot, End, Message, Refusal, Request, Task};
+use muesli_protocols::granola::message::{
+    Agreement, Ballot, End, Message, Order, Refusal, Request, Task,
+};
 use muesli_protocols::granola::owners::Move;
 use muesli_protocols::granola::{Granola, Rules};
 
@@ -30,9 +32,17 @@ fn hear(stage: &mut Stage, request: Request) -> Result<Vec<Message>, Rejection> 
 
 fn hear_of(stage: &mut Stage, request: Request, sender: Sender) -> Result<Vec<Message>, Rejection> {
     let from = Address::coordinator(request.txn.node);
+    hear_from(stage, from, Message::Request(Arc::new(request)), sender)
+}
+
+fn hear_from(
+    stage: &mut Stage,
+    from: Address,
+    message: Message,
+    sender: Sender,
+) -> Result<Vec<Message>, Rejection> {
     let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
     let view = View { me, catalog: &stage.catalog, settings: &stage.settings };
-    let message = Message::Request(Arc::new(request));
     Granola::judge(&message, from, sender, view)?;
     stage.participant.judge(from, sender, &message, view)?;
     Ok(stage.step(|participant, cx| participant.receive(from, message, cx)))
@@ -47,6 +57,41 @@ fn refused(said: &[Message]) -> Option<&Refusal> {
 
 fn is_done(said: &[Message]) -> bool {
     said.iter().any(|message| matches!(message, Message::Reply { end: End::Done { .. }, .. }))
+}
+
+/// What repositories ask each other is not asked by clients, under no address of theirs.
+#[test]
+fn questions_of_clients_leave_nothing() {
+    for rules in [Rules::default(), Rules::locking(), Rules::sinfonia()] {
+        let mut stage = Stage::new(rules);
+        for sequence in 1..1_000 {
+            let request = Request {
+                txn: TxnId { node: CLIENT, ..txn(sequence) },
+                ..stage.request(sequence, Agreement::Independent, &[0, 1])
+            };
+            let (txn, repository) = (request.txn, RepositoryId(1));
+            let ballot = Ballot::Commit(Timestamp::new(sequence, repository));
+            let order = Order { stream: Timestamp::new(1, repository), number: sequence };
+            let at = order.stream;
+            let questions = [
+                Message::Ask { request: Arc::new(request), repository, ballot: ballot.clone() },
+                Message::Vote { txn, repository, ballot, about: 0, tag: 0, order: Some(order) },
+                Message::WhichPosition { repository },
+                Message::Position { repository, order, at, voted: vec![txn] },
+                Message::Fetch { repository, has: Fetched::default(), partition: 0 },
+            ];
+            for message in questions {
+                let own = Address::coordinator(CLIENT);
+                for from in [own, Address::repository(CLIENT, repository)] {
+                    let heard = hear_from(&mut stage, from, message.clone(), Sender::CLIENT);
+                    assert_eq!(heard, Err(Rejection::Sender), "{message:?} of {from:?}");
+                }
+            }
+        }
+        let participant = &stage.participant;
+        let left = (participant.remembered(), participant.known_coordinators());
+        assert_eq!((left, participant.early_votes(), stage.log.len()), ((0, 0), 0, 0));
+    }
 }
 
 #[test]
