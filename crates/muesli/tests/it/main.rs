@@ -9,6 +9,7 @@ mod delayed_procedures;
 mod delayed_sizes;
 mod endings;
 mod faulty_parts;
+mod large;
 mod masters;
 mod partitions;
 mod procedure_threads;

@@ -1,0 +1,101 @@
+//! Transactions of tens of megabytes: one within the limit commits, one above it is refused by the
+//! name of the limit, and whoever else uses the servers goes on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use muesli::{Connect, Db, Error, Limit, Limits, Range, SpaceOptions};
+use muesli_cluster::ServerOptions;
+use muesli_cluster::server::Durability;
+
+use super::cluster::{Servers, start_with};
+
+/// So many rows of 960 bytes are 62.4 MB.
+const ROWS: usize = 65_000;
+const KEY_BYTES: usize = 12;
+const VALUE_BYTES: usize = 948;
+const MIB: usize = 1 << 20;
+
+/// Servers with a log each, which keep one repository together.
+fn durable(count: u32, folder: &Path) -> Servers {
+    start_with(count, |node| ServerOptions {
+        group: count as u16,
+        durability: Durability::Log(folder.join(node.0.to_string())),
+        ..ServerOptions::default()
+    })
+}
+
+fn connect(servers: &Servers, limits: Limits) -> Db {
+    let connect = Connect {
+        addresses: servers.addresses.clone(),
+        limits,
+        // Other tests use the disk, too.
+        give_up_after: Duration::from_secs(100),
+        transaction_timeout: Duration::from_secs(100),
+        ..Connect::default()
+    };
+    Db::connect_with(connect).unwrap()
+}
+
+/// Writes so many rows in one transaction.
+fn write(db: &Db, first: &str, rows: usize, value_bytes: usize) -> Result<(), Error> {
+    let (space, width) = (db.space("s")?, KEY_BYTES - first.len());
+    let first = first.to_owned();
+    db.blocking().transact(move |tx| {
+        let first = first.clone();
+        async move {
+            for row in 0..rows {
+                let key = format!("{first}{row:0width$}");
+                tx.put(space, key.as_str(), vec![7; value_bytes]).await?;
+            }
+            Ok(())
+        }
+    })
+}
+
+/// How many rows there are whose keys begin so, and their bytes.
+fn held(db: &Db, first: &'static str) -> (usize, usize) {
+    let space = db.space("s").unwrap();
+    let rows =
+        db.blocking().transact(move |tx| async move { tx.scan(space, Range::prefix(first)).await });
+    let rows = rows.unwrap();
+    (rows.len(), rows.iter().map(|(key, value)| key.len() + value.len()).sum())
+}
+
+/// A transaction of 62 MB, and one of 104 MiB: by a client with the usual limits, which spares the
+/// server the message, and by one with other limits, whose message the server judges.
+fn large_transactions_are_judged(count: u32) {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = durable(count, folder.path());
+    let db = connect(&servers, Limits::default());
+    db.create_space("s", SpaceOptions::default()).unwrap();
+    write(&db, "a", ROWS, VALUE_BYTES).unwrap();
+    let all = (ROWS, ROWS * (KEY_BYTES + VALUE_BYTES));
+    assert!(all.1 > 62_000_000);
+    let other = connect(&servers, Limits::default());
+    assert_eq!(held(&other, "a"), all);
+    let error = write(&db, "b", 104, MIB).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { what: Limit::Transaction, .. }), "{error}");
+    let told = error.to_string();
+    assert!(
+        told.contains("is over the limit of 100663296 bytes (`transaction_bytes_max`)"),
+        "{told}"
+    );
+    let generous = connect(&servers, Limits { transaction_bytes: 110 * MIB, ..Limits::default() });
+    let error = write(&generous, "b", 104, MIB).unwrap_err();
+    assert_eq!(error, Error::OverServerLimit(Limit::Transaction));
+    assert!(error.to_string().contains("`transaction_bytes_max`"), "{error}");
+    // Nothing of it is there, and everybody is served: who has written sees what was before.
+    for (db, first) in [(&db, "c"), (&other, "d"), (&generous, "e")] {
+        write(db, first, 1, 1).unwrap();
+        let rows = (held(db, "a"), held(db, "b"), held(db, first));
+        assert_eq!(rows, (all, (0, 0), (1, KEY_BYTES + 1)));
+    }
+    drop((db, other, generous));
+    servers.stop();
+}
+
+#[test]
+fn a_transaction_of_62_megabytes_commits_at_a_durable_server_and_one_of_104_is_refused() {
+    large_transactions_are_judged(1);
+}
