@@ -43,8 +43,8 @@ struct SimOptions {
     #[arg(long, value_name = "N", default_value_t = 4,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     nodes: u32,
-    /// Repositories, dealt to the nodes in turn [default: drawn from the seed, one to three a node;
-    /// one a node with --group]
+    /// Repositories, dealt to the nodes in turn, each to as many as --group says [default: drawn
+    /// from the seed, one to three a node; one a node with --group]
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..=4000))]
     repositories: Option<u16>,
@@ -53,6 +53,10 @@ struct SimOptions {
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=100))]
     client_nodes: Option<u16>,
+    /// Whether the nodes of clients come and go, as processes of applications do: servers do not
+    /// know them before, and judge what they say as a client's [default: drawn from the seed]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    visiting: Option<bool>,
     /// So many nodes more, which decide for all others and do nothing else: the masters of
     /// sinfonia, which are the clients' own nodes without this
     #[arg(long, value_name = "N", default_value_t = 0,
@@ -170,8 +174,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if !(0.0..=1e5).contains(&options.seconds) {
         bail!("--seconds {}: allowed are numbers from 0 to a hundred thousand", options.seconds);
     }
-    if options.group > 1 && options.repositories.is_some() {
-        bail!("--repositories is for nodes that keep theirs alone; with --group each node has one");
+    if options.visiting == Some(true) && options.client_nodes.unwrap_or(0) == 0 {
+        bail!("--visiting is of nodes of clients: give --client-nodes, from 1 to 100");
     }
     check_strict(&options.protocol, options.strict == Some(true))?;
     if let Some(folder) = &options.history {
@@ -220,6 +224,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         nodes: options.nodes as usize,
         repositories: options.repositories.map(usize::from),
         client_nodes: options.client_nodes.map(usize::from),
+        visiting: options.visiting,
         strict: options.strict,
         production: options.production,
         least: Span::from_nanos((options.seconds * 1e9) as u64),
@@ -402,6 +407,9 @@ fn command_again(
     if let Some(client_nodes) = options.client_nodes {
         command += &format!(" --client-nodes {client_nodes}");
     }
+    if let Some(visiting) = options.visiting {
+        command += &format!(" --visiting {visiting}");
+    }
     if let Some(strict) = options.strict {
         command += &format!(" --strict {strict}");
     }
@@ -475,8 +483,9 @@ mod tests {
             "muesli sim bank --seeds 5",
             "muesli sim bank --seeds 5 --repositories 6 --strict true",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
-             --group 3 --caches --together 4 --spread 3 --clients 3 --transactions 50 \
-             --client-nodes 2 --strict false --production --seconds 2.5 --strangers 3 --as-members \
+             --group 3 --repositories 8 --caches --together 4 --spread 3 --clients 3 \
+             --transactions 50 --client-nodes 2 --visiting true --strict false --production \
+             --seconds 2.5 --strangers 3 --as-members \
              --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {
             let options = parsed(line);

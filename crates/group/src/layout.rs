@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use muesli_core::catalog::CatalogError;
+use muesli_core::ids::REPOSITORIES_MAX;
 use muesli_core::{Address, Catalog, NodeId, RepositoryId, Role};
 use thiserror::Error;
 
@@ -17,6 +18,8 @@ use thiserror::Error;
 pub const PLACES: u16 = 9;
 /// A group has at least so many members.
 pub const LEAST: usize = 2;
+/// So many groups are there at most: a catalog names all their places.
+pub const GROUPS_MAX: u16 = REPOSITORIES_MAX as u16 / PLACES;
 
 /// The member with this place of a group.
 pub fn member(group: u16, place: u16) -> RepositoryId {
@@ -57,8 +60,11 @@ pub fn address(catalog: &Catalog, group: u16, place: u16) -> Option<Address> {
 /// lives on node `g + m`, round the ring, so that no node holds two of a group.
 ///
 /// # Errors
-/// There are fewer nodes than members in a group, or more members than places.
+/// There are fewer nodes than members in a group, more members than places, or too many groups.
 pub fn homes(groups: u16, size: u16, nodes: u32) -> Result<Vec<NodeId>, Unfit> {
+    if groups > GROUPS_MAX {
+        return Err(Unfit::Groups(groups));
+    }
     if size > PLACES {
         return Err(Unfit::Places(size));
     }
@@ -87,6 +93,9 @@ pub enum Unfit {
     /// Groups are too large.
     #[error("groups of {0}: a group has at most {PLACES} members")]
     Places(u16),
+    /// There are too many groups.
+    #[error("{0} groups, one for each repository: there must be 1 to {GROUPS_MAX}")]
+    Groups(u16),
 }
 
 /// Whether a name in the inner catalog is one: that of a coordinator, or of a group that there is.
@@ -152,6 +161,9 @@ mod tests {
         assert_eq!(inner(&catalog).repositories(), 4);
         assert_eq!(super::homes(4, 3, 2), Err(Unfit::Nodes { size: 3, nodes: 2 }));
         assert_eq!(super::homes(4, 10, 20), Err(Unfit::Places(10)));
+        let most = super::homes(GROUPS_MAX, 3, 4).unwrap();
+        assert!(Catalog::new(&most, 1, &[]).is_ok());
+        assert_eq!(super::homes(GROUPS_MAX + 1, 3, 4), Err(Unfit::Groups(GROUPS_MAX + 1)));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod clients;
 mod faults;
 mod host;
 mod journal;
+mod links;
 mod longest;
 mod operations;
 mod run;
@@ -31,7 +32,7 @@ mod tasks;
 mod turn;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub use strangers::{Heard, Strangers};
 
 use clients::Client;
 use host::{Host, Input};
+use links::Sent;
 use station::Station;
 use strangers::Crowd;
 use tasks::{TaskId, Tasks, Woken};
@@ -65,8 +67,10 @@ use tasks::{TaskId, Tasks, Woken};
 pub struct World<P: Protocol> {
     now: VirtualTime,
     queue: EventQueue<Event<P::Message>>,
-    network: Network<Envelope<P::Message>>,
+    network: Network<Sent<P::Message>>,
     stations: Vec<Rc<Station<P>>>,
+    /// Nodes that the catalog does not list: clients that come and go.
+    visitors: Arc<BTreeSet<NodeId>>,
     /// The tasks of each host. Beside the stations and not in them, because a poll borrows both.
     tasks: Vec<Tasks>,
     /// Hosts whose turn begins now.
@@ -103,7 +107,7 @@ pub struct World<P: Protocol> {
 /// What happens in the world.
 enum Event<M> {
     /// A message is due at its receiver.
-    Arrive { epoch: Epoch, envelope: Envelope<M> },
+    Arrive { epoch: Epoch, sent: Sent<M> },
     /// A host's turn begins.
     Turn(usize),
     /// A role's timer is due.
@@ -112,6 +116,8 @@ enum Event<M> {
     Awake { place: usize, incarnation: u32, op: OpId },
     /// A sync has ended.
     Synced { place: usize, incarnation: u32 },
+    /// A node is told that its link to another one is gone.
+    Unlinked { place: usize, incarnation: u32, other: NodeId },
     /// Time to try to make a broken link anew.
     Reconnect(NodeId, NodeId),
     /// A lane has been blocked for as long as its ends wait.
@@ -139,8 +145,9 @@ impl<P: Protocol> World<P> {
         let database = DATABASES.fetch_add(1, Ordering::Relaxed);
         let hosts = setup.topology.nodes();
         let woken = Woken::default();
+        let visitors = Arc::new(links::visitors(&setup.catalog, hosts));
         let stations = (0..hosts as u32).map(|place| {
-            let host = RefCell::new(new_host(&setup, place));
+            let host = RefCell::new(new_host(&setup, place, &visitors));
             Rc::new(Station { database, host })
         });
         let trace = if setup.trace_text { Trace::with_text() } else { Trace::digest_only() };
@@ -149,6 +156,7 @@ impl<P: Protocol> World<P> {
             now: VirtualTime::ZERO,
             queue: EventQueue::new(),
             stations: stations.collect(),
+            visitors: Arc::clone(&visitors),
             network: Network::new(setup.topology, setup.seed.split("network").stream()),
             tasks: (0..hosts as u32).map(|place| Tasks::new(place, woken.clone())).collect(),
             due_turns: VecDeque::new(),
@@ -207,7 +215,7 @@ impl<P: Protocol> World<P> {
 
     fn happen(&mut self, event: Event<P::Message>) {
         match event {
-            Event::Arrive { epoch, envelope } => self.arrive(epoch, envelope),
+            Event::Arrive { epoch, sent } => self.arrive(epoch, sent),
             Event::Turn(place) => self.turn(place),
             Event::Timer { place, incarnation, role, timer } => {
                 if self.is_alive(place, incarnation) {
@@ -222,6 +230,9 @@ impl<P: Protocol> World<P> {
                 }
             }
             Event::Synced { place, incarnation } => self.synced(place, incarnation),
+            Event::Unlinked { place, incarnation, other } => {
+                self.unlinked(place, incarnation, other);
+            }
             Event::Reconnect(first, second) => self.reconnect(first, second),
             Event::GivenUp { from, to, since } => self.give_up(from, to, since),
             Event::Stranger => self.hear_stranger(),
@@ -231,22 +242,24 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn arrive(&mut self, epoch: Epoch, envelope: Envelope<P::Message>) {
-        let (from, to) = (envelope.from.node, envelope.to.node);
-        match self.network.arrive(self.now, from, to, epoch, envelope) {
-            Arrival::Delivered(envelope) => self.deliver(envelope),
+    fn arrive(&mut self, epoch: Epoch, sent: Sent<P::Message>) {
+        let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
+        match self.network.arrive(self.now, from, to, epoch, sent) {
+            Arrival::Delivered(sent) => self.deliver(sent),
             Arrival::Held => self.trace_node(to.0 as usize, "held", [from.0.into(), 0, 0]),
             Arrival::Lost => self.trace_node(to.0 as usize, "lost", [from.0.into(), 0, 0]),
         }
     }
 
-    fn deliver(&mut self, envelope: Envelope<P::Message>) {
-        self.trace_message(P::message_name(&envelope.message), &envelope);
+    fn deliver(&mut self, sent: Sent<P::Message>) {
+        let envelope = &sent.envelope;
+        self.trace_message(P::message_name(&envelope.message), envelope);
         self.messages += u64::from(envelope.from.node != envelope.to.node);
         if let Some(crowd) = &mut self.crowd {
-            crowd.hear(&envelope);
+            crowd.hear(envelope);
         }
-        self.offer(envelope.to.node.0 as usize, Input::Message(envelope));
+        let sender = self.sender_of(&sent);
+        self.offer(sent.envelope.to.node.0 as usize, Input::Message(sender, sent));
     }
 
     fn synced(&mut self, place: usize, incarnation: u32) {
@@ -322,7 +335,11 @@ impl<P: Protocol> World<P> {
     }
 }
 
-fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
+fn new_host<P: Protocol>(
+    setup: &Setup<P>,
+    place: u32,
+    visitors: &Arc<BTreeSet<NodeId>>,
+) -> Host<P> {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let mut disk = Disk::new(setup.disk, disk_seed.stream());
     let crashes =
@@ -332,6 +349,7 @@ fn new_host<P: Protocol>(setup: &Setup<P>, place: u32) -> Host<P> {
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
+    host.visitors = Arc::clone(visitors);
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
     host

@@ -520,12 +520,17 @@ fn catalog(
     coordinators: usize,
 ) -> Result<Catalog, SimulationError> {
     let (nodes, repositories) = (plan.nodes, plan.repositories);
-    if !(1..=repositories.max(1)).contains(&nodes) {
+    // A node that keeps nothing alone may be one of a group, or of none.
+    let most = if plan.upkeep.group > 1 { nodes } else { repositories };
+    if !(1..=most.max(1)).contains(&nodes) {
         return Err(SimulationError::Nodes { nodes, repositories });
     }
     let homes: Vec<_> = match plan.upkeep.group {
         0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
-        size => layout::homes(repositories as u16, size, nodes as u32)?,
+        size => {
+            let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
+            layout::homes(groups, size, nodes as u32)?
+        }
     };
     let visits = |node: &usize| plan.visiting && (nodes..nodes + plan.client_nodes).contains(node);
     let known = (0..coordinators).filter(|node| !visits(node));

@@ -54,12 +54,15 @@ pub struct Trial {
     pub protocol: String,
     /// How many nodes there are that hold repositories.
     pub nodes: usize,
-    /// How many repositories there are; drawn, up to three for each node, where it is not given.
-    /// With groups there are as many as nodes.
+    /// How many repositories there are, each kept by one group; drawn, up to three for each node,
+    /// where it is not given, but with groups there are as many as nodes then.
     pub repositories: Option<usize>,
     /// How many nodes there are besides on which the clients run; drawn where it is not given, and
     /// often none.
     pub client_nodes: Option<usize>,
+    /// Whether these are clients that come and go, which servers do not know before; drawn where it
+    /// is not given.
+    pub visiting: Option<bool>,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
     /// How many repositories hold each key; drawn from 1 to 3 where it is not given.
@@ -163,6 +166,7 @@ impl Trial {
             nodes: 4,
             repositories: None,
             client_nodes: None,
+            visiting: None,
             masters: 0,
             replicas: None,
             spread: 1,
@@ -333,20 +337,18 @@ impl Trial {
         let every = (run as f64 / (part as f64 * often)) as u64;
         let checkpoint_every = (part < 30).then(|| Span::from_nanos(every.max(1)));
         let repositories = self.nodes * chance.between(1, 3) as usize;
-        let repositories = match self.group {
-            1 => self.repositories.unwrap_or(repositories),
-            _ => self.nodes,
-        };
+        let usual = if self.group > 1 { self.nodes } else { repositories };
+        let repositories = self.repositories.unwrap_or(usual);
         let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_nearby();
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
         // As on servers, whose clients are processes of applications.
-        let visiting = client_nodes > 0 && self.group == 1 && chance.below(2) == 0;
+        let visiting = self.visiting.unwrap_or(chance.below(2) == 0) && client_nodes > 0;
         Simulated {
             nodes: self.nodes,
             masters: self.masters,
             repositories,
-            replicas: self.replicas.unwrap_or(drawn),
+            replicas: self.replicas.unwrap_or(drawn.min(repositories)),
             spread: self.spread,
             plan,
             transactions_least: self.transactions_least,

@@ -6,10 +6,10 @@ use muesli_core::client::{self, Engine};
 use muesli_core::{Catalog, Node, NodeId, Protocol, Settings};
 
 use super::host::Input;
+use super::links::pair;
 use super::{Event, World};
 use crate::clock::Drift;
 use crate::fault::{Direction, Fault};
-use crate::network::Break;
 use crate::time::{Span, VirtualTime};
 
 impl<P: Protocol> World<P> {
@@ -144,6 +144,7 @@ impl<P: Protocol> World<P> {
 
     /// Starts the next life of a node that is down.
     pub(super) fn start_node(&mut self, place: usize) {
+        let linked = self.linked_to(NodeId(place as u32));
         let mut host = self.stations[place].host.borrow_mut();
         host.incarnation += 1;
         let catalog = Arc::clone(&host.catalog);
@@ -152,7 +153,7 @@ impl<P: Protocol> World<P> {
         let settings = Arc::new(Settings { memory, ..(*self.settings).clone() });
         let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
-        host.start(node, self.mistake);
+        host.start(node, self.mistake, &linked);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
         self.trace_node(place, "start", numbers);
@@ -212,8 +213,8 @@ impl<P: Protocol> World<P> {
     }
 
     fn unblock(&mut self, from: NodeId, to: NodeId) {
-        for envelope in self.network.unblock(from, to) {
-            self.deliver(envelope);
+        for sent in self.network.unblock(from, to) {
+            self.deliver(sent);
         }
     }
 
@@ -229,25 +230,4 @@ impl<P: Protocol> World<P> {
             self.expect_reconnect(first, second, &cut);
         }
     }
-
-    fn expect_reconnect(&mut self, first: NodeId, second: NodeId, cut: &Break) {
-        let numbers = [second.0.into(), cut.first_told.as_nanos(), cut.second_told.as_nanos()];
-        self.trace_node(first.0 as usize, "break", numbers);
-        let both_told = cut.first_told.max(cut.second_told) + Span::from_nanos(1);
-        self.queue.push(both_told, Event::Reconnect(first, second));
-    }
-
-    /// Tries to make a broken link anew, and tries again later if it cannot be yet.
-    pub(super) fn reconnect(&mut self, first: NodeId, second: NodeId) {
-        let held = self.held_broken.contains_key(&pair(first, second));
-        if !held && self.network.reconnect(self.now, first, second) {
-            return self.trace_node(first.0 as usize, "connect", [second.0.into(), 0, 0]);
-        }
-        self.queue.push(self.now + self.reconnect_every, Event::Reconnect(first, second));
-    }
-}
-
-/// The key of a link, whichever end is named first.
-fn pair(first: NodeId, second: NodeId) -> (NodeId, NodeId) {
-    (first.min(second), first.max(second))
 }

@@ -4,18 +4,19 @@
 //! is kept here: an effect that depends on log position N waits in `gated` until the disk says
 //! that N is stable, and what is gated when the host crashes was never said.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Recorder, RepositoryId, Role, Sender, Work,
+    Recorder, RepositoryId, Role, Sender, Timestamp, Work,
 };
 
 use muesli_core::operations::SLICE;
 
 use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
+use super::links::Sent;
 use super::longest::Longest;
 use super::operations::Operations;
 use super::setup::Mistake;
@@ -30,8 +31,8 @@ use crate::time::{Span, VirtualTime};
 /// What a node's processor takes in.
 #[derive(Debug)]
 pub(super) enum Input<M> {
-    /// A message from another node.
-    Message(Envelope<M>),
+    /// A message from another node, and who that is.
+    Message(Sender, Sent<M>),
     /// A message of a stranger, as whose word it counts.
     Strange(Sender, Envelope<M>),
     /// A timer of a role is due.
@@ -42,6 +43,10 @@ pub(super) enum Input<M> {
     Stable,
     /// Repositories live elsewhere now.
     Placement(Arc<Catalog>),
+    /// The link to another node is there from now on.
+    Linked(NodeId),
+    /// It is gone.
+    Unlinked(NodeId),
 }
 
 /// A node with its machine. The processor, the disk and the clock outlive a crash of the node.
@@ -49,6 +54,10 @@ pub(super) struct Host<P: Protocol> {
     pub(super) id: NodeId,
     /// The newest that its node went by: on the disk before anything that was said under it left.
     pub(super) catalog: Arc<Catalog>,
+    /// Nodes of the world that are clients which come and go.
+    pub(super) visitors: Arc<BTreeSet<NodeId>>,
+    /// Of such a client: members have proven to it that timestamps up to this one are issued.
+    proven: Timestamp,
     /// When the turn under way began.
     now: VirtualTime,
     costs: Costs,
@@ -91,7 +100,7 @@ pub(super) struct Host<P: Protocol> {
 
 /// What leaves at the end of a turn.
 pub(super) struct Outgoing<P: Protocol> {
-    pub(super) messages: Vec<Envelope<P::Message>>,
+    pub(super) messages: Vec<Sent<P::Message>>,
     pub(super) records: Vec<(RepositoryId, P::Record)>,
     pub(super) timers: Vec<(Role, u32, Nanos)>,
     pub(super) sleeps: Vec<(OpId, Nanos)>,
@@ -148,6 +157,8 @@ impl<P: Protocol> Host<P> {
         Host {
             id,
             catalog,
+            visitors: Arc::default(),
+            proven: Timestamp::ZERO,
             now: VirtualTime::ZERO,
             costs,
             node: None,
@@ -176,9 +187,9 @@ impl<P: Protocol> Host<P> {
         }
     }
 
-    /// Puts a node of the next life on the machine, which goes through the log that is there.
-    /// With a mistake it leaves one record out, which must be noticed.
-    pub(super) fn start(&mut self, mut node: Node<P>, mistake: Option<Mistake>) {
+    /// Puts a node of the next life on the machine, which goes through the log that is there, and
+    /// then has links to these. With a mistake it leaves one record out, which must be noticed.
+    pub(super) fn start(&mut self, mut node: Node<P>, mistake: Option<Mistake>, linked: &[NodeId]) {
         self.log_base = self.disk.stable();
         for piece in self.disk.checkpoint().iter().flat_map(|checkpoint| &checkpoint.pieces) {
             node.restore(piece, &mut self.effects).expect("the node's own checkpoint");
@@ -198,6 +209,7 @@ impl<P: Protocol> Host<P> {
         // A replay says nothing; what it would have said was said in the earlier life.
         self.effects.list.clear();
         node.start(&mut self.effects);
+        linked.iter().for_each(|other| node.linked(*other, &mut self.effects));
         self.node = Some(node);
     }
 
@@ -208,6 +220,7 @@ impl<P: Protocol> Host<P> {
             Box::new(Recorder::new())
         });
         self.node = None;
+        self.proven = Timestamp::ZERO;
         self.effects = Effects { recorder, ..Effects::default() };
         for promise in self.operations.forget_all() {
             self.journal.unheard(promise);
@@ -299,12 +312,15 @@ impl<P: Protocol> Host<P> {
     fn take_input(&mut self, input: Input<P::Message>) {
         let Some(node) = &mut self.node else { return };
         match input {
-            Input::Message(envelope) => {
+            Input::Message(sender, Sent { envelope, proven }) => {
+                if sender.is_member() {
+                    self.proven = self.proven.max(proven);
+                }
                 self.load.received += 1;
                 self.load.sources += u64::from(self.sources.insert(envelope.from.node));
                 self.load.bytes += P::wire_bytes(&envelope.message) as u64;
                 // What is left out is counted by the node, and as lost as what a link loses.
-                let _ = node.receive(Sender::Member, envelope, &mut self.effects);
+                let _ = node.receive(sender, envelope, &mut self.effects);
             }
             Input::Strange(sender, envelope) => {
                 self.load.received += 1;
@@ -322,6 +338,8 @@ impl<P: Protocol> Host<P> {
             Input::Awake(op) => self.answer(op, OpResult::Awake, None),
             Input::Stable => self.release(),
             Input::Placement(catalog) => node.place(catalog, &mut self.effects),
+            Input::Linked(other) => node.linked(other, &mut self.effects),
+            Input::Unlinked(other) => node.unlinked(other),
         }
         self.keep_catalog();
     }
@@ -431,7 +449,15 @@ impl<P: Protocol> Host<P> {
         let bytes = P::wire_bytes(&envelope.message) as u64;
         self.load.bytes += bytes;
         self.longest.note_message(bytes, || P::message_name(&envelope.message));
-        self.outgoing.messages.push(envelope);
+        let proven = self.proof_for(envelope.to.node);
+        self.outgoing.messages.push(Sent { envelope, proven });
+    }
+
+    /// Up to where this node proves to another one that timestamps are issued: what members of it
+    /// know where that one is a visitor, what they have proven where this one is.
+    fn proof_for(&self, other: NodeId) -> Timestamp {
+        let node = self.node.as_ref().filter(|_| self.visitors.contains(&other));
+        node.map_or(self.proven, Node::issued)
     }
 
     /// Ends the turn. Returns when its effects leave.

@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
+use muesli_core::Protocol;
 use muesli_core::client::{self, Engine};
-use muesli_core::{Envelope, Protocol};
 
 use super::host::{Host, Input};
+use super::links::Sent;
 use super::station::Station;
 use super::tasks::{Polled, TaskId};
 use super::{Event, World};
@@ -118,8 +119,8 @@ impl<P: Protocol> World<P> {
         if let Some(end) = host.disk.start_sync(leave) {
             self.queue.push(end, Event::Synced { place, incarnation });
         }
-        for envelope in host.outgoing.messages.drain(..) {
-            self.send(envelope, leave);
+        for sent in host.outgoing.messages.drain(..) {
+            self.send(sent, leave);
         }
         for (role, timer, after) in host.outgoing.timers.drain(..) {
             let due = host.clock.after(self.now, after);
@@ -131,15 +132,17 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn send(&mut self, envelope: Envelope<P::Message>, leave: VirtualTime) {
-        let (from, to) = (envelope.from.node, envelope.to.node);
-        let bytes = P::wire_bytes(&envelope.message) as u64;
-        match self.network.send(leave, from, to, bytes) {
+    fn send(&mut self, sent: Sent<P::Message>, leave: VirtualTime) {
+        let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
+        let bytes = P::wire_bytes(&sent.envelope.message) as u64;
+        let joined = self.visitors.is_empty() || self.are_joined(from, to);
+        let departure = joined.then(|| self.network.send(leave, from, to, bytes));
+        match departure.flatten() {
             Some(departure) => {
-                let arrival = Event::Arrive { epoch: departure.epoch, envelope };
+                let arrival = Event::Arrive { epoch: departure.epoch, sent };
                 self.queue.push(departure.due, arrival);
             }
-            None => self.trace_message("unsent", &envelope),
+            None => self.trace_message("unsent", &sent.envelope),
         }
     }
 }

@@ -47,3 +47,35 @@ fn partitions_move_between_groups() {
         assert!(problems.is_empty(), "seed {seed}, {}:\n{problems}", trialled.plan);
     }
 }
+
+/// Clients that servers do not know before are told who leads, and are answered.
+#[test]
+fn clients_come_and_go() {
+    let searches = [("score", "bank"), ("gmu", "bank"), ("bumper", "bank"), ("2pc", "bank")];
+    for (protocol, workload) in searches.into_iter().chain([("granola", "append-procedures")]) {
+        for (faults, seed) in [("none", 1), ("all", 2), ("all", 3)] {
+            let trial = Trial {
+                workload: registry::find(workload).unwrap(),
+                protocol: protocol.to_owned(),
+                client_nodes: Some(2),
+                visiting: Some(true),
+                ..trial(faults)
+            };
+            let trialled = trial.run(seed, false).unwrap();
+            let problems = trialled.problems.join("\n");
+            assert!(problems.is_empty(), "{protocol}, {seed}, {}:\n{problems}", trialled.plan);
+            assert!(trialled.transactions >= 100, "{protocol}, {seed}");
+        }
+    }
+}
+
+#[test]
+fn nodes_have_members_of_several_groups_or_of_none() {
+    for (repositories, seed) in [(1, 1), (9, 2)] {
+        let trial = Trial { repositories: Some(repositories), ..trial("all") };
+        let trialled = trial.run(seed, false).unwrap();
+        let problems = trialled.problems.join("\n");
+        assert!(problems.is_empty(), "seed {seed}, {}:\n{problems}", trialled.plan);
+        assert!(trialled.transactions >= 100);
+    }
+}

@@ -1,0 +1,97 @@
+//! Links as nodes see them: when one comes and goes, who is at its other end, and what that one
+//! has proven.
+//!
+//! This is what the cluster driver does with its connections. A node is told of each link that
+//! comes up or goes down. Nodes that the catalog does not list are *visitors*: clients that come
+//! and go. Their messages count as a client's. With all that members say to a visitor comes the
+//! largest timestamp that they know to be issued, and the visitor shows the largest that it was
+//! given with all that it says. There are no links between visitors.
+
+use std::collections::BTreeSet;
+
+use muesli_core::{Catalog, Envelope, NodeId, Protocol, Sender, Timestamp};
+
+use super::host::Input;
+use super::{Event, World};
+use crate::network::Break;
+use crate::time::Span;
+
+/// A message between two nodes, as it passes over a link.
+#[derive(Clone, Debug)]
+pub(super) struct Sent<M> {
+    pub(super) envelope: Envelope<M>,
+    /// Up to where timestamps are proven to be issued; nothing between members.
+    pub(super) proven: Timestamp,
+}
+
+/// The visitors among so many nodes.
+pub(super) fn visitors(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {
+    let all = (0..nodes as u32).map(NodeId);
+    all.filter(|node| catalog.visiting_coordinators && catalog.is_client(*node)).collect()
+}
+
+impl<P: Protocol> World<P> {
+    /// Whether there is a link between two nodes at all.
+    pub(super) fn are_joined(&self, first: NodeId, second: NodeId) -> bool {
+        let visit = self.visitors.contains(&first) && self.visitors.contains(&second);
+        first != second && !visit
+    }
+
+    /// Who sent a message, as far as whoever receives it can know.
+    pub(super) fn sender_of(&self, sent: &Sent<P::Message>) -> Sender {
+        match self.visitors.contains(&sent.envelope.from.node) {
+            true => Sender::Client { issued: sent.proven },
+            false => Sender::Member,
+        }
+    }
+
+    /// The nodes to which a link of this one is up.
+    pub(super) fn linked_to(&self, node: NodeId) -> Vec<NodeId> {
+        let others = (0..self.stations.len() as u32).map(NodeId);
+        let is_up =
+            |other: &NodeId| self.are_joined(node, *other) && !self.network.is_broken(node, *other);
+        others.filter(is_up).collect()
+    }
+
+    /// A link has broken: both ends are told in time, and then it is made anew.
+    pub(super) fn expect_reconnect(&mut self, first: NodeId, second: NodeId, cut: &Break) {
+        let numbers = [second.0.into(), cut.first_told.as_nanos(), cut.second_told.as_nanos()];
+        self.trace_node(first.0 as usize, "break", numbers);
+        for (node, other, at) in [(first, second, cut.first_told), (second, first, cut.second_told)]
+        {
+            let place = node.0 as usize;
+            let incarnation = self.stations[place].host.borrow().incarnation;
+            if self.is_alive(place, incarnation) && self.are_joined(node, other) {
+                self.queue.push(at, Event::Unlinked { place, incarnation, other });
+            }
+        }
+        let both_told = cut.first_told.max(cut.second_told) + Span::from_nanos(1);
+        self.queue.push(both_told, Event::Reconnect(first, second));
+    }
+
+    /// A node is told that its link to another one is gone.
+    pub(super) fn unlinked(&mut self, place: usize, incarnation: u32, other: NodeId) {
+        if self.is_alive(place, incarnation) {
+            self.offer(place, Input::Unlinked(other));
+        }
+    }
+
+    /// Tries to make a broken link anew, and tries again later if it cannot be yet.
+    pub(super) fn reconnect(&mut self, first: NodeId, second: NodeId) {
+        let held = self.held_broken.contains_key(&pair(first, second));
+        if held || !self.network.reconnect(self.now, first, second) {
+            let again = self.now + self.reconnect_every;
+            return self.queue.push(again, Event::Reconnect(first, second));
+        }
+        self.trace_node(first.0 as usize, "connect", [second.0.into(), 0, 0]);
+        if self.are_joined(first, second) {
+            self.offer(first.0 as usize, Input::Linked(second));
+            self.offer(second.0 as usize, Input::Linked(first));
+        }
+    }
+}
+
+/// The key of a link, whichever end is named first.
+pub(super) fn pair(first: NodeId, second: NodeId) -> (NodeId, NodeId) {
+    (first.min(second), first.max(second))
+}
