@@ -64,11 +64,18 @@ pub enum Abort {
          deletes; delete something, or raise the limit"
     )]
     OutOfMemory,
+    /// A repository may have forgotten how the transaction ended: its client was silent for longer
+    /// than its lease.
+    #[error(
+        "a server does not remember this client, which was silent for longer than \
+         `client_lease_ms`, and may have forgotten the transaction; run it again"
+    )]
+    Forgotten,
 }
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 14] = [
+    pub const ALL: [Abort; 15] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -83,6 +90,7 @@ impl Abort {
         Abort::TransactionTooLarge,
         Abort::Superseded,
         Abort::OutOfMemory,
+        Abort::Forgotten,
     ];
 
     /// Whether delayed actions are done at once where the transaction is run again.

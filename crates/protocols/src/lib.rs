@@ -17,6 +17,7 @@ use muesli_core::{Nanos, Protocol};
 use thiserror::Error;
 
 pub mod bumper;
+pub mod doubts;
 pub mod global_clock;
 pub mod gmu;
 pub mod granola;

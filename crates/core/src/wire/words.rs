@@ -24,6 +24,7 @@ impl Wire for Abort {
             Abort::Superseded => 11,
             Abort::OutOfMemory => 12,
             Abort::ActionsInThePast => 13,
+            Abort::Forgotten => 14,
         });
     }
 
@@ -44,6 +45,7 @@ impl Wire for Abort {
             11 => Abort::Superseded,
             12 => Abort::OutOfMemory,
             13 => Abort::ActionsInThePast,
+            14 => Abort::Forgotten,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

@@ -187,6 +187,10 @@ impl Time<Vectors> for VectorTime {
         }
     }
 
+    fn reached(&self, snapshot: &Reads) -> u64 {
+        snapshot.clock.get(self.me).counter
+    }
+
     fn is_too_old(&self, snapshot: &Reads) -> bool {
         !self.low.is_within(&snapshot.clock)
     }

@@ -368,6 +368,8 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             | Message::Load { .. }
             | Message::Ask { .. }
             | Message::WhichPosition { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
             | Message::Position { .. } => {}
         }
     }

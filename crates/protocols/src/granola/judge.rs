@@ -21,6 +21,7 @@ use super::message::{
 };
 use super::owners::name_service;
 use super::participant::Participant;
+use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.
 const COUNT_MAX: u64 = 1 << 62;
@@ -47,6 +48,14 @@ pub(super) fn judge(
         Message::Follow { has } => judge_follow(has, from, view),
         Message::Tell { txn, .. } => judge_peer(from, sender, view).and_then(|()| sequence(*txn)),
         Message::WhichPosition { repository } => judge_named(*repository, from, sender, view),
+        Message::AskDoubts { clients, .. } => {
+            judge_peer(from, sender, view)?;
+            ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
+        }
+        Message::NoDoubts { repository, clients, .. } => {
+            judge_named(*repository, from, sender, view)?;
+            ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
+        }
         Message::Position { repository, order, at, voted } => {
             judge_named(*repository, from, sender, view)?;
             voted.iter().try_for_each(|txn| sequence(*txn))?;
@@ -323,6 +332,8 @@ pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
         | Message::Tell { .. }
         | Message::WhichPosition { .. }
         | Message::Position { .. }
+        | Message::AskDoubts { .. }
+        | Message::NoDoubts { .. }
         | Message::Ask { .. }
         | Message::Reply { .. }
         | Message::News { .. }

@@ -38,7 +38,7 @@ impl Participant {
     }
 
     /// Tells the process what is held here: keys, and ends that are kept for clients.
-    fn report_memory(&mut self, settings: &Settings) {
+    pub(super) fn report_memory(&mut self, settings: &Settings) {
         let spaces = self.spaces.held();
         let now = Held { all: spaces.all + self.memory.bytes() as u64, ..spaces };
         settings.memory.report(self.reported.held, now);
@@ -59,10 +59,11 @@ impl Participant {
     }
 
     /// A client is heard of, and what is kept for others for a while may be forgotten.
-    pub(super) fn hear_client(&mut self, txn: TxnId, cx: &Context<'_>) {
+    pub(super) fn hear_client(&mut self, txn: TxnId, cx: &mut Context<'_>) {
         if cx.catalog.is_client(txn.node) {
-            self.memory.hear_client(txn.node, cx.now(), cx.settings.client_lease);
+            self.memory.hear_client(txn.node, cx.now());
             self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
+            self.set_silent_timer(cx);
         }
     }
 

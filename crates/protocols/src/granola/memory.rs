@@ -18,6 +18,8 @@ use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 use super::early::Vote;
 use super::message::{Ballot, End, Found, Noted, Refusal, Told};
 
+mod silent;
+
 /// A transaction that is over here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Over {
@@ -192,8 +194,6 @@ pub(super) struct Memory {
     /// ask all the same. Those that became so lately, and those before.
     retired: [BTreeMap<TxnId, Vote>; 2],
     retired_since: Nanos,
-    /// When to look for clients that were silent for long.
-    forgets_at: Nanos,
     /// The time of what is done now.
     now: Nanos,
 }
@@ -292,34 +292,6 @@ impl Memory {
             *before = std::mem::take(lately);
             self.retired_since = now;
         }
-    }
-
-    /// A client was heard of. Once in a while those are looked for that were silent for `lease`:
-    /// what was refused of them is forgotten, and what parts gave; and they are, where nothing is
-    /// left.
-    pub fn hear_client(&mut self, node: NodeId, now: Nanos, lease: Nanos) {
-        if let Some(known) = self.coordinators.get_mut(&node) {
-            let before = known.weight();
-            (known.heard, known.is_silent) = (now.max(Nanos(1)), false);
-            self.of_clients = self.of_clients + known.weight() - before;
-        }
-        if now < self.forgets_at {
-            return;
-        }
-        self.forgets_at = now + Nanos(lease.0 / 8);
-        let of_clients = &mut self.of_clients;
-        self.coordinators.retain(|_, known| {
-            if known.heard == Nanos(0) || known.heard + lease > now {
-                return true; // Members are never heard of here.
-            }
-            let before = known.weight();
-            known.forget_refused();
-            known.forget_answers();
-            // What is left of one that is gone keeps no room from others.
-            known.is_silent = true;
-            *of_clients -= before;
-            known.len() > 0 || known.bytes > 0
-        });
     }
 
     /// All clients count as heard of just now: nobody knows when they last were.
@@ -470,12 +442,12 @@ mod tests {
         let (lease, at) = (Nanos(1_000), muesli_core::Timestamp(1));
         let mut memory = Memory::default();
         memory.hear(txn(1, 1), 1);
-        memory.hear_client(NodeId(1), Nanos(10), lease);
+        memory.hear_client(NodeId(1), Nanos(10));
         memory.remember(txn(1, 1), over(Ballot::Commit(at)));
         assert_eq!(memory.of_clients, 2);
-        memory.hear_client(NodeId(2), Nanos(2_000), lease);
+        memory.forget_silent(Nanos(2_000), lease);
         assert_eq!((memory.len(), memory.of_clients), (1, 0), "somebody may ask");
-        memory.hear_client(NodeId(1), Nanos(2_001), lease);
+        memory.hear_client(NodeId(1), Nanos(2_001));
         assert_eq!(memory.of_clients, 2, "it was only away");
     }
 
@@ -522,14 +494,14 @@ mod tests {
         let (id, over) = done(1);
         memory.tell_time(Nanos(10));
         memory.remember(id, over);
-        memory.hear_client(one, Nanos(10), lease);
+        memory.hear_client(one, Nanos(10));
         // It is silent, and what it asked for before is done late.
         let (id, over) = done(2);
         memory.tell_time(Nanos(900));
         memory.remember(id, over);
-        memory.hear_client(NodeId(2), Nanos(1_500), lease);
+        memory.forget_silent(Nanos(1_500), lease);
         assert!(kept(&memory, 1) && kept(&memory, 2));
-        memory.hear_client(NodeId(2), Nanos(2_000), lease);
+        memory.forget_silent(Nanos(2_000), lease);
         assert!(!kept(&memory, 1) && !kept(&memory, 2));
     }
 

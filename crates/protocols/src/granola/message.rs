@@ -12,6 +12,7 @@
 //! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
 //! | `Reply` | participant | the coordinator of the transaction | |
 //! | `Acknowledge` | participant | the same | |
+//! | `AskDoubts` | participant that keeps what was told | all other ones | `NoDoubts` |
 //! | `Follow` | coordinator that keeps a copy | the repository's participant | `News` |
 //! | `Fetch` | participant that a partition moves to | the one that it moves from | `Load` |
 
@@ -27,6 +28,7 @@ use smallvec::SmallVec;
 
 use super::loading::{Fetched, Load};
 use super::owners::{Held, Move, Owners};
+use crate::doubts::ClientsUntil;
 
 /// Most transactions have a part or two.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -150,6 +152,22 @@ pub enum Message {
         source: Timestamp,
         /// What.
         load: Load,
+    },
+    /// Participant to all other ones: are you in doubt of anything that these clients began?
+    AskDoubts {
+        /// When it is asked, in nanoseconds, by the clock of who asks.
+        asked: u64,
+        /// The clients, each with the incarnation before which everything is meant.
+        clients: Vec<ClientsUntil>,
+    },
+    /// The answer, stable before it is said: nothing of these is under way here.
+    NoDoubts {
+        /// Who answers.
+        repository: RepositoryId,
+        /// As in the question.
+        asked: u64,
+        /// Those of the question of which this holds.
+        clients: Vec<ClientsUntil>,
     },
     /// Participant to coordinator: the ends of these are stable here.
     Acknowledge {
@@ -498,6 +516,8 @@ impl Message {
             Message::Tell { .. } => "Tell",
             Message::WhichPosition { .. } => "WhichPosition",
             Message::Position { .. } => "Position",
+            Message::AskDoubts { .. } => "AskDoubts",
+            Message::NoDoubts { .. } => "NoDoubts",
             Message::Decide { .. } => "Decide",
             Message::Ask { .. } => "Ask",
             Message::Reply { .. } => "Reply",

@@ -68,6 +68,7 @@ mod queue;
 pub mod replay;
 pub mod requests;
 mod rules;
+mod silent;
 mod sizes;
 mod streams;
 pub mod tasks;

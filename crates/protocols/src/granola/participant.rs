@@ -21,8 +21,10 @@ use super::memory::Memory;
 use super::message::{Agreement, Message, Record, Request};
 use super::moving::{LOOSE_TIMER, Moves, STAGED_TIMER};
 use super::queue::Queue;
+use super::silent::SILENT_TIMER;
 use super::streams::Streams;
 use super::{Granola, Rules};
+use crate::doubts::Asking;
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
@@ -70,6 +72,9 @@ pub struct Participant {
     pub(super) reached: Option<Nanos>,
     /// What it has told the process of its memory.
     pub(super) reported: Reported,
+    /// About whom the others were asked.
+    pub(super) asking: Option<Asking>,
+    pub(super) silent_timer_set: bool,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     ready_timer_set: bool,
@@ -196,6 +201,8 @@ impl muesli_core::Participant<Granola> for Participant {
             moves: Moves::default(),
             reached: None,
             reported: Reported::default(),
+            asking: None,
+            silent_timer_set: false,
             acknowledgements: BTreeMap::new(),
             sweep_timer_set: false,
             ready_timer_set: false,
@@ -205,6 +212,7 @@ impl muesli_core::Participant<Granola> for Participant {
     fn start(&mut self, cx: &mut Context<'_>) {
         let catalog = cx.catalog;
         self.memory.hear_all(cx.now(), |node| catalog.is_client(node));
+        self.set_silent_timer(cx);
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
         if self.rules.always_locks || self.active.values().any(coordinated) {
             // What was voted on when the log broke off was prepared at one time, or claimed by
@@ -257,6 +265,10 @@ impl muesli_core::Participant<Granola> for Participant {
             Message::Ask { request, repository, ballot } => {
                 self.on_ask(request, repository, ballot, cx);
             }
+            Message::AskDoubts { asked, clients } => self.on_ask_doubts(from, asked, &clients, cx),
+            Message::NoDoubts { repository, asked, clients } => {
+                self.on_no_doubts(repository, asked, &clients, cx);
+            }
             Message::Follow { has } => self.on_follow(from.node, has, cx),
             Message::Fetch { repository, partition, has } => {
                 self.on_fetch(repository, partition, has, cx);
@@ -278,6 +290,7 @@ impl muesli_core::Participant<Granola> for Participant {
             READY_TIMER => self.on_ready(cx),
             LOOSE_TIMER => self.on_loose_timeout(cx),
             STAGED_TIMER => self.on_staged_timeout(cx),
+            SILENT_TIMER => self.on_silent_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
     }

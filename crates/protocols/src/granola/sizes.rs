@@ -114,6 +114,9 @@ impl Message {
             Message::Decide { shown, .. } => 12 + 28 * shown.len(),
             Message::Tell { told, .. } => told_bytes(told),
             Message::WhichPosition { .. } => 2,
+            Message::AskDoubts { clients, .. } | Message::NoDoubts { clients, .. } => {
+                10 + 8 * clients.len()
+            }
             Message::Position { voted, .. } => 26 + 16 * voted.len(),
             Message::Reply { end, .. } => end.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),

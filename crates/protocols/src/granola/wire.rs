@@ -18,6 +18,7 @@ use super::message::{
     Part, Record, Refusal, Repositories, Request, Seen, Shown, Task, Told, Write,
 };
 use super::owners::{Held, Move, Owners};
+use crate::doubts::ClientsUntil;
 
 /// By hand for what only histories need, which costs nothing elsewhere.
 impl Wire for Found {
@@ -229,6 +230,12 @@ wire_enum!(Message, "message" {
         source: Timestamp,
         load: Load
     },
+    13 => Message::AskDoubts { asked: u64, clients: Vec<ClientsUntil> },
+    14 => Message::NoDoubts {
+        repository: RepositoryId,
+        asked: u64,
+        clients: Vec<ClientsUntil>
+    },
 });
 
 wire_enum!(Record, "record" {
@@ -251,7 +258,7 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
             there(repository) && request_is_about(request, catalog)
         }
         // What is told is looked up by who asks for it, and is nothing that is written.
-        Message::Follow { .. } | Message::Tell { .. } => true,
+        Message::Follow { .. } | Message::Tell { .. } | Message::AskDoubts { .. } => true,
         Message::Decide { shown, .. } => shown.iter().all(|it| there(&it.repository)),
         Message::News { repository, news, .. } => {
             let written = |space: &SpaceId| catalog.space(*space).is_some();
@@ -274,6 +281,7 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         Message::Vote { repository, .. }
         | Message::WhichPosition { repository }
         | Message::Position { repository, .. }
+        | Message::NoDoubts { repository, .. }
         | Message::Reply { repository, .. }
         | Message::Acknowledge { repository, .. } => there(repository),
     }

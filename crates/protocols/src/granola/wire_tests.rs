@@ -137,6 +137,9 @@ fn messages() -> Vec<Message> {
         all.push(Message::News { repository, stream: 7, news });
     }
     all.push(Message::WhichPosition { repository });
+    let (asked, clients) = (7, vec![(muesli_core::NodeId(9), 2)]);
+    all.push(Message::AskDoubts { asked, clients: clients.clone() });
+    all.push(Message::NoDoubts { repository, asked, clients });
     all.push(Message::Fetch { repository, partition: 1, has: fetched() });
     let (stream, source, partition) = (Timestamp(5), Timestamp(6), 1);
     let keys = vec![(SpaceId(0), key_there(), Timestamp(6), None)];
@@ -207,8 +210,10 @@ fn what_is_not_there_is_not_let_in() {
     assert!(messages().iter().all(|message| is_about(message, &catalog)));
     let smaller = Catalog::new(&homes[..1], 1, &homes[..1]).unwrap();
     let smaller = smaller.with_space("s", SpaceOptions::default()).unwrap();
-    let names =
-        |message: &&Message| !matches!(message, Message::Tell { .. } | Message::Follow { .. });
+    let names = |message: &&Message| {
+        let names_none = matches!(message, Message::Tell { .. } | Message::Follow { .. });
+        !names_none && !matches!(message, Message::AskDoubts { .. })
+    };
     assert!(messages().iter().filter(names).all(|message| !is_about(message, &smaller)));
     let mut alone = (*super::tests::request(Agreement::Alone)).clone();
     assert!(!is_about(&Message::Request(Arc::new(alone.clone())), &catalog), "two are not alone");

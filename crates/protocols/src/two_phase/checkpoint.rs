@@ -3,7 +3,8 @@
 //! # What they hold
 //! First the *head*, of one moment, that of the log position `L` which the checkpoint stands for:
 //! the clock and the ceiling, every prepared transaction with its vote and, where it is decided and
-//! waits for its turn, its place, and the votes and decisions remembered.
+//! waits for its turn, its place, the votes and decisions remembered, and up to where those of
+//! clients may have been forgotten.
 //! Then the chains of all keys, slot by slot, each as it is when its turn comes. Last the *tail*:
 //! the watermark below which versions may have been collected meanwhile.
 //!
@@ -55,6 +56,8 @@ mod kind {
     pub const ANSWERS: u8 = 5;
     pub const SETTLED: u8 = 6;
     pub const REST: u8 = 7;
+    pub const FLOORS: u8 = 8;
+    pub const FLOOR: u8 = 9;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
@@ -82,6 +85,10 @@ impl<V: Variant> Participant<V> {
         first.extend(pieces(vec![kind::MEMORY], over, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::ANSWERS], self.table.all_answers(), HEAD_PIECE_BYTES));
+        let (floor, floors) = self.table.floors();
+        first.extend(pieces(vec![kind::FLOORS], floors, HEAD_PIECE_BYTES));
+        // Last: those that are known were known before it.
+        first.extend((floor > 0).then(|| piece(kind::FLOOR, &floor)));
         Cursor { first, ..Cursor::default() }
     }
 
@@ -159,6 +166,8 @@ impl<V: Variant> Participant<V> {
                     self.table.keep_answers(txn, answers);
                 }
             }
+            kind::FLOORS => self.table.recall_floors(Wire::decode(&mut input)?),
+            kind::FLOOR => self.table.recall_floor(u64::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             kind::TAIL => {

@@ -42,6 +42,8 @@ pub(super) struct Committing<V: Variant> {
     pub(super) awaited: Awaited,
     /// When something of it was sent last.
     sent: Nanos,
+    /// Somebody was asked for a vote more than once.
+    repeated: bool,
     /// When that was, or when something of it was on its way still.
     quiet: Nanos,
     since: Nanos,
@@ -225,6 +227,7 @@ impl<V: Variant> Coordinator<V> {
             ballots: Vec::new(),
             awaited,
             sent: now,
+            repeated: false,
             quiet: now,
             since: now,
         };
@@ -236,10 +239,15 @@ impl<V: Variant> Coordinator<V> {
     pub(super) fn on_vote(&mut self, txn: TxnId, ballot: Ballot<V>, cx: &mut Context<'_, V>) {
         let is_client = self.is_client(cx);
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
-        let is_late = is_client && commit.is_late(cx) && V::rules(&self.rules).decides_in_time;
+        let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
+        let is_unsure = is_late || is_client && commit.repeated;
         let Phase::Preparing(votes) = &mut commit.phase else { return };
-        if is_late && matches!(ballot.vote, Vote::Yes(_)) {
+        if is_late && rules.decides_in_time && matches!(ballot.vote, Vote::Yes(_)) {
             return; // They end it among themselves, and say how when they are asked again.
+        }
+        let is_not_known = matches!(ballot.vote, Vote::No(Abort::Forgotten | Abort::Superseded));
+        if is_unsure && is_not_known && rules.doubts_forgotten {
+            return self.give_up_for_good(txn.sequence, cx);
         }
         if is_client {
             ballots::keep(&mut commit.ballots, &ballot);
@@ -369,6 +377,7 @@ impl<V: Variant> Coordinator<V> {
                     let missing: Vec<_> = votes.missing().collect();
                     let asks_all = is_late && is_client;
                     let asked = |id: &RepositoryId| asks_all || missing.contains(id);
+                    commit.repeated = true;
                     for (repository, prepare) in commit.prepares.iter().filter(|it| asked(&it.0)) {
                         cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
                     }
@@ -385,6 +394,15 @@ impl<V: Variant> Coordinator<V> {
         for sequence in given_up {
             self.give_up(sequence, cx);
         }
+    }
+
+    /// A repository may have forgotten how a commit ended of which it was asked before, and so
+    /// nobody will know: what is in doubt elsewhere is ended there.
+    fn give_up_for_good(&mut self, sequence: u64, cx: &mut Context<'_, V>) {
+        self.give_up(sequence, cx);
+        self.unanswered.remove(&sequence);
+        self.abandon_answers(sequence);
+        self.committing.remove(sequence);
     }
 
     /// A client has waited for too long: it is told what is known.

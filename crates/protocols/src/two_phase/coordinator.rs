@@ -200,7 +200,11 @@ impl<V: Variant> Coordinator<V> {
     /// What a stale read teaches: later snapshots are to be at least what was heard of since.
     pub(super) fn learn_from(&mut self, reason: Abort) {
         match reason {
-            Abort::StaleRead | Abort::Phantom | Abort::ActionsInThePast | Abort::SnapshotTooOld => {
+            Abort::StaleRead
+            | Abort::Phantom
+            | Abort::ActionsInThePast
+            | Abort::SnapshotTooOld
+            | Abort::Forgotten => {
                 self.fresh = self.heard.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
@@ -459,6 +463,8 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             | Message::Prepare(_)
             | Message::Decide { .. }
             | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
             | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
         }
     }

@@ -22,6 +22,7 @@ use super::participant::Participant;
 use super::table::Room;
 use super::time::{Snapshot, Time};
 use super::{Coordinator, Variant, ballots};
+use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Whether this sender may say this, and whether its numbers can be.
 pub(super) fn judge<V: Variant>(
@@ -39,6 +40,8 @@ pub(super) fn judge<V: Variant>(
         | Message::Prepare(_)
         | Message::Decide { .. }
         | Message::Settled { .. }
+        | Message::AskDoubts { .. }
+        | Message::NoDoubts { .. }
         | Message::Ask { .. } => {
             ensure(to_repository, Rejection::Role)?;
             judge_request(message, from, sender, view)
@@ -88,6 +91,14 @@ fn judge_request<V: Variant>(
         }
         Message::Settled { txn } => view.owner(from, *txn),
         Message::Ask { txn } => judge_ask(*txn, from, sender),
+        Message::AskDoubts { clients, .. } => {
+            judge_answer(from, sender)?;
+            ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
+        }
+        Message::NoDoubts { repository, clients, .. } => {
+            view.voter(from, sender, *repository)?;
+            ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
+        }
         _ => Err(Rejection::Role),
     }
 }
@@ -332,6 +343,8 @@ pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Optio
         | Message::Acknowledge { .. }
         | Message::Ran { .. }
         | Message::Locked { .. }
+        | Message::AskDoubts { .. }
+        | Message::NoDoubts { .. }
         | Message::Watermark { .. } => None,
     }
 }
@@ -362,6 +375,8 @@ impl<V: Variant> Participant<V> {
             | Message::Ask { .. }
             | Message::Settled { .. }
             | Message::Vote { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
             | Message::Watermark { .. } => Ok(()),
             Message::ReadReply(_)
             | Message::ScanReply(_)
@@ -487,6 +502,8 @@ impl<V: Variant> Coordinator<V> {
             | Message::Prepare(_)
             | Message::Decide { .. }
             | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
             | Message::Ask { .. } => Err(Rejection::Role),
         }
     }

@@ -9,11 +9,13 @@
 use std::fmt;
 
 use muesli_core::memory::Held;
-use muesli_core::{Nanos, Settings};
+use muesli_core::{Address, Nanos, NodeId, RepositoryId, Settings, TxnId};
 
 use super::Variant;
+use super::message::{Message, Vote};
 use super::participant::{Context, Participant};
 use super::time::Time;
+use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
 
 /// What a repository has reported of its memory.
 #[derive(Clone)]
@@ -77,8 +79,16 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Remembers a vote of no or a decision for those who ask.
+    pub(super) fn remember(&mut self, txn: TxnId, vote: Vote<V>, cx: &Context<'_, V>) {
+        self.table.remember(txn, vote);
+        if cx.catalog.is_client(txn.node) {
+            self.table.note_client(txn.node);
+        }
+    }
+
     /// Once in a while: of clients that were silent for long, what nobody asks for.
-    pub(super) fn forget_silent_clients(&mut self, cx: &Context<'_, V>) {
+    pub(super) fn forget_silent_clients(&mut self, cx: &mut Context<'_, V>) {
         if !cx.catalog.visiting_coordinators {
             return;
         }
@@ -88,9 +98,73 @@ impl<V: Variant> Participant<V> {
         }
         let lease = cx.settings.client_lease;
         self.forgets_at = cx.now() + Nanos(lease.0 / 8);
-        let is_client = |node| cx.catalog.is_client(node);
+        let (catalog, reached) = (cx.catalog, self.reached());
         let kept = self.rules.keeps_commits_of_silent;
-        self.table.forget_silent(cx.now() - lease, kept, is_client);
+        let since = cx.now() - lease;
+        self.table.forget_silent(since, kept, reached, |node| catalog.is_client(node));
+        self.ask_about_clients(None, cx);
+        if cfg!(debug_assertions) {
+            self.table.assert_counts();
+        }
+    }
+
+    /// How far what was committed here has come.
+    fn reached(&self) -> u64 {
+        self.time.reached(&self.time.committed())
+    }
+
+    /// Asks all others about the next clients whose commits are kept for those in doubt.
+    fn ask_about_clients(&mut self, after: Option<NodeId>, cx: &mut Context<'_, V>) {
+        let (catalog, asked) = (cx.catalog, cx.now());
+        let since = asked - cx.settings.client_lease;
+        let may_go = |node| catalog.is_client(node);
+        let kept = self.table.kept_for_others(since, after, CLIENTS_ASKED_MAX, may_go);
+        self.asking = None;
+        if kept.is_empty() {
+            return;
+        }
+        let (asking, others) = Asking::new(self.id, asked, kept, catalog);
+        for other in others {
+            let clients = asking.clients.clone();
+            cx.send_to_repository(other, Message::AskDoubts { asked, clients });
+        }
+        self.asking = Some(asking);
+        self.forget_if_all_have_answered(cx);
+    }
+
+    /// Another repository keeps commits of these clients, for those in doubt.
+    pub(super) fn on_ask_doubts(
+        &mut self,
+        from: Address,
+        asked: Nanos,
+        clients: &[ClientsUntil],
+        cx: &mut Context<'_, V>,
+    ) {
+        let (repository, clients) = (self.id, self.table.not_in_doubt(clients));
+        cx.send_when_logged(from, Message::NoDoubts { repository, asked, clients });
+    }
+
+    /// Another repository says of which of these clients it is in doubt of nothing.
+    pub(super) fn on_no_doubts(
+        &mut self,
+        repository: RepositoryId,
+        asked: Nanos,
+        clients: &[ClientsUntil],
+        cx: &mut Context<'_, V>,
+    ) {
+        if let Some(asking) = &mut self.asking {
+            asking.hear(repository, asked, clients);
+            self.forget_if_all_have_answered(cx);
+        }
+    }
+
+    fn forget_if_all_have_answered(&mut self, cx: &mut Context<'_, V>) {
+        let Some(asking) = self.asking.take_if(|it| it.is_over()) else { return };
+        let reached = self.reached();
+        for client in asking.clients {
+            self.table.forget_commits(client, asking.asked, reached);
+        }
+        self.ask_about_clients(Some(asking.last), cx);
     }
 
     /// How many coordinators are known here.

@@ -9,6 +9,7 @@
 //! | `Unlock` | coordinator of a transaction that has such locks and does not prepare | those | |
 //! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
 //! | `Ask` | participant in doubt | the other participants | `Vote` |
+//! | `AskDoubts` | participant that keeps commits of the gone | all other ones | `NoDoubts` |
 //! | `Settled` | coordinator of a client | those that took part in its transactions | |
 //! | `Bound` | coordinator | the coordinator beside repository 0 | |
 //! | `Watermark` | that one | all coordinators | |
@@ -17,12 +18,14 @@ use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::{
-    Abort, Action, Decision, DelayedCall, Gave, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    Abort, Action, Decision, DelayedCall, Gave, Nanos, RepositoryId, SmallBytes, SpaceId,
+    Timestamp, TxnId,
 };
 
 use smallvec::SmallVec;
 
 use super::Variant;
+use crate::doubts::ClientsUntil;
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
@@ -133,6 +136,24 @@ pub enum Message<V: Variant> {
         low: V::Snapshot,
         /// The largest timestamp heard of.
         newest: V::Snapshot,
+    },
+    /// Participant to all other ones: are you in doubt of anything that these clients began? It
+    /// makes nobody refuse anything.
+    AskDoubts {
+        /// When it is asked, by the clock of who asks.
+        asked: Nanos,
+        /// The clients, each with the incarnation before which everything is meant.
+        clients: Vec<ClientsUntil>,
+    },
+    /// The answer, stable before it is said: of these I am not, and all that I voted yes on of what
+    /// they began is over here.
+    NoDoubts {
+        /// Who answers.
+        repository: RepositoryId,
+        /// As in the question.
+        asked: Nanos,
+        /// Those of the question of which this holds.
+        clients: Vec<ClientsUntil>,
     },
 }
 
@@ -432,6 +453,9 @@ impl<V: Variant> Message<V> {
             }
             Message::Prepare(prepare) => prepare.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
+            Message::AskDoubts { clients, .. } | Message::NoDoubts { clients, .. } => {
+                10 + 8 * clients.len()
+            }
             Message::Ran { answers, strayed, .. } => {
                 8 + answers_bytes(answers) + strayed.as_ref().map_or(0, SmallBytes::len)
             }
@@ -467,6 +491,8 @@ impl<V: Variant> Message<V> {
             Message::Settled { .. } => "Settled",
             Message::Bound { .. } => "Bound",
             Message::Watermark { .. } => "Watermark",
+            Message::AskDoubts { .. } => "AskDoubts",
+            Message::NoDoubts { .. } => "NoDoubts",
         }
     }
 }

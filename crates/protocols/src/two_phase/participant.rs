@@ -20,6 +20,7 @@ use super::table::{Prepared, Table};
 use super::time::Time;
 use super::waiting_reads::WaitingReads;
 use super::{Rules, TwoPhase, Variant};
+use crate::doubts::Asking;
 
 pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
@@ -70,6 +71,8 @@ pub struct Participant<V: Variant> {
     pub(super) reported: Reported<V::Snapshot>,
     /// When to look for clients that were silent for long.
     pub(super) forgets_at: Nanos,
+    /// Whom the others were asked about.
+    pub(super) asking: Option<Asking>,
     /// Counts what may have changed a version or a lock.
     pub(super) changes: u64,
 }
@@ -402,13 +405,6 @@ impl<V: Variant> Participant<V> {
         self.remember(txn, Vote::No(reason), cx);
     }
 
-    fn remember(&mut self, txn: TxnId, vote: Vote<V>, cx: &Context<'_, V>) {
-        self.table.remember(txn, vote);
-        if cx.catalog.is_client(txn.node) {
-            self.table.note_client(txn.node);
-        }
-    }
-
     fn replay_committed(
         &mut self,
         place: &V::Place,
@@ -458,6 +454,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             steps_since_low: 0,
             reported: Reported::new(),
             forgets_at: Nanos(0),
+            asking: None,
             changes: 0,
         }
     }
@@ -509,6 +506,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
                 self.on_vote(txn, repository, (vote, about), cx);
             }
             Message::Watermark { low, .. } => self.raise_low(&low, cx),
+            Message::AskDoubts { asked, clients } => self.on_ask_doubts(from, asked, &clients, cx),
+            Message::NoDoubts { repository, asked, clients } => {
+                self.on_no_doubts(repository, asked, &clients, cx);
+            }
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }

@@ -77,6 +77,12 @@ impl<V: Variant> Participant<V> {
         if self.waiting_prepares.values().any(|waiting| waiting.prepare.txn == txn) {
             return;
         }
+        let reached = self.time.reached(&prepare.snapshot);
+        if is_client && self.rules.refuses_forgotten && self.table.may_be_forgotten(txn, reached) {
+            // Not for ever: nothing is known of it, and nothing need be.
+            self.vote(from, txn, Vote::No(Abort::Forgotten), cx);
+            return;
+        }
         if let Some(reason) = prepare.judge_size(&cx.settings.limits) {
             self.vote_no(from, txn, reason, cx);
             return;

@@ -49,9 +49,14 @@ pub struct Rules {
     pub refuses_old_reads: bool,
     /// A decision is in the log before it is acknowledged.
     pub logs_decisions: bool,
-    /// What a client committed that was silent for its lease is remembered all the same: others
-    /// that took part may still ask.
+    /// What a client committed that was silent for its lease is remembered until all others have
+    /// said that they are in doubt of nothing of it.
     pub keeps_commits_of_silent: bool,
+    /// What may have been forgotten with its client is not taken up anew.
+    pub refuses_forgotten: bool,
+    /// A client that asked more than once for a vote, or gave up, does not take it for a refusal
+    /// that the transaction may have been forgotten.
+    pub doubts_forgotten: bool,
     /// A client commits nothing by votes that come after it has given up: by then others may have
     /// aborted, and who refused may have forgotten that and vote once more.
     pub decides_in_time: bool,
@@ -81,6 +86,8 @@ impl Default for Rules {
             refuses_old_reads: true,
             logs_decisions: true,
             keeps_commits_of_silent: true,
+            refuses_forgotten: true,
+            doubts_forgotten: true,
             decides_in_time: true,
             sessions_bring_pasts: true,
         }

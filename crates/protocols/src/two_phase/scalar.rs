@@ -219,6 +219,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         versions.at(handle, seen_at::<V>(*snapshot))
     }
 
+    fn reached(&self, snapshot: &Timestamp) -> u64 {
+        snapshot.0
+    }
+
     #[inline]
     fn is_too_old(&self, snapshot: &Timestamp) -> bool {
         *snapshot < self.low

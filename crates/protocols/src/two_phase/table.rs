@@ -12,6 +12,8 @@ use super::Variant;
 use super::calls::LockedCall;
 use super::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
 
+mod silent;
+
 /// A key that a prepared transaction will write, exclusively locked.
 #[derive(Clone, Debug)]
 pub(super) struct LockedWrite {
@@ -103,6 +105,8 @@ pub(super) struct Table<V: Variant> {
     answer_bytes: usize,
     /// The time of what is done now.
     now: Nanos,
+    /// Up to where commits had come here when a client was forgotten last.
+    floor: u64,
 }
 
 /// How much a table may keep of clients.
@@ -133,6 +137,10 @@ struct Known {
     answers: usize,
     /// When it was last heard of.
     heard: Nanos,
+    /// What it asks for below may have been forgotten.
+    floor: u64,
+    /// When something was put in last of incarnations before its newest, or became so.
+    earlier_put: Nanos,
 }
 
 impl<V: Variant> Default for Table<V> {
@@ -148,6 +156,7 @@ impl<V: Variant> Default for Table<V> {
             of_clients: 0,
             answer_bytes: 0,
             now: Nanos(0),
+            floor: 0,
         }
     }
 }
@@ -156,10 +165,12 @@ impl<V: Variant> Table<V> {
     /// Takes note of a coordinator's life and of what it has settled; false if `txn` is of an
     /// earlier life or settled already, so that whatever was said of it comes too late.
     pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
-        let known = self.settled.entry(txn.node).or_default();
+        let now = self.now;
+        let known = self.known_mut(txn.node);
         let is_new_life = txn.incarnation > known.life;
         if is_new_life {
             (known.life, known.below) = (txn.incarnation, 0);
+            known.earlier_put = now;
         }
         if txn.incarnation < known.life || txn.sequence < known.below {
             return false;
@@ -243,46 +254,26 @@ impl<V: Variant> Table<V> {
         self.settled.len()
     }
 
-    /// Forgets coordinators that may go and were not heard of since, with what was refused or
-    /// aborted of theirs. One that has something prepared or committed here stays: somebody who
-    /// takes part in it may still ask. (Unless `kept` is false, to see it noticed: then what was
-    /// committed goes as well.)
-    pub fn forget_silent(&mut self, since: Nanos, kept: bool, may_go: impl Fn(NodeId) -> bool) {
-        let silent =
-            self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
-        let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
-        for node in silent {
-            let end = self.settled[&node].life.saturating_add(1);
-            match kept {
-                true => self.forget_refusals_before(node, end),
-                false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
-            }
-            let known = self.settled.get_mut(&node).expect("it was just found");
-            // What is left of one that is gone keeps no room from others.
-            if std::mem::take(&mut known.is_client) {
-                self.of_clients -= known.entries + 1;
-            }
-            if known.entries == 0 && known.answers == 0 {
-                self.settled.remove(&node);
-            }
-        }
-    }
-
     /// What is put in stays as long as after a sign of life of the coordinator, which may be cut
     /// off from here and ask for just that in the end.
     fn put(&mut self, txn: TxnId, entry: Entry<V>) {
         let lasts = entry.lasts();
         let replaced = self.standings.insert(txn, entry);
-        let known = self.settled.entry(txn.node).or_default();
+        let known = self.known_mut(txn.node);
         known.lasting += usize::from(lasts);
         match replaced {
             Some(replaced) => known.lasting -= usize::from(replaced.lasts()),
             None => {
                 known.entries += 1;
-                self.of_clients += usize::from(known.is_client);
+                let is_client = known.is_client;
+                self.of_clients += usize::from(is_client);
             }
         }
-        known.heard = known.heard.max(self.now);
+        let (known, now) = (self.settled.get_mut(&txn.node).expect("just seen"), self.now);
+        known.heard = known.heard.max(now);
+        if txn.incarnation < known.life {
+            known.earlier_put = now;
+        }
     }
 
     fn take(&mut self, txn: TxnId) {
@@ -366,7 +357,7 @@ impl<V: Variant> Table<V> {
         if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_life(txn) {
             let added = answers_bytes(&answers);
             let replaced = self.answers.insert(txn, answers).map_or(0, |it| answers_bytes(&it));
-            let known = self.settled.entry(txn.node).or_default();
+            let known = self.known_mut(txn.node);
             known.answers = known.answers + added - replaced;
             self.answer_bytes = self.answer_bytes + added - replaced;
         }

@@ -11,9 +11,9 @@ fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
     table.remember(txn(1), Vote::No(Abort::Abandoned));
     table.tell_time(Nanos(100));
     table.remember(txn(2), Vote::No(Abort::Abandoned));
-    table.forget_silent(Nanos(100), true, |_| true);
+    table.forget_silent(Nanos(100), true, 0, |_| true);
     assert!(matches!(table.standing(txn(2)), Some(Vote::No(_))));
-    table.forget_silent(Nanos(101), true, |_| true);
+    table.forget_silent(Nanos(101), true, 0, |_| true);
     assert!(table.standing(txn(2)).is_none() && table.known() == 0);
 }
 
@@ -115,7 +115,7 @@ fn all_clients_together_have_a_bound_and_members_do_not_count() {
     assert!(table.bytes() < before);
     assert!(table.has_room(id(60, 1), 1, room));
     table.settle_below(id(77, 9));
-    table.forget_silent(Nanos(2), true, |node| node.0 >= 50);
+    table.forget_silent(Nanos(2), true, 0, |node| node.0 >= 50);
     assert_eq!((table.known(), table.of_clients), (1, 0));
 }
 
@@ -130,7 +130,7 @@ fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     }
     table.hear(NodeId(50), Nanos(1));
     assert!(!table.has_room(id(51, 1), 1, room));
-    table.forget_silent(Nanos(2), true, |_| true);
+    table.forget_silent(Nanos(2), true, 0, |_| true);
     assert_eq!(
         (table.remembered(), table.of_clients),
         (9, 0),
@@ -139,4 +139,86 @@ fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     assert!(table.has_room(id(51, 1), 1, room));
     table.hear(NodeId(50), Nanos(3));
     assert!(!table.has_room(id(51, 1), 1, room), "it was only away");
+}
+
+/// A table with a commit of a client, which was heard of at 1.
+fn with_commit() -> Table<Snapshots> {
+    let of = TxnId { node: NodeId(50), incarnation: 1, sequence: 1 };
+    let mut table = Table::<Snapshots>::default();
+    table.tell_time(Nanos(1));
+    assert!(table.is_current(of, 1));
+    table.hear(of.node, Nanos(1));
+    table.remember(of, commit());
+    table
+}
+
+/// About whom others are asked at this time, with a lease of 10.
+fn kept_at(table: &mut Table<Snapshots>, now: u64) -> Vec<(NodeId, u32)> {
+    table.tell_time(Nanos(now));
+    table.forget_silent(Nanos(now - 10), true, 100, |_| true);
+    table.assert_counts();
+    table.kept_for_others(Nanos(now - 10), None, 8, |_| true)
+}
+
+#[test]
+fn commits_of_silent_clients_go_when_nobody_is_in_doubt() {
+    let mut table = with_commit();
+    assert_eq!(kept_at(&mut table, 11), [], "it is not silent");
+    let client = (NodeId(50), 2);
+    assert_eq!(kept_at(&mut table, 12), [client]);
+    table.forget_commits(client, Nanos(12), 100);
+    assert_eq!((table.remembered(), table.known(), table.floors()), (0, 0, (100, vec![])));
+    table.assert_counts();
+}
+
+#[test]
+fn what_a_client_began_after_the_question_is_not_what_was_asked_about() {
+    for (incarnation, left) in [(1, 2), (2, 2)] {
+        let mut table = with_commit();
+        let client = kept_at(&mut table, 12)[0];
+        table.tell_time(Nanos(13));
+        let next = TxnId { node: NodeId(50), incarnation, sequence: 2 };
+        assert!(table.is_current(next, 1));
+        table.hear(next.node, Nanos(13));
+        table.remember(next, commit());
+        table.forget_commits(client, Nanos(12), 100);
+        assert_eq!((table.remembered(), table.known()), (left, 1), "incarnation {incarnation}");
+        table.assert_counts();
+    }
+}
+
+#[test]
+fn commits_of_earlier_incarnations_are_asked_for_though_the_client_speaks() {
+    let mut table = with_commit();
+    table.tell_time(Nanos(5));
+    let next = TxnId { node: NodeId(50), incarnation: 4, sequence: 1 };
+    assert!(table.is_current(next, 1));
+    table.hear(next.node, Nanos(5));
+    table.remember(next, commit());
+    let client = (NodeId(50), 4);
+    assert_eq!(kept_at(&mut table, 12), [client]);
+    table.forget_commits(client, Nanos(12), 100);
+    assert_eq!((table.remembered(), table.floors().0), (1, 0), "that of the newest stays");
+    assert_eq!(kept_at(&mut table, 13), []);
+}
+
+#[test]
+fn a_client_that_was_forgotten_is_known_by_the_floor_of_then() {
+    let mut table = with_commit();
+    let client = kept_at(&mut table, 12)[0];
+    table.forget_commits(client, Nanos(12), 100);
+    let again = TxnId { node: NodeId(50), incarnation: 1, sequence: 1 };
+    assert!(table.is_current(again, 1));
+    assert!(table.may_be_forgotten(again, 99) && !table.may_be_forgotten(again, 100));
+    // A checkpoint carries it, and of those that were known before nothing is forgotten.
+    let (floor, floors) = table.floors();
+    assert_eq!((floor, &floors[..]), (100, &[(NodeId(50), 100)][..]));
+    let other = TxnId { node: NodeId(51), ..again };
+    let mut restored = Table::<Snapshots>::default();
+    restored.recall(vec![(again, commit(), 0), (other, commit(), 0)]);
+    restored.recall_floors(floors);
+    restored.recall_floor(floor);
+    assert!(restored.may_be_forgotten(again, 99) && !restored.may_be_forgotten(other, 99));
+    let new = TxnId { node: NodeId(52), ..again };
+    assert!(restored.is_current(new, 1) && restored.may_be_forgotten(new, 99));
 }

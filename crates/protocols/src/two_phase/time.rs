@@ -117,6 +117,11 @@ pub trait Time<V: Variant>: Clone + Debug {
         snapshot: &V::Snapshot,
     ) -> Version<'v>;
 
+    /// How far a snapshot reaches of what was committed here. A transaction that commits here
+    /// comes to lie further than its own snapshot reached, and so does then what was
+    /// [committed](Self::committed).
+    fn reached(&self, snapshot: &V::Snapshot) -> u64;
+
     /// Whether what proves a read at `snapshot` stale may be gone.
     fn is_too_old(&self, snapshot: &V::Snapshot) -> bool;
     /// Whether a read of `key` at `snapshot`, which saw the version `read`, has missed nothing up

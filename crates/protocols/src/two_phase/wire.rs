@@ -7,7 +7,7 @@
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Action, Catalog, Decision, DelayedCall, Index, RepositoryId, SmallBytes, SpaceId,
+    Abort, Action, Catalog, Decision, DelayedCall, Index, Nanos, RepositoryId, SmallBytes, SpaceId,
     Timestamp, TxnId, wire_struct,
 };
 
@@ -173,6 +173,8 @@ mod kind {
     pub const LOCKED: u8 = 13;
     pub const UNLOCK: u8 = 14;
     pub const SETTLED: u8 = 15;
+    pub const ASK_DOUBTS: u8 = 16;
+    pub const NO_DOUBTS: u8 = 17;
 }
 
 /// Appends a kind and what belongs to it.
@@ -229,6 +231,15 @@ impl<V: Variant> Wire for Message<V> {
                 put(kind::WATERMARK, low, out);
                 newest.encode(out);
             }
+            Message::AskDoubts { asked, clients } => {
+                put(kind::ASK_DOUBTS, &asked.0, out);
+                clients.encode(out);
+            }
+            Message::NoDoubts { repository, asked, clients } => {
+                put(kind::NO_DOUBTS, repository, out);
+                asked.0.encode(out);
+                clients.encode(out);
+            }
         }
     }
 
@@ -275,6 +286,15 @@ impl<V: Variant> Wire for Message<V> {
             kind::WATERMARK => {
                 Message::Watermark { low: Wire::decode(input)?, newest: Wire::decode(input)? }
             }
+            kind::ASK_DOUBTS => Message::AskDoubts {
+                asked: Nanos(Wire::decode(input)?),
+                clients: Wire::decode(input)?,
+            },
+            kind::NO_DOUBTS => Message::NoDoubts {
+                repository: Wire::decode(input)?,
+                asked: Nanos(Wire::decode(input)?),
+                clients: Wire::decode(input)?,
+            },
             other => return Err(WireError::no_variant("message", at, other)),
         })
     }
@@ -361,9 +381,9 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }
-        Message::Vote { repository, .. } | Message::Acknowledge { repository, .. } => {
-            place(&repository.0)
-        }
+        Message::Vote { repository, .. }
+        | Message::Acknowledge { repository, .. }
+        | Message::NoDoubts { repository, .. } => place(&repository.0),
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::Decide { .. }
@@ -373,6 +393,7 @@ pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> b
         | Message::Unlock { .. }
         | Message::Settled { .. }
         | Message::Bound { .. }
+        | Message::AskDoubts { .. }
         | Message::Watermark { .. } => true,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{
-    Abort, Action, Catalog, Decision, DelayedCall, Gave, NodeId, ProcedureId, RepositoryId,
+    Abort, Action, Catalog, Decision, DelayedCall, Gave, Nanos, NodeId, ProcedureId, RepositoryId,
     SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
 use proptest::collection::vec;
@@ -171,6 +171,10 @@ fn answering() -> impl Strategy<Value = Message> {
     prop_oneof![read, scan, voted]
 }
 
+fn clients() -> impl Strategy<Value = Vec<(NodeId, u32)>> {
+    vec(any::<(u32, u32)>().prop_map(|(node, until)| (NodeId(node), until)), 0..4)
+}
+
 fn telling() -> impl Strategy<Value = Message> {
     let acknowledge = (any::<u16>(), vec(txn(), 0..4)).prop_map(|(repository, txns)| {
         Message::Acknowledge { repository: RepositoryId(repository), txns }
@@ -193,6 +197,12 @@ fn telling() -> impl Strategy<Value = Message> {
         Just(Message::Unlock { reader: () }),
         (at(), at()).prop_map(|(bound, newest)| Message::Bound { bound, newest }),
         (at(), at()).prop_map(|(low, newest)| Message::Watermark { low, newest }),
+        (any::<u64>(), clients())
+            .prop_map(|(asked, clients)| Message::AskDoubts { asked: Nanos(asked), clients }),
+        (any::<u16>(), any::<u64>(), clients()).prop_map(|(repository, asked, clients)| {
+            let (repository, asked) = (RepositoryId(repository), Nanos(asked));
+            Message::NoDoubts { repository, asked, clients }
+        }),
     ]
 }
 

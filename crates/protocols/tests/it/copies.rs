@@ -19,33 +19,41 @@ use muesli_protocols::two_phase::message::{Ballot, Message, Prepare, Vote};
 
 const SPACE: SpaceId = SpaceId(0);
 const CLIENT: NodeId = NodeId(77);
-const BOTH: [RepositoryId; 2] = [RepositoryId(0), RepositoryId(1)];
+pub(super) const BOTH: [RepositoryId; 2] = [RepositoryId(0), RepositoryId(1)];
 const LONG: Nanos = Nanos::from_millis(1_000);
 
 type Timers = BTreeMap<(Nanos, usize, Role, u32), ()>;
 
 /// Two nodes, each with a copy of all keys, and what they say to a client.
-struct Pair<P: Protocol> {
-    nodes: [Node<P>; 2],
+pub(super) struct Pair<P: Protocol> {
+    pub(super) nodes: [Node<P>; 2],
+    rules: P::Rules,
+    settings: Arc<Settings>,
     effects: [Effects<P>; 2],
     timers: Timers,
     now: Nanos,
     /// What the client was told.
-    told: Vec<P::Message>,
+    pub(super) told: Vec<P::Message>,
     /// Messages between the two nodes are lost.
-    cut: bool,
+    pub(super) cut: bool,
 }
 
 impl<P: Protocol> Pair<P> {
     fn new(rules: &P::Rules) -> Pair<P> {
+        Pair::with(rules, Settings::default())
+    }
+
+    pub(super) fn with(rules: &P::Rules, settings: Settings) -> Pair<P> {
         let homes = [NodeId(0), NodeId(1)];
         let catalog = Catalog::new(&homes, 2, &homes).unwrap().with_visiting_coordinators();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let issuer = Some(Issuer::new([7; 16]));
-        let settings = Arc::new(Settings { issuer, ..Settings::default() });
+        let settings = Arc::new(Settings { issuer, ..settings });
         let mut pair = Pair {
             nodes: homes.map(|id| Node::new(id, 1, catalog.clone(), settings.clone(), rules)),
             effects: [Effects::default(), Effects::default()],
+            rules: rules.clone(),
+            settings: settings.clone(),
             timers: Timers::new(),
             now: Nanos(0),
             told: Vec::new(),
@@ -56,6 +64,24 @@ impl<P: Protocol> Pair<P> {
         }
         pair.perform();
         pair
+    }
+
+    /// One of the nodes ends, and starts again with a checkpoint of what it was.
+    pub(super) fn restart(&mut self, place: usize) {
+        let before = &self.nodes[place];
+        let (id, catalog) = (NodeId(place as u32), before.catalog().clone());
+        let settings = self.settings.clone();
+        let mut node = Node::new(id, 2, catalog, settings, &self.rules);
+        let mut checkpoint = before.begin_checkpoint(&self.effects[place]).expect("it has them");
+        let mut piece = Vec::new();
+        while before.checkpoint_piece(&mut checkpoint, 1 << 10, &mut piece) {
+            node.restore(&piece, &mut self.effects[place]).expect("its own");
+            piece.clear();
+        }
+        node.start(&mut self.effects[place]);
+        self.nodes[place] = node;
+        self.timers.retain(|(_, of, ..), ()| *of != place);
+        self.perform();
     }
 
     fn perform(&mut self) {
@@ -84,7 +110,7 @@ impl<P: Protocol> Pair<P> {
         }
     }
 
-    fn wait(&mut self, length: Nanos) {
+    pub(super) fn wait(&mut self, length: Nanos) {
         let until = self.now + length;
         while let Some((&key, ())) = self.timers.first_key_value().filter(|it| it.0.0 <= until) {
             self.timers.remove(&key);
@@ -99,7 +125,7 @@ impl<P: Protocol> Pair<P> {
     }
 
     /// The client says something to one of them.
-    fn say(&mut self, place: usize, message: P::Message) -> Result<(), Rejection> {
+    pub(super) fn say(&mut self, place: usize, message: P::Message) -> Result<(), Rejection> {
         let from = Address::coordinator(CLIENT);
         let to = Address::repository(NodeId(place as u32), BOTH[place]);
         let envelope = Envelope { from, to, message };
@@ -118,7 +144,7 @@ fn newest(versions: Option<&Versions>) -> Option<SmallBytes> {
     versions.newest(versions.find(&key())?).value.cloned()
 }
 
-fn txn() -> TxnId {
+pub(super) fn txn() -> TxnId {
     TxnId { node: CLIENT, incarnation: 1, sequence: 1 }
 }
 
@@ -138,12 +164,23 @@ impl Pair<Score> {
         votes.collect()
     }
 
-    fn prepare(&mut self, place: usize, participants: &[RepositoryId], value: &str) {
+    pub(super) fn prepare(&mut self, place: usize, participants: &[RepositoryId], value: &str) {
+        self.prepare_at(place, (txn(), participants), Timestamp::ZERO, value);
+    }
+
+    /// Asks one of them for its vote on a transaction that read at `snapshot`.
+    pub(super) fn prepare_at(
+        &mut self,
+        place: usize,
+        (txn, participants): (TxnId, &[RepositoryId]),
+        snapshot: Timestamp,
+        value: &str,
+    ) {
         let prepare = Prepare {
-            txn: txn(),
-            settled_below: 1,
+            txn,
+            settled_below: txn.sequence,
             participants: participants.iter().copied().collect(),
-            snapshot: Default::default(),
+            snapshot,
             reader: (),
             strict: false,
             reads: Vec::new().into(),
@@ -156,7 +193,7 @@ impl Pair<Score> {
     }
 
     /// What the client shows one of them: that its transaction commits, by all votes.
-    fn commit(&mut self, place: usize) -> Result<(), Rejection> {
+    pub(super) fn commit(&mut self, place: usize) -> Result<(), Rejection> {
         let ballots: Vec<_> = self.ballots().into_values().collect();
         let proposal = |ballot: &Ballot<Snapshots>| match ballot.vote {
             Vote::Yes(at) => at,
@@ -167,7 +204,7 @@ impl Pair<Score> {
         self.say(place, Message::Decide { txn: txn(), decision, ballots })
     }
 
-    fn found(&self) -> [Option<SmallBytes>; 2] {
+    pub(super) fn found(&self) -> [Option<SmallBytes>; 2] {
         [0, 1].map(|place| newest(self.nodes[place].participants()[0].1.versions(SPACE)))
     }
 }

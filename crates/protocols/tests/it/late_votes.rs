@@ -123,3 +123,39 @@ fn without_the_rule_it_commits_what_others_have_aborted() {
     late.sweeps(give_up + 1_000);
     assert_eq!(late.hears(give_up + 2_000, 1, yes(2)), Some(true));
 }
+
+/// A repository that may have forgotten a transaction says so: that is a refusal for who asked
+/// once, and for nobody else.
+#[test]
+fn what_may_be_forgotten_is_refused_only_where_it_was_asked_once() {
+    let give_up = Settings::default().give_up_after.as_millis();
+    let forgotten = || Vote::No(Abort::Forgotten);
+    let mut once = Client::commits(&Rules::default());
+    assert_eq!(once.hears(2, 0, forgotten()), Some(false));
+    let failed = once.effects.list.iter().find_map(|effect| match effect {
+        Effect::Complete { result: OpResult::Failed(failure), .. } => Some(failure.clone()),
+        _ => None,
+    });
+    let failure = failed.expect("its client is told");
+    assert!(failure.is_retryable(), "{failure}");
+
+    let mut twice = Client::commits(&Rules::default());
+    assert_eq!(twice.sweeps(give_up - 1), 2, "nobody has answered");
+    assert_eq!(twice.hears(give_up - 1, 0, forgotten()), None);
+    assert!(twice.has_given_up());
+    assert_eq!(twice.node.outcome(twice.txn), Outcome::NotKnown(muesli_core::Doubt::Forgotten));
+    assert_eq!(twice.sweeps(give_up + 1_000), 0, "it is over for this client");
+
+    let mut late = Client::commits(&Rules::default());
+    assert_eq!(late.hears(give_up + 1, 0, forgotten()), None);
+    assert_eq!(late.node.outcome(late.txn), Outcome::NotKnown(muesli_core::Doubt::Forgotten));
+}
+
+/// The mistake: a commit that is forgotten is told to have been aborted.
+#[test]
+fn without_that_rule_it_tells_an_abort_of_what_may_have_committed() {
+    let give_up = Settings::default().give_up_after.as_millis();
+    let mut twice = Client::commits(&Rules { doubts_forgotten: false, ..Rules::default() });
+    assert_eq!(twice.sweeps(give_up - 1), 2);
+    assert_eq!(twice.hears(give_up - 1, 0, Vote::No(Abort::Forgotten)), Some(false));
+}

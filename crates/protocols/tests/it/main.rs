@@ -15,6 +15,7 @@ mod explore_gmu;
 mod explore_granola;
 mod fair;
 mod golden;
+mod gone;
 mod granola;
 mod house_rules;
 mod judge;

@@ -9,13 +9,16 @@ use muesli_core::{
 };
 use muesli_protocols::granola::loading::Fetched;
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Message, Order, Refusal, Request, Task,
+    Agreement, Ballot, End, Found, Message, Order, Refusal, Request, Task,
 };
 use muesli_protocols::granola::owners::Move;
 use muesli_protocols::granola::{Granola, Rules};
 
+use super::procedures::{SPACE, key};
 use super::steps::{Stage, txn};
 
+/// Looks for clients that were silent for long, at a repository.
+const SILENT_TIMER: u32 = 7;
 /// No node of the catalog.
 const CLIENT: NodeId = NodeId(77);
 
@@ -188,7 +191,54 @@ fn a_silent_client_leaves_nothing_where_all_is_settled() {
     stage.now = Nanos(3 * Settings::default().client_lease.0);
     let other = Request { txn: TxnId { node: NodeId(78), ..txn(1) }, ..of_client(&stage, 1) };
     stage.receive(Message::Request(Arc::new(other)));
+    stage.step(|participant, cx| participant.timer(SILENT_TIMER, cx));
     assert_eq!(stage.participant.known_coordinators(), 1, "the other one");
+}
+
+/// A transaction of a client is done in which participants told each other 500 bytes, and the
+/// client is killed; how many bytes are held a lease later, and whom the repository asks about.
+fn told_to_one_that_is_gone() -> (Stage, u64, Vec<Message>) {
+    let mut stage = Stage::new(Rules { tells: true, ..Rules::default() });
+    (stage.now, stage.settings.memory) = (Nanos(1), Memory::default());
+    let space = stage.catalog.space_named(SPACE).unwrap();
+    let mut request = stage.request(1, Agreement::Independent, &[0, 1]);
+    request.txn.node = CLIENT;
+    for (part, at) in request.parts.iter_mut().zip([0, 1]) {
+        let is_there = |it: &u8| stage.catalog.partition(space, &key(*it)) == at;
+        let own = (0..).find(is_there).unwrap();
+        let procedure = ProcedureId { name: "share".into(), version: 1 };
+        let arguments = SmallBytes::new(&[1, own]);
+        part.task = Task::Call { procedure, arguments, tells: true, spaces: 1 };
+    }
+    let (txn, repository) = (request.txn, RepositoryId(1));
+    stage.receive(Message::Request(Arc::new(request)));
+    let ballot = Ballot::Commit(Timestamp::new(1_000, repository));
+    stage.receive(Message::Vote { txn, repository, ballot, about: 0, tag: 0, order: None });
+    let zero = Timestamp::ZERO;
+    let value = Some(SmallBytes::from(vec![0; 500]));
+    let found = Found { version: zero, value, collected: zero };
+    let told = vec![(1, vec![(space, stage.key_in(1), found)])];
+    assert!(is_done(&stage.receive(Message::Tell { txn, told })));
+    stage.now = Nanos(2 * Settings::default().client_lease.0);
+    let asked = stage.step(|participant, cx| participant.timer(SILENT_TIMER, cx));
+    let held = stage.settings.memory.held().all;
+    (stage, held, asked)
+}
+
+#[test]
+fn what_a_client_that_is_gone_was_told_goes_when_nobody_waits_for_it() {
+    for waits in [true, false] {
+        let (mut stage, before, asked) = told_to_one_that_is_gone();
+        let [Message::AskDoubts { asked, clients }] = &asked[..] else { panic!("{asked:?}") };
+        assert_eq!(clients[..], [(CLIENT, 2)]);
+        let clients = if waits { Vec::new() } else { clients.clone() };
+        let (repository, asked) = (RepositoryId(1), *asked);
+        stage.receive(Message::NoDoubts { repository, asked, clients });
+        stage.step(|participant, cx| participant.timer(SILENT_TIMER, cx));
+        let freed = before - stage.settings.memory.held().all;
+        assert_eq!(freed > 500, !waits, "{freed} bytes are free");
+        assert_eq!(stage.participant.remembered(), 1, "that it was done stays");
+    }
 }
 
 #[test]

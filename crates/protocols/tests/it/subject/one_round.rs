@@ -29,6 +29,8 @@ impl Subject for Granola {
                 format!("Vote {} {}{}", name(*txn, names), ballot(how), order(number.as_ref()))
             }
             Message::WhichPosition { .. } => "WhichPosition".to_owned(),
+            Message::AskDoubts { clients, .. } => format!("AskDoubts {clients:?}"),
+            Message::NoDoubts { clients, .. } => format!("NoDoubts {clients:?}"),
             Message::Position { order, at, voted, .. } => {
                 let voted = joined(voted.iter().map(|txn| name(*txn, names)));
                 format!("Position {} at {at}, voted up to {voted}", order.number)
@@ -104,6 +106,8 @@ impl Subject for Granola {
             Message::Vote { .. }
             | Message::WhichPosition { .. }
             | Message::Position { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
             | Message::Decide { .. }
             | Message::Tell { .. }
             | Message::Ask { .. }

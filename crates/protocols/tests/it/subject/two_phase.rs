@@ -5,7 +5,7 @@ use std::fmt::Display;
 use muesli_core::contract::Participant as _;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Versions;
-use muesli_core::{Decision, Role, SpaceId, TxnId};
+use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
@@ -176,7 +176,16 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Settled { txn } => format!("Settled below {txn}"),
         Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
         Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
+        Message::AskDoubts { clients, .. } => format!("AskDoubts {}", until(clients)),
+        Message::NoDoubts { repository, clients, .. } => {
+            format!("NoDoubts r{} {}", repository.0, until(clients))
+        }
     }
+}
+
+/// Clients, with the incarnations before which all is meant.
+fn until(clients: &[(NodeId, u32)]) -> String {
+    joined(clients.iter().map(|(node, life)| format!("n{} before {life}", node.0)))
 }
 
 fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {

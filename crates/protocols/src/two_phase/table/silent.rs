@@ -1,0 +1,183 @@
+//! Clients that are gone: what is forgotten of them, and when.
+//!
+//! # What nobody can ask for
+//! A client that closes says that all of its transactions are settled. Of one that is killed, and
+//! so is silent for its lease, what was refused is forgotten: nobody commits what this repository
+//! does not vote for. What was committed may be asked for by another participant that is in doubt.
+//! So this repository asks all others whether they are, and forgets when all have said that they
+//! are not. That is for good: whoever took part in a commit had voted yes, stably, before it was
+//! decided, and so either is in doubt as it is asked or knows the end, stably, before it answers.
+//! Meanwhile nothing may have come to what is kept of the client, or the answers would not be about
+//! that: a client that was heard of, and of which something was put in, is not silent any more. Of
+//! incarnations before a client's newest nothing new is ever taken up, so they are asked for as
+//! soon as nothing of them is prepared here.
+//!
+//! # Requests that come late
+//! A copy of the request for votes may come after its transaction was forgotten, from a buffer or
+//! from a client that was cut off. To take it up would be to do it twice. No clock can exclude
+//! that, but the transaction's snapshot tells: what committed here came to lie above its own
+//! snapshot, and so did what was committed here by the time it was forgotten. So the table keeps
+//! one number, the *floor*: how far commits had come here when a client was forgotten last. A
+//! client that is not known gets that as its own floor, and of what it asks for below nothing is
+//! taken up that is not known. It is told so, and what commits have come to here; if it asked once,
+//! nobody has voted on it here, and it runs again above the floor. If it asked more than once, or
+//! has waited for so long that it has given up, an earlier copy may have been taken up: then it
+//! does not know what became of the transaction, and says so to whoever runs it.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use super::*;
+use crate::doubts::ClientsUntil;
+
+impl<V: Variant> Table<V> {
+    /// A coordinator, which may have been forgotten if it was not known.
+    pub(super) fn known_mut(&mut self, node: NodeId) -> &mut Known {
+        let floor = self.floor;
+        self.settled.entry(node).or_insert_with(|| Known { floor, ..Known::default() })
+    }
+
+    /// Forgets coordinators that may go and were not heard of since, with what was refused or
+    /// aborted of theirs. One that has something prepared or committed here stays. (Unless `kept`
+    /// is false, to see it noticed: then what was committed goes as well.) Commits here have come
+    /// to `reached`.
+    pub fn forget_silent(
+        &mut self,
+        since: Nanos,
+        kept: bool,
+        reached: u64,
+        may_go: impl Fn(NodeId) -> bool,
+    ) {
+        let silent =
+            self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
+        let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
+        for node in silent {
+            let end = self.settled[&node].life.saturating_add(1);
+            match kept {
+                true => self.forget_refusals_before(node, end),
+                false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
+            }
+            let known = self.settled.get_mut(&node).expect("it was just found");
+            // What is left of one that is gone keeps no room from others.
+            if std::mem::take(&mut known.is_client) {
+                self.of_clients -= known.entries + 1;
+            }
+            self.forget_if_empty(node, reached);
+        }
+    }
+
+    /// Of a client that is silent nothing is left.
+    fn forget_if_empty(&mut self, node: NodeId, reached: u64) {
+        let known = &self.settled[&node];
+        if known.entries == 0 && known.answers == 0 {
+            assert!(!known.is_client, "{node:?} counts as one that speaks");
+            self.settled.remove(&node);
+            self.floor = self.floor.max(reached);
+        }
+    }
+
+    /// Clients behind `after` whose commits are kept for others that may be in doubt, and may go
+    /// if these are not: at most so many. Of one that is silent all may go, of others what is of
+    /// earlier incarnations.
+    pub fn kept_for_others(
+        &self,
+        since: Nanos,
+        after: Option<NodeId>,
+        most: usize,
+        may_go: impl Fn(NodeId) -> bool,
+    ) -> Vec<ClientsUntil> {
+        let prepared: BTreeSet<TxnId> =
+            self.slots.iter().flatten().map(|prepared| prepared.prepare.txn).collect();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let kept = self.settled.range((from, Bound::Unbounded)).filter_map(|(&node, known)| {
+            let is_silent = known.heard < since;
+            let until = if is_silent { known.life.saturating_add(1) } else { known.life };
+            let all = transactions_before((node, until));
+            let mut ends = self.standings.range(all.clone()).filter(|(_, entry)| entry.lasts());
+            let goes = known.lasting > 0
+                && may_go(node)
+                && prepared.range(all).next().is_none()
+                && ends.next().is_some();
+            goes.then_some((node, until))
+        });
+        kept.take(most).collect()
+    }
+
+    /// Of these, the ones of which nothing is in doubt here.
+    pub fn not_in_doubt(&self, clients: &[ClientsUntil]) -> Vec<ClientsUntil> {
+        let undecided = self.slots.iter().flatten().filter(|prepared| prepared.decided.is_none());
+        let doubts: BTreeSet<TxnId> = undecided.map(|prepared| prepared.prepare.txn).collect();
+        let has_none =
+            |of: &&ClientsUntil| doubts.range(transactions_before(**of)).next().is_none();
+        clients.iter().filter(has_none).copied().collect()
+    }
+
+    /// Nobody was in doubt of anything of a client as it was asked: forgets it, if nothing was put
+    /// in since. Commits here have come to `reached`.
+    pub fn forget_commits(&mut self, of: ClientsUntil, asked: Nanos, reached: u64) {
+        let (node, until) = of;
+        let Some(known) = self.settled.get(&node) else { return };
+        let is_whole = until > known.life;
+        let put = if is_whole { known.heard } else { known.earlier_put };
+        if put >= asked {
+            return;
+        }
+        let all = transactions_before(of);
+        let over: Vec<TxnId> = self.standings.range(all.clone()).map(|(txn, _)| *txn).collect();
+        for txn in over {
+            assert!(self.owner(txn).is_none(), "{txn} was prepared since");
+            self.take(txn);
+        }
+        self.forget_answers(all.start, all.end);
+        if is_whole {
+            self.forget_if_empty(node, reached);
+        }
+    }
+
+    /// Whether a transaction of a client that is not known here may have been and was forgotten.
+    pub fn may_be_forgotten(&self, txn: TxnId, reached: u64) -> bool {
+        self.settled.get(&txn.node).is_some_and(|known| reached < known.floor)
+    }
+
+    /// The floor, and those of the clients that came again.
+    pub fn floors(&self) -> (u64, Vec<(NodeId, u64)>) {
+        let floors = self.settled.iter().filter(|(_, known)| known.floor > 0);
+        (self.floor, floors.map(|(node, known)| (*node, known.floor)).collect())
+    }
+
+    /// Takes over the [floors](Self::floors) of clients that another table knows.
+    pub fn recall_floors(&mut self, floors: Vec<(NodeId, u64)>) {
+        for (node, floor) in floors {
+            self.settled.entry(node).or_default().floor = floor;
+        }
+    }
+
+    /// Takes over the [floor](Self::floors) of another table, once its clients are known.
+    pub fn recall_floor(&mut self, floor: u64) {
+        self.floor = floor;
+    }
+
+    /// Counts once more what is counted as it changes.
+    pub fn assert_counts(&self) {
+        let is_client = |node: &NodeId| self.settled[node].is_client;
+        let entries = self.standings.keys().filter(|txn| is_client(&txn.node)).count();
+        let clients = self.settled.values().filter(|known| known.is_client).count();
+        assert_eq!(self.of_clients, entries + clients, "transactions of clients, and clients");
+        let answers: usize = self.answers.values().map(answers_bytes).sum();
+        assert_eq!(self.answer_bytes, answers, "bytes of answers");
+        let mut lasting: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for (txn, entry) in &self.standings {
+            *lasting.entry(txn.node).or_default() += usize::from(entry.lasts());
+        }
+        for (node, known) in &self.settled {
+            let counted = lasting.get(node).copied().unwrap_or_default();
+            assert_eq!(known.lasting, counted, "what lasts of {node:?}");
+        }
+    }
+}
+
+/// All transactions of a client's incarnations before one.
+fn transactions_before((node, incarnation): ClientsUntil) -> std::ops::Range<TxnId> {
+    let end = TxnId { node, incarnation, sequence: 0 };
+    TxnId { incarnation: 0, ..end }..end
+}
