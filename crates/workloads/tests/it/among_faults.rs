@@ -150,6 +150,22 @@ fn silence() -> Search {
     Search { millis: 400, ..applications(SHORT, crashes, short()) }
 }
 
+/// The processes of clients are killed one after the other, among other faults, and are not waited
+/// for: what they leave is forgotten while requests of them are still under way.
+fn killed(seed: u64, millis: u64) -> Plan {
+    let kills = in_turn(millis, 9, |at| format!("3ms crash n{}", 3 + (at + seed) % 3));
+    let faults = crashes(seed, millis);
+    let all = kills.faults().iter().chain(faults.faults()).cloned().collect();
+    Plan::new(kills.horizon(), all).expect("they end in time")
+}
+
+/// Clients are forgotten soon after they have given up.
+fn gone() -> Search {
+    let (give_up_after, client_lease) = (Span::from_millis(15), Span::from_millis(20));
+    let tempo = Tempo { give_up_after, client_lease, ..short() };
+    Search { millis: 400, ..applications(SHORT, killed, tempo) }
+}
+
 /// Marks that are deleted and put without being read, by clients that also read some: who judges a
 /// read by what was found where a deletion is collected puts an update before what it has seen.
 fn blind() -> Search {
@@ -160,11 +176,12 @@ fn blind() -> Search {
 
 #[test]
 fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
-    for search in [cutting(), leases(), silence()] {
+    for search in [cutting(), leases(), silence(), gone()] {
         assert_eq!(search.first::<Score>(&Rules::default(), 0..10), None);
     }
     let rules = bumper::Rules::time_warping();
     assert_eq!(leases().first::<Bumper>(&rules, 0..10), None);
+    assert_eq!(gone().first::<Gmu>(&gmu::Rules::default(), 0..10), None);
     for search in [cutting(), silence()] {
         assert_eq!(search.first::<Gmu>(&gmu::Rules::default(), 0..10), None);
         assert_eq!(search.first::<Granola>(&Default::default(), 0..10), None);
@@ -215,6 +232,9 @@ fn reads_below_the_watermark_after_a_lease_are_noticed() {
 fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
     let rules = Rules { keeps_commits_of_silent: false, ..Rules::default() };
     assert!(silence().first::<Score>(&rules, 0..120).is_some());
+    assert!(gone().first::<Score>(&rules, 0..60).is_some());
+    let rules = gmu::Rules { family: rules, ..gmu::Rules::default() };
+    assert!(gone().first::<Gmu>(&rules, 0..60).is_some());
 }
 
 /// The fault that Bumper had with collected deletions. Either of the two rules is enough to hide

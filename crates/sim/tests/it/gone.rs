@@ -1,0 +1,121 @@
+//! Processes of clients are killed and come again, over many leases: what servers keep of them does
+//! not grow with how many there were.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use muesli::{Db, Retry, SpaceOptions, Tx};
+use muesli_core::{Catalog, Nanos, NodeId, Pace, Protocol};
+use muesli_protocols::gmu::Gmu;
+use muesli_protocols::score::Score;
+use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_sim::latency::Latency;
+use muesli_sim::random::Seed;
+use muesli_sim::time::{Span, VirtualTime};
+use muesli_sim::topology::{LaneClass, Topology};
+use muesli_sim::world::{ClientBody, Setup, World};
+
+const SERVERS: u32 = 3;
+const CLIENTS: u32 = 3;
+const LEASE: Nanos = Nanos::from_millis(40);
+
+/// Each client process lives for some milliseconds.
+fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup<P> {
+    let servers: Vec<NodeId> = (0..SERVERS).map(NodeId).collect();
+    let catalog = Catalog::new(&servers, 2, &servers).expect("a catalog");
+    let catalog = catalog.with_visiting_coordinators();
+    let catalog = catalog.with_space("s", SpaceOptions::default()).expect("a space");
+    let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
+    let latency = Latency::Exponential { least, mean_tail };
+    let lane = LaneClass { latency, bandwidth: 0 };
+    let topology = Topology::uniform((SERVERS + CLIENTS) as usize, lane);
+    let kills = (1..millis / 4).map(|at| format!("{}ms+2ms crash n{}", 4 * at, 3 + at % 3));
+    let text = format!("horizon {millis}ms; {}", kills.collect::<Vec<_>>().join("; "));
+    let plan = text.parse().expect("a plan");
+    let mut setup = Setup::new(Seed::new(seed), Arc::new(catalog), topology, plan);
+    setup.settings.client_lease = LEASE;
+    setup.settings.give_up_after = Nanos::from_millis(20);
+    setup.settings.in_doubt_after = Nanos::from_millis(5);
+    setup.settings.gossip_every = Nanos::from_millis(1);
+    setup.settings.snapshot_lease = Nanos::from_millis(10);
+    setup.settings.pace = Pace { collect_after: 1, ..Pace::default() };
+    setup
+}
+
+/// How many transactions committed, the most ends that a repository kept, and how many ends and
+/// clients all keep when all clients have been gone for some leases.
+fn kept<V: Variant>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
+    let setup = setup::<TwoPhase<V>>(seed, millis);
+    let catalog = Arc::clone(&setup.catalog);
+    let mut world = World::new(setup).expect("a setup");
+    let db = Db::for_driver(world.database(), catalog, Retry::default());
+    let committed: Rc<Cell<u64>> = Rc::default();
+    let counted = Rc::clone(&committed);
+    let body: ClientBody = Rc::new(move |start| {
+        let (db, counted) = (db.session(), Rc::clone(&counted));
+        let space = db.space("s").expect("it was set up");
+        let mut random = start.seed.stream();
+        Box::pin(async move {
+            while !start.stop.is_raised() {
+                let keys = [random.below(100), random.below(100)];
+                let write = move |tx: Tx| async move {
+                    for key in keys {
+                        tx.put(space, key.to_be_bytes().to_vec(), "new").await?;
+                    }
+                    Ok(())
+                };
+                let done = db.transact_here(write).await;
+                counted.set(counted.get() + u64::from(done.is_ok()));
+            }
+        })
+    });
+    for client in 0..CLIENTS {
+        world.add_client(NodeId(SERVERS + client), Rc::clone(&body));
+    }
+    let mut most = 0;
+    for at in (0..millis).step_by(10) {
+        world.run_until(VirtualTime::ZERO + Span::from_millis(at));
+        most = most.max(all(&world).map(|(ends, _)| ends).max().unwrap_or_default());
+    }
+    world.run_to_end(Span::from_secs(60)).expect("everything ends");
+    let later = world.now() + Span::from_nanos(4 * LEASE.0);
+    world.run_until(later);
+    let left = all(&world).fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    (committed.get(), most, left)
+}
+
+/// How many ends each repository keeps, and of how many coordinators.
+fn all<V: Variant>(world: &World<TwoPhase<V>>) -> impl Iterator<Item = (usize, usize)> + '_ {
+    (0..SERVERS).filter_map(|server| {
+        world.look(NodeId(server), |node| {
+            let (_, participant) = &node.participants()[0];
+            (participant.remembered(), participant.known_coordinators())
+        })
+    })
+}
+
+fn do_not_grow<V: Variant>() {
+    for seed in 0..3 {
+        let (short, long) = (kept::<V>(seed, 400), kept::<V>(seed, 1_600));
+        println!("{short:?} {long:?}");
+        assert!(long.0 > 3 * short.0 && long.0 > 1_000, "{short:?} {long:?}");
+        assert!(long.1 < 3 * short.1.max(50), "{short:?} {long:?}");
+        assert_eq!((short.2, long.2), ((0, 0), (0, 0)), "{short:?} {long:?}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_clients_does_not_grow_with_how_many_there_were() {
+    do_not_grow::<<Score as Named>::Variant>();
+    do_not_grow::<<Gmu as Named>::Variant>();
+}
+
+/// A protocol of the family, by its variant.
+trait Named {
+    type Variant: Variant;
+}
+
+impl<V: Variant> Named for TwoPhase<V> {
+    type Variant = V;
+}
