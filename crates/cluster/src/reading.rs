@@ -181,10 +181,11 @@ async fn read_and_write(
         let right = Some(Register::of(&reader.map).to_row());
         match here(database, |engine| engine.write(txn, space, key, right))? {
             Step::Done(written) => written?,
-            Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
-                OpResult::Failed(failure) => return Err(failure),
-                _ => {}
-            },
+            Step::Wait(op) => {
+                if let OpResult::Failed(failure) = (Waiting { database, op: Some(op) }).await? {
+                    return Err(failure);
+                }
+            }
         }
     }
     Ok(found)
