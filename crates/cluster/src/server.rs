@@ -317,12 +317,12 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
         return Err(StartError::Unprotected { address });
     }
-    let servers = match options.servers.is_empty() {
-        true => vec![(options.node, address.to_string())],
-        false => options.servers.clone(),
-    };
-    let &ServerOptions { repositories, replicas, spread, group, loops, .. } = &options;
-    let group = group.max(1);
+    let mut servers = options.servers.clone();
+    if servers.is_empty() {
+        servers.push((options.node, address.to_string()));
+    }
+    let ServerOptions { repositories, replicas, spread, loops, .. } = options;
+    let group = options.group.max(1);
     let deal = Deal { repositories, replicas, spread, group, loops };
     let map = Map::deal_beside(servers, deal, &options.masters)?;
     let map = match options.joins {
@@ -341,8 +341,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let network = files::network_within_limit(&options, map.servers.len())?;
     let clock = Clock::troubled(options.trouble.as_deref());
-    let told = (map, clock.now().as_millis());
-    let prepared = prepare::<P>(&options, &rules, told, door.clone())?;
+    let prepared = prepare::<P>(&options, &rules, (map, clock.now().as_millis()), door.clone())?;
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {

@@ -519,18 +519,13 @@ fn catalog(
     plan: &Simulated,
     coordinators: usize,
 ) -> Result<Catalog, SimulationError> {
-    let (nodes, repositories) = (plan.nodes, plan.repositories);
-    // A node that keeps nothing alone may be one of a group, or of none.
-    let most = if plan.upkeep.group > 1 { nodes } else { repositories };
-    if !(1..=most.max(1)).contains(&nodes) {
+    let (nodes, repositories, grouped) = (plan.nodes, plan.repositories, plan.upkeep.group > 1);
+    if nodes == 0 || !grouped && nodes > repositories.max(1) {
         return Err(SimulationError::Nodes { nodes, repositories });
     }
     let homes: Vec<_> = match plan.upkeep.group {
         0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
-        size => {
-            let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
-            layout::homes(groups, size, nodes as u32)?
-        }
+        size => layout::homes(repositories.try_into().unwrap_or(u16::MAX), size, nodes as u32)?,
     };
     let visits = |node: &usize| plan.visiting && (nodes..nodes + plan.client_nodes).contains(node);
     let known = (0..coordinators).filter(|node| !visits(node));

@@ -7,10 +7,10 @@
 //! everything is decided, as if it had been restored from a checkpoint of that moment, and replays
 //! what is decided since.
 //!
-//! Where all is decided that it has run, it marks that very moment and returns to it. Then nothing is
-//! taken back, and a state or a checkpoint that is being taken from its stores goes on: otherwise a
-//! receiver of gigabytes would begin anew whenever leadership changes, and on a busy machine it
-//! changes more often than gigabytes are sent.
+//! Where all is decided that it has run, it marks that very moment and returns to it. Then nothing
+//! is taken back, and a state or a checkpoint that is being taken from its stores goes on:
+//! otherwise a receiver of gigabytes would begin anew whenever leadership changes, and on a busy
+//! machine it changes more often than gigabytes are sent.
 //!
 //! The entries after that mark are kept, whoever else has them. A mark is forgotten once a later
 //! one is decided, so no more is noted than was written since.

@@ -30,10 +30,11 @@ fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup<P> {
     let latency = Latency::Exponential { least, mean_tail };
     let lane = LaneClass { latency, bandwidth: 0 };
     let topology = Topology::uniform((SERVERS + CLIENTS) as usize, lane);
-    let kills = (1..millis / 4).map(|at| format!("{}ms+2ms crash n{}", 4 * at, 3 + at % 3));
+    let kills = (1..millis / 10).map(|at| format!("{}ms+1ms crash n{}", 10 * at, 3 + at % 3));
     let text = format!("horizon {millis}ms; {}", kills.collect::<Vec<_>>().join("; "));
     let plan = text.parse().expect("a plan");
     let mut setup = Setup::new(Seed::new(seed), Arc::new(catalog), topology, plan);
+    setup.reconnect_every = Span::from_millis(1);
     setup.settings.client_lease = LEASE;
     setup.settings.give_up_after = Nanos::from_millis(20);
     setup.settings.in_doubt_after = Nanos::from_millis(5);

@@ -212,7 +212,7 @@ fn bumper_without_a_rule_is_caught() {
 #[test]
 fn each_correction_of_bumper_is_needed() {
     let caught = |distinct, snapshots, updates| {
-        bumper_is_caught("keys=6 appends=40", 0..400, |rules| {
+        bumper_is_caught("keys=6 appends=40", 0..1_600, |rules| {
             *rules = bumper::Rules {
                 distinct_readers: distinct,
                 stamps_reach_the_snapshot: snapshots,
