@@ -293,18 +293,6 @@ impl<P: Protocol> World<P> {
         self.database
     }
 
-    /// What somebody sees who looks at a node; `None` while it is down.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    pub fn look<T>(
-        &self,
-        node: NodeId,
-        look: impl FnOnce(&muesli_core::Node<P>) -> T,
-    ) -> Option<T> {
-        self.stations[node.0 as usize].host.borrow().node.as_ref().map(look)
-    }
-
     /// What goes wrong in this world.
     pub fn plan(&self) -> &Plan {
         &self.plan

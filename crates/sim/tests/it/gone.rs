@@ -89,7 +89,7 @@ fn kept<V: Variant>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
 /// How many ends each repository keeps, and of how many coordinators.
 fn all<V: Variant>(world: &World<TwoPhase<V>>) -> impl Iterator<Item = (usize, usize)> + '_ {
     (0..SERVERS).filter_map(|server| {
-        world.look(NodeId(server), |node| {
+        world.with_node(NodeId(server), |node| {
             let (_, participant) = &node.participants()[0];
             (participant.remembered(), participant.known_coordinators())
         })
