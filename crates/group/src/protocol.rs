@@ -57,6 +57,8 @@ pub struct Rules<R> {
     pub installs_whole: bool,
     /// A member's checkpoint is published only once all entries in it are decided.
     pub publishes_decided: bool,
+    /// A piece of a leader's state leaves once all is decided that it may hold effects of.
+    pub sends_decided: bool,
     /// A member without memory votes once it has all the entries of the member that it learns from.
     pub joins_whole: bool,
     /// A leader that is deposed returns to a moment before which everything is decided.
@@ -128,6 +130,7 @@ impl<R: Default> Default for Rules<R> {
             ends_configurations: true,
             installs_whole: true,
             publishes_decided: true,
+            sends_decided: true,
             joins_whole: true,
             returns_to_decided: true,
             limits: Limits::default(),

@@ -7,6 +7,7 @@ mod load;
 mod receive;
 mod regroup;
 mod run;
+mod sending;
 mod serve;
 mod stay;
 mod step_down;
@@ -22,6 +23,7 @@ use muesli_core::{
 };
 
 use self::catch_up::Fetching;
+use self::disk::Pace;
 use self::load::Loading;
 use self::serve::Serving;
 use self::step_down::Mark;
@@ -99,13 +101,14 @@ pub struct Replica<P: Protocol> {
     reported: u64,
     /// When another member was heard of last that has the participant's state.
     served: u64,
-    /// The number of the participant: it is another one after each time that it began anew, unless
-    /// nothing was taken back.
+    /// The number of the participant: it is another one after each time that it began anew.
     generation: u64,
     /// Entries up to here are to be appended, because something waits for them.
     wanted_upto: u64,
     /// A note under way through its log, and when it was sent.
     probe: Option<(u64, u64)>,
+    /// How long its disk has taken lately.
+    pace: Pace,
     ticks: u64,
     /// When a leader was last heard of.
     heard: Option<u64>,
@@ -234,6 +237,7 @@ impl<P: Protocol> Replica<P> {
         self.ask_round(cx);
         self.write_down(cx);
         self.tell_news(cx);
+        self.send_decided(cx);
         self.speak_of_consensus(cx);
         self.release(cx);
     }
@@ -367,6 +371,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             generation: 0,
             wanted_upto: 0,
             probe: None,
+            pace: Pace::default(),
             ticks: 0,
             heard: None,
             away: false,

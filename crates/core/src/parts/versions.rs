@@ -200,6 +200,15 @@ impl Versions {
         }
     }
 
+    /// The entry of a key that has none, in a slot after all others: whoever reads the store slot
+    /// by slot comes to it yet.
+    fn create_last(&mut self, key: &SmallBytes) -> Handle {
+        let free = std::mem::take(&mut self.free_entries);
+        let handle = self.find_or_create(Handle::NONE, key);
+        self.free_entries = free;
+        handle
+    }
+
     /// The newest version.
     #[inline]
     pub fn newest(&self, handle: Handle) -> Version<'_> {

@@ -10,6 +10,39 @@ use crate::protocol::{Message, Record};
 
 /// A disk that takes more ticks is what a request to others waits for.
 const SLOW_TICKS: u64 = 3;
+/// How long a disk took lately is for so many ticks at least, and for twice as many at most.
+const LATELY_TICKS: u64 = 500;
+/// A disk that has been slow lately hangs after at most so many times what another one may take.
+const PATIENCE: u64 = 4;
+
+/// How long a disk has taken lately to make stable what it was given, in ticks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// Since when `now` is counted.
+    since: u64,
+    /// At most, since then and in the time before.
+    now: u64,
+    before: u64,
+}
+
+impl Pace {
+    /// It took so long, and was done at `tick`.
+    fn took(&mut self, ticks: u64, tick: u64) {
+        if tick >= self.since + LATELY_TICKS {
+            let is_recent = tick < self.since + 2 * LATELY_TICKS;
+            let before = if is_recent { self.now } else { 0 };
+            *self = Pace { since: tick, now: 0, before };
+        }
+        self.now = self.now.max(ticks);
+    }
+
+    /// After how many ticks it hangs, where one that is never slow does after `most`: a disk that
+    /// often takes long does not hang yet, and others on the same machine are as slow.
+    fn hangs_after(&self, most: u64) -> u64 {
+        let lately = self.now.max(self.before);
+        lately.saturating_mul(2).clamp(most, most.saturating_mul(PATIENCE))
+    }
+}
 
 impl<P: Protocol> Replica<P> {
     /// Logs what the member knows since it last did.
@@ -86,8 +119,8 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn on_note(&mut self, note: u64) {
         self.written.arrived(note);
         self.count_stable();
-        if self.probe.is_some_and(|(probe, _)| probe <= note) {
-            self.probe = None;
+        if let Some((_, sent)) = self.probe.take_if(|(probe, _)| *probe <= note) {
+            self.pace.took(self.ticks - sent, self.ticks);
         }
         if self.settled == Settled::Logged(note) {
             self.settled = Settled::Yes;
@@ -110,7 +143,7 @@ impl<P: Protocol> Replica<P> {
 
     /// Whether its disk has not made stable for long what it was given.
     pub(super) fn is_hung(&self) -> bool {
-        let most = self.rules.limits.disk_ticks_max;
+        let most = self.pace.hangs_after(self.rules.limits.disk_ticks_max);
         self.probe.is_some_and(|(_, sent)| sent + most < self.ticks)
     }
 
@@ -121,5 +154,35 @@ impl<P: Protocol> Replica<P> {
         if let Some(consensus) = &mut self.consensus {
             consensus.restrain(is_hung, is_unfit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_often_slow_is_waited_for_longer_and_not_for_ever() {
+        let mut pace = Pace::default();
+        pace.took(1, 10);
+        assert_eq!(pace.hangs_after(20), 20);
+        pace.took(15, 30);
+        assert_eq!(pace.hangs_after(20), 30);
+        pace.took(2, 40);
+        assert_eq!(pace.hangs_after(20), 30, "it was slow a moment ago");
+        pace.took(900, 400);
+        assert_eq!(pace.hangs_after(20), 80);
+        pace.took(1, 400 + LATELY_TICKS);
+        assert_eq!(pace.hangs_after(20), 80);
+        pace.took(1, 401 + 2 * LATELY_TICKS);
+        assert_eq!(pace.hangs_after(20), 20, "that was long ago");
+    }
+
+    #[test]
+    fn what_was_long_ago_does_not_count_after_a_time_without_notes() {
+        let mut pace = Pace::default();
+        pace.took(50, 10);
+        pace.took(1, 10 + 2 * LATELY_TICKS);
+        assert_eq!(pace.hangs_after(20), 20);
     }
 }

@@ -1,22 +1,20 @@
 //! A member that has what another one lacks sends it, a few pieces at a time.
 //!
 //! Any member may that remembers; of the state, any that has it, leading or not. Where it leads,
-//! its participant has run entries that may never be decided; so the first piece leaves once all
-//! entries before the state are decided, and the word that it is whole once all those are whose
-//! effects it may hold. If it is deposed before, the state is of no use, and the receiver is told
-//! so.
-
-use std::collections::VecDeque;
+//! its participant has run entries that may never be decided; so each piece leaves once all those
+//! are whose effects it may hold ([`Sending`]). If it is deposed, it goes on with what is decided;
+//! only where it has lost the participant's state the receiver is told that there is none.
 
 use muesli_core::memory::Held;
-use muesli_core::{Cursor, Participant, Protocol, RepositoryId};
+use muesli_core::{Participant, Protocol, RepositoryId};
 
 use super::Replica;
+use super::sending::Sending;
 use crate::inside::{Context, send_now};
 use crate::join::Formed;
-use crate::ledger::{Entry, Standing};
+use crate::ledger::Standing;
 use crate::protocol::Message;
-use crate::transfer::{Base, Batch, Fetch, FetchState, StatePiece};
+use crate::transfer::{Base, Batch, Fetch, FetchState};
 
 /// Messages sent at a time: in between the member does its other work.
 const MESSAGES_A_TURN: usize = 2;
@@ -34,23 +32,6 @@ pub(super) struct Serving {
     /// Whether it is sent entries that are not decided.
     whole: bool,
     state: Option<Sending>,
-}
-
-/// A state under way to a receiver.
-#[derive(Debug)]
-struct Sending {
-    transfer: u64,
-    generation: u64,
-    covers: u64,
-    cursor: Cursor,
-    /// The first piece that is not acknowledged, those from there on, and how many were sent.
-    first: u64,
-    pieces: VecDeque<Entry>,
-    sent: u64,
-    bytes: u64,
-    /// Once all pieces were taken: which entries they may hold effects of.
-    needs: Option<u64>,
-    is_over: bool,
 }
 
 impl<P: Protocol> Replica<P> {
@@ -144,51 +125,35 @@ impl<P: Protocol> Replica<P> {
         serving.asked = ticks;
         let generation = self.generation;
         let Some((transfer, have)) = fetch.have else {
-            let waits = |it: &Sending| it.generation == generation && it.first == 0 && it.sent == 0;
+            let waits = |it: &Sending| it.generation == generation && it.waits();
             if serving.state.as_ref().is_none_or(|it| !waits(it)) {
                 self.begin_sending(member);
             }
             return self.send_state(member, cx);
         };
-        let known = |it: &&mut Sending| it.transfer == transfer && it.generation == generation;
+        let known = |it: &&mut Sending| it.is(transfer) && it.generation == generation;
         let Some(sending) = serving.state.as_mut().filter(known) else {
             return send_now(to, Message::NoState, cx);
         };
-        while sending.first < have {
-            let Some(piece) = sending.pieces.pop_front() else { break };
-            sending.bytes -= piece.0.len() as u64;
-            sending.first += 1;
-        }
-        if fetch.again {
-            sending.sent = sending.first;
-            sending.is_over = false;
-        }
+        sending.acknowledge(have, fetch.again);
         self.send_state(member, cx);
     }
 
     fn begin_sending(&mut self, member: u16) {
         let Some(cursor) = self.inner.begin_checkpoint() else { return };
+        if self.leading.is_some() {
+            self.mark(); // Deposed, it returns to no earlier moment, and the transfer goes on.
+        }
         // Unlike any other of this member, also of those before it was started.
         let transfer = (self.ticks << 20) ^ (self.generation << 10) ^ self.applied;
-        let sending = Sending {
-            transfer,
-            generation: self.generation,
-            covers: self.applied,
-            cursor,
-            first: 0,
-            pieces: VecDeque::new(),
-            sent: 0,
-            bytes: 0,
-            needs: None,
-            is_over: false,
-        };
+        let sending = Sending::new(transfer, self.generation, self.applied, cursor);
         self.serving.entry(member).or_default().state = Some(sending);
     }
 
     /// Sends the next pieces of a state.
     fn send_state(&mut self, member: u16, cx: &mut Context<'_, P>) {
         let Some(to) = self.address_of(member, cx) else { return };
-        let (decided, applied) = (self.ledger.look(|it| it.decided), self.applied);
+        let (decided, applied) = (self.surely_decided(), self.applied);
         let (generation, limits) = (self.generation, self.rules.limits);
         let Some(sending) = self.serving.get_mut(&member).and_then(|it| it.state.as_mut()) else {
             return;
@@ -197,37 +162,44 @@ impl<P: Protocol> Replica<P> {
             self.serving.remove(&member);
             return send_now(to, Message::NoState, cx);
         }
-        if sending.covers > decided {
-            return;
-        }
         for _ in 0..MESSAGES_A_TURN {
-            let next = sending.first + sending.pieces.len() as u64;
-            if sending.sent == next && sending.needs.is_none() {
-                if sending.bytes >= limits.window_bytes {
-                    return;
-                }
-                let mut piece = Vec::new();
-                let bytes = limits.piece_bytes as usize;
-                if self.inner.checkpoint_piece(&mut sending.cursor, bytes, &mut piece) {
-                    sending.bytes += piece.len() as u64;
-                    sending.pieces.push_back(Entry::from(piece));
-                } else {
-                    sending.needs = Some(applied);
-                }
+            if sending.covers <= decided && sending.takes_next(applied, limits.window_bytes) {
+                let (inner, bytes) = (&self.inner, limits.piece_bytes as usize);
+                sending.take(applied, |cursor, out| inner.checkpoint_piece(cursor, bytes, out));
             }
-            let number = sending.sent;
-            let piece = sending.pieces.get((number - sending.first) as usize).cloned();
-            let is_end = piece.is_none();
-            let needs = sending.needs.unwrap_or(0);
-            if is_end && (sending.is_over || needs > decided) {
-                return;
-            }
-            sending.is_over = is_end;
-            sending.sent += u64::from(!is_end);
-            let (transfer, covers) = (sending.transfer, sending.covers);
-            let percent = sending.cursor.percent;
-            let piece = StatePiece { transfer, covers, number, percent, piece, needs };
+            let Some(piece) = sending.send(decided) else { return };
             send_now(to, Message::State(Box::new(piece)), cx);
+        }
+    }
+
+    /// Sends pieces that have waited for what has been decided since.
+    pub(super) fn send_decided(&mut self, cx: &mut Context<'_, P>) {
+        let decided = self.surely_decided();
+        let waits = |it: &Serving| it.state.as_ref().is_some_and(|it| it.may_leave(decided));
+        let due = self.serving.iter().filter(|(_, it)| waits(it));
+        let due: Vec<u16> = due.map(|(member, _)| *member).collect();
+        due.into_iter().for_each(|member| self.send_state(member, cx));
+    }
+
+    /// Up to where entries are decided that this member has run, whatever is decided in place of
+    /// others while it leads.
+    fn surely_decided(&self) -> u64 {
+        match self.leading {
+            Some(_) if self.rules.sends_decided => self.sure,
+            Some(_) => u64::MAX,
+            None => self.ledger.look(|it| it.decided),
+        }
+    }
+
+    /// A leader was deposed and has returned to what it was after `upto` entries: states that it
+    /// sends go on from there.
+    pub(super) fn go_on_deposed(&mut self, was: u64, upto: u64, sure: u64) {
+        let sure = if self.rules.sends_decided { sure } else { u64::MAX };
+        let generation = self.generation;
+        for sending in self.serving.values_mut().filter_map(|it| it.state.as_mut()) {
+            if sending.generation == was && sending.take_back(upto, sure) {
+                sending.generation = generation;
+            }
         }
     }
 

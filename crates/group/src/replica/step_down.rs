@@ -7,8 +7,7 @@
 //! everything is decided, as if it had been restored from a checkpoint of that moment, and replays
 //! what is decided since.
 //!
-//! Where all is decided that it has run, it marks that very moment and returns to it. Then nothing
-//! is taken back, and a state or a checkpoint that is being taken from its stores goes on:
+//! A state that it sends to another member goes on from that mark ([`Sending`](super::sending)):
 //! otherwise a receiver of gigabytes would begin anew whenever leadership changes, and on a busy
 //! machine it changes more often than gigabytes are sent.
 //!
@@ -46,7 +45,8 @@ impl<P: Protocol> Replica<P> {
         self.mark();
     }
 
-    fn mark(&mut self) {
+    /// Marks the present moment.
+    pub(super) fn mark(&mut self) {
         let Some(head) = self.inner.mark() else { return };
         let bytes = head.iter().map(|piece| piece.len() as u64).sum();
         self.marks.push_back(Mark { upto: self.applied, head, bytes, ran: self.ran });
@@ -87,9 +87,6 @@ impl<P: Protocol> Replica<P> {
         self.leading = None;
         // What it finds decided now may be what others have put in the place of what it ran.
         let sure = if self.rules.returns_to_decided { self.sure } else { u64::MAX };
-        if self.applied <= self.sure {
-            self.mark();
-        }
         self.forget_marks_before(sure);
         let Some(mark) = self.marks.pop_front().filter(|it| it.upto <= sure) else {
             return self.start_over();
@@ -104,10 +101,8 @@ impl<P: Protocol> Replica<P> {
             return self.start_over();
         }
         self.returned += 1;
-        // Nothing was taken back where this very moment is the mark: the stores are as they were,
-        // and so is what is being read from them for a receiver or for a checkpoint.
-        let generation = self.generation + u64::from(mark.upto != self.applied);
+        let was = self.generation;
         self.begin_anew(mark.upto);
-        self.generation = generation;
+        self.go_on_deposed(was, mark.upto, sure);
     }
 }

@@ -4,6 +4,7 @@
 
 mod among_faults;
 mod behind;
+mod carried_on;
 mod deposed;
 mod groups;
 mod hung_disk;

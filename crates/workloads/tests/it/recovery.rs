@@ -218,3 +218,27 @@ fn a_member_without_memory_that_votes_before_it_has_all_entries_is_noticed() {
     // It takes a loss at the right moment: about one seed in a thousand has one.
     assert!(groups_notice("append", drawn("loss,crash,disk"), 150..250, change).is_some());
 }
+
+/// In turn, a node loses its disk and another one is cut off while the first fetches its state.
+fn losses_and_cuts(seed: u64) -> Plan {
+    let turn = |turn: u64| {
+        let (lost, cut) = ((turn + seed) % 4, (turn + seed + 1 + (turn + seed / 4) % 3) % 4);
+        let at = 20 + 90 * turn;
+        let (lose, part) = (at, at + 5 + (7 * turn + seed) % 11);
+        format!("{lose}ms+5ms lose n{lost}; {part}ms+40ms partition n{cut}")
+    };
+    let turns: Vec<_> = (0..5).map(turn).collect();
+    format!("horizon 500ms; {}", turns.join("; ")).parse().unwrap()
+}
+
+#[test]
+fn states_of_leaders_that_are_deposed_meanwhile_are_whole() {
+    assert_eq!(groups_notice("bank", losses_and_cuts, 0..20, |_| {}), None);
+    assert_eq!(groups_notice("append", losses_and_cuts, 0..20, |_| {}), None);
+}
+
+#[test]
+fn pieces_of_a_state_that_nobody_decided_are_noticed() {
+    let change = |rules: &mut Groups| rules.sends_decided = false;
+    assert!(groups_notice("append", losses_and_cuts, 0..200, change).is_some());
+}

@@ -8,6 +8,9 @@
 //! What is collected meanwhile stays collected, but for the version that a note has: it is the
 //! newest again, whatever became of it. So after going back a store holds of each key at least what
 //! can be read at or above the watermark that it collected below.
+//!
+//! Who reads the store slot by slot meanwhile, for a checkpoint, goes on where it stands: no key
+//! changes its slot, but those that were collected and are there again have slots after all others.
 
 use std::collections::VecDeque;
 
@@ -93,7 +96,7 @@ impl Versions {
             }
             return self.forget_collected(&key, at);
         }
-        let handle = found.unwrap_or_else(|| self.find_or_create(Handle::NONE, &key));
+        let handle = found.unwrap_or_else(|| self.create_last(&key));
         let entry = &mut self.entries[handle.slot as usize];
         let gone = (entry.at != Timestamp::ZERO).then_some(entry.at);
         if let Some(gone) = gone {
