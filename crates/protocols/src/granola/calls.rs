@@ -216,7 +216,7 @@ impl Coordinator {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), OpResult::Invoked(Invoked { at, results }))
             }
-            Verdict::Conflict | Verdict::Moved(_) => {
+            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
             }
             Verdict::Refused(refusal) => {

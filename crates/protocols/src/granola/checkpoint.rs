@@ -36,6 +36,8 @@ mod kind {
     pub const MOVES: u8 = 5;
     pub const SETTLED: u8 = 6;
     pub const REST: u8 = 7;
+    pub const FLOORS: u8 = 8;
+    pub const FLOOR: u8 = 9;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
@@ -60,6 +62,10 @@ impl Participant {
             let each = told.into_iter().map(|told| piece(kind::TOLD, &(txn, vec![told])));
             first.extend(each);
         }
+        let (floor, floors) = self.memory.floors();
+        first.extend(pieces(vec![kind::FLOORS], floors, HEAD_PIECE_BYTES));
+        // Clients that are known were known before it.
+        first.extend((floor > Timestamp::ZERO).then(|| piece(kind::FLOOR, &floor)));
         first.push_back(piece::<CarriedMoves>(kind::MOVES, &self.moves.carried()));
         Cursor { first, ..Cursor::default() }
     }
@@ -115,6 +121,8 @@ impl Participant {
                 self.memory.hear_of(txn, told);
             }
             kind::MOVES => self.moves.recall(Wire::decode(&mut input)?),
+            kind::FLOORS => self.memory.recall_floors(Wire::decode(&mut input)?),
+            kind::FLOOR => self.memory.recall_floor(Timestamp::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),

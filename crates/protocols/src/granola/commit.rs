@@ -95,7 +95,7 @@ impl Coordinator {
             Verdict::Done(at, _) => {
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
-            Verdict::Conflict | Verdict::Moved(_) => {
+            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
             }
             Verdict::Refused(refusal) => {

@@ -178,7 +178,7 @@ impl Coordinator {
         let txn = operation.txn;
         let (at, answers) = match verdict {
             Verdict::Done(at, answers) => (at, answers),
-            Verdict::Conflict | Verdict::Moved(_) => {
+            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 let failure = Failure::Aborted(muesli_core::Abort::Locked);
                 return self.abort(txn, &failure, cx);
             }

@@ -1,8 +1,8 @@
 //! What a repository remembers of transactions that are over, for those who ask again.
 //!
 //! A vote may be forgotten only once every participant has the end stable in its log; a result,
-//! once the client has it; and an id must be known as used for ever, or a copy of its request that
-//! was long under way would be done a second time. So coordinators say with each request below
+//! once the client has it; and an id must be known as used, or a copy of its request that was long
+//! under way would be done a second time. So coordinators say with each request below
 //! which number all of their transactions are settled: answered, and acknowledged by all
 //! participants. Nothing of that is remembered but the number. A circular buffer of replies, as in
 //! section 5.4, would not do.
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use muesli_core::limits::write_bytes;
 use muesli_core::parts::window::Window;
-use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::early::Vote;
 use super::message::{Ballot, End, Found, Noted, Refusal, Told};
@@ -63,6 +63,9 @@ struct Known {
     /// How many bytes the ends of all these are, and what was told in transactions that are not
     /// settled.
     bytes: usize,
+    /// What was done here of clients that had been forgotten when it was first heard of lies at or
+    /// below this.
+    floor: Timestamp,
     /// When it was last heard of, if it is a client; zero of members.
     heard: Nanos,
     /// Whether that is longer ago than clients are waited for.
@@ -81,6 +84,11 @@ pub(super) struct Room {
 }
 
 impl Known {
+    /// One that may have been forgotten, with all that it did at or below `floor`.
+    fn above(floor: Timestamp) -> Known {
+        Known { floor, ..Known::default() }
+    }
+
     /// Its newest life is this one, or a later one. Whoever asks for a transaction of an earlier
     /// life that is not known is told no, so those that were refused need not be known.
     fn live(&mut self, life: u32) {
@@ -171,12 +179,12 @@ impl Over {
 
     /// Whether it was refused without ever having been voted for.
     fn is_refused(&self) -> bool {
-        let is_of_earlier_life = |refusal: &Refusal| {
-            *refusal == Refusal::Aborted(Abort::Superseded) // Whoever asks is told so anyway.
+        let is_told_anyway = |refusal: &Refusal| {
+            matches!(refusal, Refusal::Aborted(Abort::Superseded | Abort::Forgotten))
         };
         match &self.ballot {
             Some(Ballot::Conflict | Ballot::Moved(_)) => true,
-            Some(Ballot::Abort(_, refusal)) => is_of_earlier_life(refusal),
+            Some(Ballot::Abort(_, refusal)) => is_told_anyway(refusal),
             Some(Ballot::Commit(_)) | None => false,
         }
     }
@@ -186,6 +194,8 @@ impl Over {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     coordinators: BTreeMap<NodeId, Known>,
+    /// What was done here of clients that are forgotten lies at or below this.
+    floor: Timestamp,
     /// How many ends of clients there are, and how many clients.
     of_clients: usize,
     /// What was told of keys in transactions that are not settled, by this participant or another.
@@ -206,7 +216,8 @@ pub(super) type Settled = (NodeId, u32, u64);
 impl Memory {
     /// Changes what is known of the coordinator of `txn`, which has lived at least that long.
     fn change<T>(&mut self, txn: TxnId, change: impl FnOnce(&mut Known) -> T) -> T {
-        let known = self.coordinators.entry(txn.node).or_default();
+        let floor = self.floor;
+        let known = self.coordinators.entry(txn.node).or_insert_with(|| Known::above(floor));
         let before = known.weight();
         known.live(txn.incarnation);
         let changed = change(known);
@@ -216,7 +227,8 @@ impl Memory {
 
     /// Takes note of a coordinator's life and of what it has settled.
     pub fn hear(&mut self, txn: TxnId, settled_below: u64) {
-        let known = self.coordinators.entry(txn.node).or_default();
+        let floor = self.floor;
+        let known = self.coordinators.entry(txn.node).or_insert_with(|| Known::above(floor));
         let before = known.weight();
         known.live(txn.incarnation);
         let is_news = txn.incarnation >= known.life && settled_below > known.settled_below;
@@ -445,7 +457,7 @@ mod tests {
         memory.hear_client(NodeId(1), Nanos(10));
         memory.remember(txn(1, 1), over(Ballot::Commit(at)));
         assert_eq!(memory.of_clients, 2);
-        memory.forget_silent(Nanos(2_000), lease);
+        memory.forget_silent(Nanos(2_000), lease, Timestamp::ZERO);
         assert_eq!((memory.len(), memory.of_clients), (1, 0), "somebody may ask");
         memory.hear_client(NodeId(1), Nanos(2_001));
         assert_eq!(memory.of_clients, 2, "it was only away");
@@ -499,9 +511,9 @@ mod tests {
         let (id, over) = done(2);
         memory.tell_time(Nanos(900));
         memory.remember(id, over);
-        memory.forget_silent(Nanos(1_500), lease);
+        memory.forget_silent(Nanos(1_500), lease, Timestamp::ZERO);
         assert!(kept(&memory, 1) && kept(&memory, 2));
-        memory.forget_silent(Nanos(2_000), lease);
+        memory.forget_silent(Nanos(2_000), lease, Timestamp::ZERO);
         assert!(!kept(&memory, 1) && !kept(&memory, 2));
     }
 

@@ -196,7 +196,7 @@ impl Coordinator {
                 OpResult::Invoked(Invoked { at, results: vec![told(&self.names, cx.catalog)] })
             }
             Verdict::Refused(refusal) => OpResult::Failed(failure_of(refusal)),
-            Verdict::Conflict | Verdict::Moved(_) => {
+            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 OpResult::Failed(Failure::Aborted(muesli_core::Abort::Locked))
             }
         };
@@ -245,7 +245,9 @@ impl Coordinator {
             Verdict::Refused(refusal) => {
                 return cx.complete(moving.op, OpResult::Failed(failure_of(refusal)));
             }
-            Verdict::Conflict | Verdict::Moved(_) => return self.again(moving, request, cx),
+            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+                return self.again(moving, request, cx);
+            }
         };
         match moving.round {
             Round::Look => {
@@ -335,7 +337,7 @@ pub(super) fn issued(verdict: Verdict) -> OpResult {
     match verdict {
         Verdict::Done(at, _) => OpResult::Invoked(Invoked { at, results: Vec::new() }),
         Verdict::Refused(refusal) => OpResult::Failed(failure_of(refusal)),
-        Verdict::Conflict | Verdict::Moved(_) => {
+        Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
             OpResult::Failed(Failure::Aborted(muesli_core::Abort::Locked))
         }
     }

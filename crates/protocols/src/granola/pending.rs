@@ -48,6 +48,8 @@ pub(super) struct Pending {
     quiet: Nanos,
     /// When its first attempt began.
     since: Nanos,
+    /// Whether this attempt was sent more than once.
+    repeated: bool,
     attempt: u32,
 }
 
@@ -77,7 +79,21 @@ pub(super) enum Verdict {
     Conflict,
     /// A partition is elsewhere, which is known at this timestamp or later.
     Moved(Timestamp),
+    /// A participant may have done and forgotten what lies at or below this timestamp.
+    Forgotten(Timestamp),
     Refused(Refusal),
+}
+
+impl Verdict {
+    /// Whether a participant knows nothing of the transaction, and has refused it for that.
+    fn knows_nothing(&self) -> bool {
+        let superseded = Refusal::Aborted(Abort::Superseded);
+        match self {
+            Verdict::Forgotten(_) => true,
+            Verdict::Refused(refusal) => *refusal == superseded,
+            Verdict::Done(..) | Verdict::Conflict | Verdict::Moved(_) => false,
+        }
+    }
 }
 
 /// A transaction that met a conflict and is to be tried again.
@@ -123,6 +139,7 @@ impl Pending {
             sent: cx.now(),
             quiet: cx.now(),
             since: cx.now(),
+            repeated: false,
             attempt: 0,
         }
     }
@@ -150,6 +167,9 @@ impl Pending {
             match end {
                 End::Conflict => return Some(Verdict::Conflict),
                 End::Moved { at } => return Some(Verdict::Moved(*at)),
+                End::Refused { at, refusal: Refusal::Aborted(Abort::Forgotten) } => {
+                    return Some(Verdict::Forgotten(*at));
+                }
                 End::Refused { refusal, .. } if coordinated => {
                     return Some(Verdict::Refused(refusal.clone()));
                 }
@@ -260,15 +280,26 @@ impl Coordinator {
             return self.forget_settled(txn.sequence);
         };
         let (request, since) = (pending.request.clone(), pending.since);
-        let attempt = pending.attempt;
+        let (attempt, repeated) = (pending.attempt, pending.repeated);
         self.forget_settled(txn.sequence);
         let in_time = since + cx.settings.give_up_after > cx.now();
+        let is_unsure = request.is_update() && (repeated || !in_time);
         match (verdict, purpose) {
+            (verdict, purpose)
+                if is_unsure && verdict.knows_nothing() && self.rules.doubts_forgotten =>
+            {
+                self.give_up(&request, purpose, cx);
+                self.unanswered.remove(&txn.sequence);
+            }
             (verdict, Purpose::Names) => self.on_names(verdict),
             (verdict, Purpose::Move(moving)) => self.on_round_end(moving, &request, verdict, cx),
             (Verdict::Moved(at), purpose) if in_time => {
                 self.learn_names(at, cx);
                 self.try_again(&request, purpose, since, attempt, cx);
+            }
+            (Verdict::Forgotten(at), purpose) if in_time => {
+                let above = Request { floor: request.floor.max(at), ..(*request).clone() };
+                self.try_again(&above, purpose, since, attempt, cx);
             }
             (
                 Verdict::Conflict,
@@ -423,7 +454,7 @@ impl Coordinator {
                         .map(|other| (pending.request.txn.sequence, other)),
                 );
             }
-            (pending.sent, pending.quiet) = (now, now);
+            (pending.sent, pending.quiet, pending.repeated) = (now, now, true);
             let mut missing = pending.unacknowledged.clone();
             if pending.purpose.is_some() || missing.is_empty() {
                 missing.extend(pending.unanswered.iter().copied());
@@ -502,7 +533,14 @@ impl Coordinator {
     fn learn_late(&mut self, txn: TxnId, verdict: &Verdict, cx: &mut Context<'_>) {
         let outcome = match verdict {
             Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
-            Verdict::Conflict | Verdict::Moved(_) => Outcome::Aborted(Abort::Locked),
+            // An earlier copy may have been done.
+            verdict if verdict.knows_nothing() && self.rules.doubts_forgotten => {
+                self.unanswered.remove(&txn.sequence);
+                return;
+            }
+            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+                Outcome::Aborted(Abort::Locked)
+            }
             Verdict::Refused(Refusal::Aborted(reason)) => Outcome::Aborted(*reason),
             Verdict::Refused(..) => Outcome::Aborted(Abort::Rollback),
         };

@@ -40,7 +40,13 @@ impl Participant {
             return self.tell_end(&request, end, noted, cx);
         }
         match self.memory.age(txn) {
-            Age::Current => self.take_up(request, cx),
+            Age::Current => match self.may_be_forgotten(&request, cx) {
+                None => self.take_up(request, cx),
+                Some(floor) => {
+                    let forgotten = Refusal::Aborted(Abort::Forgotten);
+                    self.refuse(&request, Ballot::Abort(floor, forgotten), cx);
+                }
+            },
             Age::Settled => {}
             // Its client says that it is settled, and it was done.
             Age::EarlierLife if self.memory.retired(txn).is_some() => {}

@@ -85,6 +85,11 @@ pub struct Rules {
     pub moves_hold_still: bool,
     /// Copies at coordinators are told which partitions came and went.
     pub copies_know: bool,
+    /// What may have been done of a client that was forgotten is refused.
+    pub refuses_forgotten: bool,
+    /// A client that asked more than once does not believe that it was forgotten, or that another
+    /// process has come with its number.
+    pub doubts_forgotten: bool,
     /// What is said of a transaction that was done waits until the vote for it is stable.
     pub answers_rest_on_votes: bool,
 }
@@ -124,6 +129,8 @@ impl Default for Rules {
             moves_whole: true,
             moves_hold_still: true,
             copies_know: true,
+            refuses_forgotten: true,
+            doubts_forgotten: true,
             answers_rest_on_votes: true,
         }
     }

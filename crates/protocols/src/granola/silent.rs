@@ -3,16 +3,26 @@
 //! A client that closes says that its transactions are settled. One that is killed leaves their
 //! ends, with what they gave, and what participants were told in them. Once in a while a timer
 //! looks for clients that were silent for their lease. What their transactions gave goes at once,
-//! for nobody is there to be told. What participants were told is kept for those that still wait
-//! for it, so the others are asked whether anything of the client is under way at them
-//! ([`doubts`](crate::doubts)); when all have said no, it goes. Nothing new can come to wait for
-//! it: whoever takes part in a transaction that was done here had voted on it, stably, and so had
-//! it under way as it was asked, or was through with it. What stays is the fact that a transaction
-//! was done: a late copy of its request is not to be done a second time.
+//! for nobody is there to be told. That they are done, and what participants were told, is kept
+//! for those that still wait for it, so the others are asked whether anything of the client is
+//! under way at them ([`doubts`](crate::doubts)); when all have said no, it goes. Nothing new can
+//! come to wait for it: whoever takes part in a transaction that was done here had voted on it,
+//! stably, and so had it under way as it was asked, or was through with it.
+//!
+//! # Requests that come late
+//! A copy of a request may come after its transaction was forgotten, from a buffer or from a client
+//! that was cut off, and is not to be done a second time. What is done here lies above all that
+//! the request's session had seen, which the request says, and at or below what is done here when
+//! it is forgotten. So the memory keeps one timestamp, the *floor*: how far this repository had
+//! come when a client was forgotten last. A client that is not known gets that as its own floor,
+//! and what it asks for below is refused, with the floor. If the coordinator asked once, nobody has
+//! done it, and it asks again above the floor, as another transaction. If it asked more than once,
+//! or has given up, an earlier copy may have been done: then it does not know what became of the
+//! transaction, and says so.
 
-use muesli_core::{Address, Nanos, RepositoryId, TxnId};
+use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
 
-use super::message::Message;
+use super::message::{Message, Request};
 use super::participant::{Context, Participant};
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
 
@@ -30,7 +40,7 @@ impl Participant {
 
     pub(super) fn on_silent_timeout(&mut self, cx: &mut Context<'_>) {
         self.silent_timer_set = false;
-        self.memory.forget_silent(cx.now(), cx.settings.client_lease);
+        self.memory.forget_silent(cx.now(), cx.settings.client_lease, self.clock.done);
         self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {
@@ -40,22 +50,32 @@ impl Participant {
         self.set_silent_timer(cx);
     }
 
-    /// Asks all others about the next clients that left what participants were told.
+    /// Asks all others about the next clients that left something.
     fn ask_about_clients(&mut self, after: Option<ClientsUntil>, cx: &mut Context<'_>) {
         self.asking = None;
-        let mut told = self.memory.told_to_silent(after);
-        told.retain(|of| !self.has_under_way(*of));
-        told.truncate(CLIENTS_ASKED_MAX);
-        if told.is_empty() {
+        let left = self.memory.left_by_silent(after).filter(|of| !self.has_under_way(*of));
+        let left: Vec<ClientsUntil> = left.take(CLIENTS_ASKED_MAX).collect();
+        if left.is_empty() {
             return;
         }
-        let (asking, others) = Asking::new(self.id, cx.now(), told, cx.catalog);
+        let (asking, others) = Asking::new(self.id, cx.now(), left, cx.catalog);
         for other in others {
             let (asked, clients) = (asking.asked.0, asking.clients.clone());
             cx.send_to_repository(other, Message::AskDoubts { asked, clients });
         }
         self.asking = Some(asking);
         self.forget_if_all_have_answered(cx);
+    }
+
+    /// Up to where a request may have been done and forgotten, if it may.
+    pub(super) fn may_be_forgotten(
+        &self,
+        request: &Request,
+        cx: &Context<'_>,
+    ) -> Option<Timestamp> {
+        let is_judged = self.rules.refuses_forgotten && cx.catalog.is_client(request.txn.node);
+        let floor = self.memory.may_be_forgotten(request.txn, request.floor);
+        floor.filter(|_| is_judged && !request.reads_alone())
     }
 
     /// Whether anything of a client is under way here.
@@ -66,7 +86,7 @@ impl Participant {
             || self.deferred.iter().any(|it| all.contains(&it.request.txn))
     }
 
-    /// Another repository keeps what was told of transactions of these clients.
+    /// Another repository keeps transactions of these clients.
     pub(super) fn on_ask_doubts(
         &mut self,
         from: Address,
@@ -97,7 +117,7 @@ impl Participant {
         let Some(asking) = self.asking.take_if(|it| it.is_over()) else { return };
         let last = asking.last;
         for client in asking.clients {
-            self.memory.forget_told(client, asking.asked);
+            self.memory.forget_client(client, asking.asked, self.clock.done);
         }
         self.ask_about_clients(Some((last, u32::MAX)), cx);
     }

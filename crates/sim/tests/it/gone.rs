@@ -8,6 +8,7 @@ use std::sync::Arc;
 use muesli::{Db, Retry, SpaceOptions, Tx};
 use muesli_core::{Catalog, Nanos, NodeId, Pace, Protocol};
 use muesli_protocols::gmu::Gmu;
+use muesli_protocols::granola::Granola;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 use muesli_sim::latency::Latency;
@@ -46,8 +47,8 @@ fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup<P> {
 
 /// How many transactions committed, the most ends that a repository kept, and how many ends and
 /// clients all keep when all clients have been gone for some leases.
-fn kept<V: Variant>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
-    let setup = setup::<TwoPhase<V>>(seed, millis);
+fn kept<P: Keeps>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
+    let setup = setup::<P>(seed, millis);
     let catalog = Arc::clone(&setup.catalog);
     let mut world = World::new(setup).expect("a setup");
     let db = Db::for_driver(world.database(), catalog, Retry::default());
@@ -87,18 +88,15 @@ fn kept<V: Variant>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
 }
 
 /// How many ends each repository keeps, and of how many coordinators.
-fn all<V: Variant>(world: &World<TwoPhase<V>>) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn all<P: Keeps>(world: &World<P>) -> impl Iterator<Item = (usize, usize)> + '_ {
     (0..SERVERS).filter_map(|server| {
-        world.with_node(NodeId(server), |node| {
-            let (_, participant) = &node.participants()[0];
-            (participant.remembered(), participant.known_coordinators())
-        })
+        world.with_node(NodeId(server), |node| P::kept(&node.participants()[0].1))
     })
 }
 
-fn do_not_grow<V: Variant>() {
+fn do_not_grow<P: Keeps>() {
     for seed in 0..3 {
-        let (short, long) = (kept::<V>(seed, 400), kept::<V>(seed, 1_600));
+        let (short, long) = (kept::<P>(seed, 400), kept::<P>(seed, 1_600));
         println!("{short:?} {long:?}");
         assert!(long.0 > 3 * short.0 && long.0 > 1_000, "{short:?} {long:?}");
         assert!(long.1 < 3 * short.1.max(50), "{short:?} {long:?}");
@@ -108,15 +106,28 @@ fn do_not_grow<V: Variant>() {
 
 #[test]
 fn what_is_kept_of_clients_does_not_grow_with_how_many_there_were() {
-    do_not_grow::<<Score as Named>::Variant>();
-    do_not_grow::<<Gmu as Named>::Variant>();
+    do_not_grow::<Score>();
+    do_not_grow::<Gmu>();
 }
 
-/// A protocol of the family, by its variant.
-trait Named {
-    type Variant: Variant;
+#[test]
+fn what_granola_keeps_of_clients_does_not_grow_either() {
+    do_not_grow::<Granola>();
 }
 
-impl<V: Variant> Named for TwoPhase<V> {
-    type Variant = V;
+/// A protocol of which can be told what its repositories keep.
+trait Keeps: Protocol<Rules: Default> {
+    fn kept(participant: &Self::Participant) -> (usize, usize);
+}
+
+impl<V: Variant> Keeps for TwoPhase<V> {
+    fn kept(participant: &Self::Participant) -> (usize, usize) {
+        (participant.remembered(), participant.known_coordinators())
+    }
+}
+
+impl Keeps for Granola {
+    fn kept(participant: &Self::Participant) -> (usize, usize) {
+        (participant.remembered(), participant.known_coordinators())
+    }
 }

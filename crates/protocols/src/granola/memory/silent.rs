@@ -1,5 +1,7 @@
 //! What is forgotten of clients that are gone ([`silent`](super::super::silent)).
 
+use std::ops::Bound;
+
 use super::*;
 use crate::doubts::ClientsUntil;
 
@@ -14,9 +16,10 @@ impl Memory {
     }
 
     /// Looks for clients that were silent for `lease`: what was refused of them is forgotten, and
-    /// what parts gave; and they are, where nothing is left.
-    pub fn forget_silent(&mut self, now: Nanos, lease: Nanos) {
-        let of_clients = &mut self.of_clients;
+    /// what parts gave; and they are, where nothing is left. What is done here lies at or below
+    /// `done`.
+    pub fn forget_silent(&mut self, now: Nanos, lease: Nanos, done: Timestamp) {
+        let (of_clients, before) = (&mut self.of_clients, self.coordinators.len());
         self.coordinators.retain(|_, known| {
             if known.heard == Nanos(0) || known.heard + lease > now {
                 return true; // Members are never heard of here.
@@ -29,6 +32,9 @@ impl Memory {
             *of_clients -= before;
             known.len() > 0 || known.bytes > 0
         });
+        if self.coordinators.len() < before {
+            self.floor = self.floor.max(done);
+        }
     }
 
     /// Whether any client is known.
@@ -36,35 +42,55 @@ impl Memory {
         self.coordinators.values().any(|known| known.heard != Nanos(0))
     }
 
-    /// Silent clients behind one, in whose transactions participants were told something.
-    pub fn told_to_silent(&self, after: Option<ClientsUntil>) -> Vec<ClientsUntil> {
-        let mut all: Vec<ClientsUntil> = Vec::new();
-        let from = after.map(|(node, _)| node);
-        for node in self.heard.keys().map(|txn| txn.node) {
-            let known = self.coordinators.get(&node).filter(|known| known.is_silent);
-            let is_next = from.is_none_or(|from| node > from);
-            if let Some(known) = known.filter(|_| is_next) {
-                all.push((node, known.life.saturating_add(1)));
-            }
-        }
-        all.dedup();
-        all
+    /// Silent clients behind one of which something is left.
+    pub fn left_by_silent(
+        &self,
+        after: Option<ClientsUntil>,
+    ) -> impl Iterator<Item = ClientsUntil> + '_ {
+        let from = after.map_or(Bound::Unbounded, |(node, _)| Bound::Excluded(node));
+        let behind = self.coordinators.range((from, Bound::Unbounded));
+        let silent = behind.filter(|(_, known)| known.is_silent);
+        silent.map(|(node, known)| (*node, known.life.saturating_add(1)))
     }
 
-    /// Nothing of a client was under way anywhere as it was asked: forgets what was told in its
-    /// transactions, if nothing was put in since.
-    pub fn forget_told(&mut self, (node, until): ClientsUntil, asked: Nanos) {
-        let Some(known) = self.coordinators.get_mut(&node) else { return };
+    /// Nothing of a client was under way anywhere as it was asked: forgets it, if nothing was put
+    /// in since. What is done here lies at or below `done`.
+    pub fn forget_client(&mut self, of: ClientsUntil, asked: Nanos, done: Timestamp) {
+        let (node, until) = of;
+        let Some(known) = self.coordinators.get(&node) else { return };
         if !known.is_silent || known.heard >= asked || known.life >= until {
             return;
         }
         let end = TxnId { node, incarnation: until, sequence: 0 };
         let first = TxnId { incarnation: 0, ..end };
-        let told = self.heard.extract_if(first..end, |_, _| true);
-        known.bytes -= told.map(|(_, heard)| heard_bytes(&heard)).sum::<usize>();
-        if known.len() == 0 && known.bytes == 0 {
-            self.coordinators.remove(&node);
+        self.heard.extract_if(first..end, |_, _| true).for_each(drop);
+        self.coordinators.remove(&node); // A silent one counts towards nobody's room.
+        self.floor = self.floor.max(done);
+    }
+
+    /// Up to where this may have been done here and forgotten, if it may: of a client that was not
+    /// known, a request by whoever has seen no more than `seen`.
+    pub fn may_be_forgotten(&self, txn: TxnId, seen: Timestamp) -> Option<Timestamp> {
+        let known = self.coordinators.get(&txn.node)?;
+        Some(known.floor).filter(|floor| seen < *floor)
+    }
+
+    /// The floor, and those of the clients that came again.
+    pub fn floors(&self) -> (Timestamp, Vec<(NodeId, Timestamp)>) {
+        let known = self.coordinators.iter().filter(|(_, known)| known.floor > Timestamp::ZERO);
+        (self.floor, known.map(|(node, known)| (*node, known.floor)).collect())
+    }
+
+    /// Takes over the [floors](Self::floors) of clients that another memory knows.
+    pub fn recall_floors(&mut self, floors: Vec<(NodeId, Timestamp)>) {
+        for (node, floor) in floors {
+            self.coordinators.entry(node).or_default().floor = floor;
         }
+    }
+
+    /// Takes over the [floor](Self::floors) of another memory, once its clients are known.
+    pub fn recall_floor(&mut self, floor: Timestamp) {
+        self.floor = floor;
     }
 
     /// Counts once more what is counted as it changes.

@@ -237,7 +237,77 @@ fn what_a_client_that_is_gone_was_told_goes_when_nobody_waits_for_it() {
         stage.step(|participant, cx| participant.timer(SILENT_TIMER, cx));
         let freed = before - stage.settings.memory.held().all;
         assert_eq!(freed > 500, !waits, "{freed} bytes are free");
-        assert_eq!(stage.participant.remembered(), 1, "that it was done stays");
+        let kept = (stage.participant.remembered(), stage.participant.known_coordinators());
+        assert_eq!(kept, if waits { (1, 1) } else { (0, 0) });
+    }
+}
+
+/// A client's transaction was done, the client was killed, and nobody waits for it: it is
+/// forgotten. Then a copy of its request comes.
+fn copy_of_one_that_is_forgotten(rules: Rules) -> (Stage, Vec<Message>) {
+    let mut stage = Stage::new(rules);
+    stage.now = Nanos(1);
+    let request = of_client(&stage, 1);
+    assert!(is_done(&hear(&mut stage, request.clone()).unwrap()));
+    stage.now = Nanos(2 * Settings::default().client_lease.0);
+    let asked = stage.step(|participant, cx| participant.timer(SILENT_TIMER, cx));
+    let [Message::AskDoubts { asked, clients }] = &asked[..] else { panic!("{asked:?}") };
+    let (repository, asked, clients) = (RepositoryId(1), *asked, clients.clone());
+    stage.receive(Message::NoDoubts { repository, asked, clients });
+    assert_eq!(stage.participant.known_coordinators(), 0);
+    let said = stage.receive(Message::Request(Arc::new(request)));
+    (stage, said)
+}
+
+#[test]
+fn what_was_forgotten_is_not_done_a_second_time() {
+    for rules in [Rules::default(), Rules::locking(), Rules::sinfonia()] {
+        let (mut stage, said) = copy_of_one_that_is_forgotten(rules);
+        let end = said.iter().find_map(|message| match message {
+            Message::Reply { end, .. } => Some(end.clone()),
+            _ => None,
+        });
+        let Some(End::Refused { at, refusal }) = end else { panic!("{said:?}") };
+        assert_eq!(refusal, Refusal::Aborted(Abort::Forgotten));
+        // Another transaction, of a session that has seen as much, is done.
+        let above = Request { floor: at, ..of_client(&stage, 2) };
+        let issued = Sender::Client { issued: stage.participant.issued() };
+        assert!(is_done(&hear_of(&mut stage, above, issued).unwrap()));
+        let below = of_client(&stage, 3);
+        assert!(!is_done(&hear(&mut stage, below).unwrap()));
+    }
+}
+
+#[test]
+fn a_repository_that_takes_up_what_it_forgot_is_noticed() {
+    let rules = Rules { refuses_forgotten: false, ..Rules::default() };
+    let (_, said) = copy_of_one_that_is_forgotten(rules);
+    assert!(is_done(&said), "it is done a second time: {said:?}");
+}
+
+#[test]
+fn a_checkpoint_knows_what_was_forgotten() {
+    let (mut stage, _) = copy_of_one_that_is_forgotten(Rules::default());
+    let mut cursor = stage.participant.begin_checkpoint().expect("it has checkpoints");
+    let mut pieces = Vec::new();
+    loop {
+        let mut piece = Vec::new();
+        if !stage.participant.checkpoint_piece(&mut cursor, 100, &mut piece) {
+            break;
+        }
+        pieces.push(piece);
+    }
+    stage.crash(0);
+    stage.step(|participant, cx| {
+        for piece in &pieces {
+            participant.restore(piece, cx).expect("a piece of a checkpoint");
+        }
+    });
+    for of in [CLIENT, NodeId(78)] {
+        let late = of_client(&stage, 9);
+        let late = Request { txn: TxnId { node: of, ..late.txn }, ..late };
+        let said = hear(&mut stage, late).unwrap();
+        assert_eq!(refused(&said), Some(&Refusal::Aborted(Abort::Forgotten)), "{said:?}");
     }
 }
 
