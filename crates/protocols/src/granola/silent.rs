@@ -7,7 +7,8 @@
 //! for those that still wait for it, so the others are asked whether anything of the client is
 //! under way at them ([`doubts`](crate::doubts)); when all have said no, it goes. Nothing new can
 //! come to wait for it: whoever takes part in a transaction that was done here had voted on it,
-//! stably, and so had it under way as it was asked, or was through with it.
+//! stably, and so had it under way as it was asked, or was through with it. What is of a client's
+//! earlier lives goes in the same way while it speaks: nothing new of these is ever taken up.
 //!
 //! # Requests that come late
 //! A copy of a request may come after its transaction was forgotten, from a buffer or from a client
@@ -53,7 +54,7 @@ impl Participant {
     /// Asks all others about the next clients that left something.
     fn ask_about_clients(&mut self, after: Option<ClientsUntil>, cx: &mut Context<'_>) {
         self.asking = None;
-        let left = self.memory.left_by_silent(after).filter(|of| !self.has_under_way(*of));
+        let left = self.memory.left_by_clients(after).filter(|of| !self.has_under_way(*of));
         let left: Vec<ClientsUntil> = left.take(CLIENTS_ASKED_MAX).collect();
         if left.is_empty() {
             return;

@@ -42,30 +42,41 @@ impl Memory {
         self.coordinators.values().any(|known| known.heard != Nanos(0))
     }
 
-    /// Silent clients behind one of which something is left.
-    pub fn left_by_silent(
+    /// Clients behind one of which something is left that may go: of one that is silent all, of
+    /// others what is of earlier lives, for of these nothing new is taken up.
+    pub fn left_by_clients(
         &self,
         after: Option<ClientsUntil>,
     ) -> impl Iterator<Item = ClientsUntil> + '_ {
         let from = after.map_or(Bound::Unbounded, |(node, _)| Bound::Excluded(node));
         let behind = self.coordinators.range((from, Bound::Unbounded));
-        let silent = behind.filter(|(_, known)| known.is_silent);
-        silent.map(|(node, known)| (*node, known.life.saturating_add(1)))
+        let clients = behind.filter(|(_, known)| known.heard != Nanos(0));
+        clients.filter_map(|(node, known)| match known.is_silent {
+            true => Some((*node, known.life.saturating_add(1))),
+            false => (!known.earlier.is_empty()).then_some((*node, known.life)),
+        })
     }
 
     /// Nothing of a client was under way anywhere as it was asked: forgets it, if nothing was put
     /// in since. What is done here lies at or below `done`.
     pub fn forget_client(&mut self, of: ClientsUntil, asked: Nanos, done: Timestamp) {
         let (node, until) = of;
-        let Some(known) = self.coordinators.get(&node) else { return };
-        if !known.is_silent || known.heard >= asked || known.life >= until {
+        let Some(known) = self.coordinators.get_mut(&node) else { return };
+        let is_whole = until > known.life;
+        if is_whole && (!known.is_silent || known.heard >= asked) {
             return;
         }
+        let before = known.weight();
         let end = TxnId { node, incarnation: until, sequence: 0 };
-        let first = TxnId { incarnation: 0, ..end };
-        self.heard.extract_if(first..end, |_, _| true).for_each(drop);
-        self.coordinators.remove(&node); // A silent one counts towards nobody's room.
-        self.floor = self.floor.max(done);
+        let told = self.heard.extract_if(TxnId { incarnation: 0, ..end }..end, |_, _| true);
+        known.bytes -= told.map(|(_, heard)| heard_bytes(&heard)).sum::<usize>();
+        let earlier = known.earlier.extract_if(..(until, 0), |_, _| true);
+        known.bytes -= earlier.map(|(_, over)| over.end.bytes()).sum::<usize>();
+        self.of_clients = self.of_clients + known.weight() - before;
+        if is_whole {
+            self.coordinators.remove(&node); // A silent one counts towards nobody's room.
+            self.floor = self.floor.max(done);
+        }
     }
 
     /// Up to where this may have been done here and forgotten, if it may: of a client that was not
