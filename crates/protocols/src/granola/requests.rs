@@ -310,7 +310,11 @@ impl Participant {
             return self.drop_active(txn, End::Conflict, cx);
         }
         match active.votes.count(repository, at) {
-            Counted::Complete => self.decide(txn, cx),
+            Counted::Complete => {
+                let was_asked_for = active.asked > active.since;
+                cx.effects.maintenance.finished += u64::from(was_asked_for);
+                self.decide(txn, cx);
+            }
             Counted::Waiting => self.change_lane(txn),
             Counted::Ignored => {}
         }

@@ -30,7 +30,8 @@ impl Participant {
 
     pub(super) fn on_silent_timeout(&mut self, cx: &mut Context<'_>) {
         self.silent_timer_set = false;
-        self.memory.forget_silent(cx.now(), cx.settings.client_lease);
+        let forgotten = self.memory.forget_silent(cx.now(), cx.settings.client_lease);
+        cx.effects.maintenance.clients_forgotten += forgotten;
         self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Delete, Get, Put, ReadOnly, Scan};
+use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
-use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase::{Rules, TwoPhase, Variant};
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
@@ -17,6 +17,8 @@ const SKEW_A_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a")]);
 const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
 const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
 const READ_AGAIN_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b"), Get("a"), Scan("a", "b")]);
+const READ_STRICTLY_AT_2: Program = (2, &[Strict, Get("a"), Get("b")]);
+const WRITE_B_AT_2: Program = (2, &[Put("b")]);
 const WRITE_A_AT_1: Program = (1, &[Put("a")]);
 
 const DELETE_A_AT_0: Program = (0, &[Get("a"), Get("b"), Delete("a")]);
@@ -66,6 +68,31 @@ fn repeatable_read_repeats() {
     among_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
     scopes.push(Scope { before: vec![WRITE_A_AT_1], ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) });
     hold::<NewestVersions>("rr", Level::Rr, &scopes);
+}
+
+/// Each node has told its oldest snapshot before.
+fn collecting<V: Variant>(programs: &[Program]) -> Scope<TwoPhase<V>> {
+    let before = vec![WRITE_A_AT_1, WRITE_B_AT_2, SKEW_A_AT_0];
+    Scope { before, collects: true, ..Scope::of(programs) }
+}
+
+#[test]
+fn garbage_is_collected() {
+    let programs = [DELETE_A_AT_0, INSERT_A_AT_1];
+    hold::<TryLocks>("2pc_garbage", Level::StrictSerializable, &[collecting(&programs)]);
+    hold::<NewestVersions>("rr_garbage", Level::Rr, &[collecting(&programs)]);
+    hold::<Everybody>("ngm_garbage", Level::Serializable, &[collecting(&programs)]);
+}
+
+#[test]
+fn a_strict_reader_respects_real_time() {
+    let strict: Scope<TwoPhase<Everybody>> =
+        Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1, READ_STRICTLY_AT_2]);
+    let strict = Scope { level: Level::StrictSerializable, ..strict };
+    hold("ngm_strict", Level::StrictSerializable, std::slice::from_ref(&strict));
+    let rules = Rules { validates_strict: false, ..Default::default() };
+    let found = explore(&Scope { rules, ..strict }, LIMIT);
+    assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
 }
 
 #[test]

@@ -15,8 +15,8 @@ impl Memory {
 
     /// Looks for clients that were silent for `lease`: what was refused of them is forgotten, and
     /// what parts gave; and they are, where nothing is left.
-    pub fn forget_silent(&mut self, now: Nanos, lease: Nanos) {
-        let of_clients = &mut self.of_clients;
+    pub fn forget_silent(&mut self, now: Nanos, lease: Nanos) -> u64 {
+        let (of_clients, mut forgotten) = (&mut self.of_clients, 0);
         self.coordinators.retain(|_, known| {
             if known.heard == Nanos(0) || known.heard + lease > now {
                 return true; // Members are never heard of here.
@@ -25,10 +25,12 @@ impl Memory {
             known.forget_refused();
             known.forget_answers();
             // What is left of one that is gone keeps no room from others.
+            forgotten += u64::from(!known.is_silent);
             known.is_silent = true;
             *of_clients -= before;
             known.len() > 0 || known.bytes > 0
         });
+        forgotten
     }
 
     /// Whether any client is known.
