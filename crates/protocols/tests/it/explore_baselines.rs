@@ -8,7 +8,7 @@ use muesli_check::Level;
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
-use muesli_protocols::two_phase::{Rules, TwoPhase, Variant};
+use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
@@ -18,7 +18,8 @@ const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
 const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
 const READ_AGAIN_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b"), Get("a"), Scan("a", "b")]);
 const READ_STRICTLY_AT_2: Program = (2, &[Strict, Get("a"), Get("b")]);
-const WRITE_B_AT_2: Program = (2, &[Put("b")]);
+const WRITE_A_AT_0: Program = (0, &[Put("a")]);
+const CHANGE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
 const WRITE_A_AT_1: Program = (1, &[Put("a")]);
 
 const DELETE_A_AT_0: Program = (0, &[Get("a"), Get("b"), Delete("a")]);
@@ -70,9 +71,9 @@ fn repeatable_read_repeats() {
     hold::<NewestVersions>("rr", Level::Rr, &scopes);
 }
 
-/// Each node has told its oldest snapshot before.
+/// Node 2 has told of a late snapshot, and the others tell of one when their transactions end.
 fn collecting<V: Variant>(programs: &[Program]) -> Scope<TwoPhase<V>> {
-    let before = vec![WRITE_A_AT_1, WRITE_B_AT_2, SKEW_A_AT_0];
+    let before = [[WRITE_A_AT_1, WRITE_A_AT_0].as_slice(), &[CHANGE_A_AT_2].repeat(4)].concat();
     Scope { before, collects: true, ..Scope::of(programs) }
 }
 
@@ -84,15 +85,12 @@ fn garbage_is_collected() {
     hold::<Everybody>("ngm_garbage", Level::Serializable, &[collecting(&programs)]);
 }
 
+/// Everybody's clock is beyond a commit when that ends, so no reader that begins later misses it,
+/// validated or not.
 #[test]
 fn a_strict_reader_respects_real_time() {
-    let strict: Scope<TwoPhase<Everybody>> =
-        Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1, READ_STRICTLY_AT_2]);
-    let strict = Scope { level: Level::StrictSerializable, ..strict };
-    hold("ngm_strict", Level::StrictSerializable, std::slice::from_ref(&strict));
-    let rules = Rules { validates_strict: false, ..Default::default() };
-    let found = explore(&Scope { rules, ..strict }, LIMIT);
-    assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
+    let scope = Scope::of(&[WRITE_A_AT_1, READ_STRICTLY_AT_2]);
+    hold::<Everybody>("ngm_strict", Level::StrictSerializable, &[scope]);
 }
 
 #[test]

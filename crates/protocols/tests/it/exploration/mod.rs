@@ -270,7 +270,12 @@ impl<P: Subject> World<P> {
         let named = |(at, program): (usize, &Program)| {
             Client::new(&format!("t{}", at + 1), at as u64 + 1, *program)
         };
+        // Oldest snapshots rise with what sessions have seen.
+        let seen = world.clients.first().filter(|_| scope.collects).map(|client| client.floor);
         world.clients = scope.programs.iter().enumerate().map(named).collect();
+        if let Some(seen) = seen {
+            world.clients.iter_mut().for_each(|client| client.floor = seen);
+        }
         world.path.clear();
         world.collected = 0;
         world.ahead = scope.fault.into_iter().chain(scope.second).collect();
