@@ -79,12 +79,18 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Remembers a vote of no or a decision for those who ask.
+    /// Remembers a vote of no or a decision for those who ask. What is settled is not remembered,
+    /// and is no sign of life of its client: that may be about to be forgotten.
     pub(super) fn remember(&mut self, txn: TxnId, vote: Vote<V>, cx: &Context<'_, V>) {
-        self.table.remember(txn, vote);
-        if cx.catalog.is_client(txn.node) {
+        let is_new = self.table.remember(txn, vote);
+        if is_new && cx.catalog.is_client(txn.node) {
             self.table.note_client(txn.node);
         }
+    }
+
+    /// The log has a vote of no or a decision.
+    pub(super) fn remember_logged(&mut self, txn: TxnId, vote: Vote<V>) {
+        self.table.remember(txn, vote);
     }
 
     /// Once in a while: of clients that were silent for long, what nobody asks for.

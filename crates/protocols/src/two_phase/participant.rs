@@ -537,10 +537,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
                 self.table.is_current(prepare.txn, prepare.settled_below);
                 self.enter_prepared(prepare, at, Nanos(0), None, cx);
             }
-            Record::Refused { txn, reason } => self.table.remember(txn, Vote::No(reason)),
+            Record::Refused { txn, reason } => self.remember_logged(txn, Vote::No(reason)),
             Record::Decided { txn, decision } => match self.table.owner(txn) {
                 Some(owner) => self.settle(owner, decision, cx),
-                None => self.table.remember(txn, Vote::Decided(decision)),
+                None => self.remember_logged(txn, Vote::Decided(decision)),
             },
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::Ceiling { at } => self.time.replay_ceiling(at),

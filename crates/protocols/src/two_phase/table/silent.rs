@@ -58,14 +58,18 @@ impl<V: Variant> Table<V> {
                 true => self.forget_refusals_before(node, end),
                 false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
             }
-            let known = self.settled.get_mut(&node).expect("it was just found");
-            // What is left of one that is gone keeps no room from others.
-            if std::mem::take(&mut known.is_client) {
-                self.of_clients -= known.entries + 1;
-            }
+            self.count_out(node);
             forgotten += u64::from(self.forget_if_empty(node, reached));
         }
         forgotten
+    }
+
+    /// What is left of a client that is gone keeps no room from others.
+    fn count_out(&mut self, node: NodeId) {
+        let known = self.settled.get_mut(&node).expect("a known client");
+        if std::mem::take(&mut known.is_client) {
+            self.of_clients -= known.entries + 1;
+        }
     }
 
     /// Forgets a client that is silent if nothing of it is left; whether it did.
@@ -134,6 +138,11 @@ impl<V: Variant> Table<V> {
             self.take(txn);
         }
         self.forget_answers(all.start, all.end);
+        if is_whole {
+            // Where the others were asked about several in turn, it may have become silent since
+            // silent clients were last looked for.
+            self.count_out(node);
+        }
         is_whole && self.forget_if_empty(node, reached)
     }
 
