@@ -148,8 +148,8 @@ const HORIZON: (u64, Span, Span) = (300, Span::from_millis(100), Span::from_mill
 /// everything is done as often as it can be: what is of one moment in a checkpoint is cut at
 /// [`HEAD_PIECE_BYTES`], and nothing else is as long.
 pub const MOST_BYTES: u64 = HEAD_PIECE_BYTES as u64 + (8 << 10);
-/// Each node begins so many checkpoints in a run of so many transactions as in [`HORIZON`], at least
-/// and at most; in a quarter of the runs ten times as many.
+/// In a run of so many transactions as in [`HORIZON`] each node begins so many checkpoints, at
+/// least and at most; in a quarter of the runs ten times as many.
 const CHECKPOINTS: (u64, u64) = (6, 40);
 /// About so many transactions fit into a client's run for each that it has to run.
 const ROOM: f64 = 1.6;

@@ -1,4 +1,4 @@
-//! What the nodes of a run did beside its transactions: a search whose runs never collect a version,
+//! What the nodes of a run did beside its transactions: a search whose runs never collect anything,
 //! cut a log or end a lease says nothing about what comes of that.
 
 use std::ops::AddAssign;
