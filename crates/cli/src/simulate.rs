@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_protocols::check_strict;
+use muesli_protocols::{check_strict, keeps_old_versions};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::Span;
 use muesli_sim::world::{Heard, Strangers};
+use muesli_workloads::background::Backgrounds;
 use muesli_workloads::registry::Description;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
@@ -197,10 +198,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     search.bar.finish_and_clear();
     let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rate = found.seeds as f64 / begun.elapsed().as_secs_f64();
-    let Found { seeds, transactions, faults, verdicts, failed, strangers, .. } = found;
+    let Found { seeds, transactions, faults, verdicts, failed, strangers, background, .. } = found;
+    let background = background.line(keeps_old_versions(&options.protocol), grouped);
     let line = format!(
         "{} seeds, {} transactions, {} faults, {} histories judged, {} seeds failed, {rate:.1} \
-         seeds/s",
+         seeds/s; {background}",
         grouped(seeds),
         grouped(transactions),
         grouped(faults),
@@ -294,6 +296,7 @@ struct Found {
     verdicts: u64,
     failed: u64,
     strangers: BTreeMap<&'static str, Heard>,
+    background: Backgrounds,
     /// Why the search cannot go on.
     error: Option<anyhow::Error>,
 }
@@ -356,6 +359,7 @@ impl Search<'_> {
         for (name, heard) in &trialled.strangers {
             *found.strangers.entry(name).or_default() += *heard;
         }
+        trialled.background.iter().for_each(|run| found.background.add(run));
         let message = format!("{} transactions", grouped(found.transactions));
         drop(found);
         self.bar.set_message(message);

@@ -61,6 +61,8 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// repositories; `None`: they count something else. Where there is one, a client can know that
     /// the repositories will have come to a later timestamp soon, and keep it as a lease.
     const TIMESTAMP_STEP: Option<Nanos> = None;
+    /// Whether replaced versions are kept for open transactions, which have leases on them.
+    const KEEPS_OLD_VERSIONS: bool = true;
     /// The size of a message on the wire, in bytes, for bandwidth and cost models.
     fn wire_bytes(message: &Self::Message) -> usize;
     /// The size of a record on disk, in bytes.

@@ -164,6 +164,36 @@ impl AddAssign for Modes {
     }
 }
 
+/// How often a node did in its life what nobody waits for, and what it ended because that took too
+/// long. Searches for faults must see it happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Maintenance {
+    /// Versions that were collected: replaced ones that no snapshot needed any more, and deletions.
+    pub collected: u64,
+    /// Entries of the logs of replication groups that were removed, as the state stands for them.
+    pub trimmed: u64,
+    /// Snapshots that hold no versions back any more: nothing was heard of their node for the
+    /// lease, or their transaction was open for too long.
+    pub leases_ended: u64,
+    /// Clients that repositories forgot, as nothing was heard of them for their lease.
+    pub clients_forgotten: u64,
+    /// Transactions in doubt that participants ended by asking each other.
+    pub finished: u64,
+    /// Operations that were given up, as no answer came for too long.
+    pub given_up: u64,
+}
+
+impl AddAssign for Maintenance {
+    fn add_assign(&mut self, more: Maintenance) {
+        self.collected += more.collected;
+        self.trimmed += more.trimmed;
+        self.leases_ended += more.leases_ended;
+        self.clients_forgotten += more.clients_forgotten;
+        self.finished += more.finished;
+        self.given_up += more.given_up;
+    }
+}
+
 /// The buffer that a driver hands to a node, with what the node may know of the moment.
 #[derive(Debug)]
 pub struct Effects<P: Protocol> {
@@ -177,6 +207,8 @@ pub struct Effects<P: Protocol> {
     pub work: Work,
     /// How transactions were done since the node's start.
     pub modes: Modes,
+    /// What was collected, ended and given up since the node's start.
+    pub maintenance: Maintenance,
     /// How many records this node has logged in its life.
     pub logged: LogPosition,
     /// The last of them that participants' effects wait for.
@@ -195,6 +227,7 @@ impl<P: Protocol> Default for Effects<P> {
             links: Links::default(),
             work: Work::default(),
             modes: Modes::default(),
+            maintenance: Maintenance::default(),
             logged: LogPosition(0),
             gate: LogPosition(0),
             restart: false,

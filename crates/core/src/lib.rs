@@ -43,7 +43,8 @@ pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
-    Address, Context, Effect, Effects, Envelope, LogPosition, Modes, OpResult, Role, Row, Work,
+    Address, Context, Effect, Effects, Envelope, LogPosition, Maintenance, Modes, OpResult, Role,
+    Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use judgement::{Rejection, Rejections, Sender, View};

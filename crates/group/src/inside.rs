@@ -83,6 +83,7 @@ impl<P: Protocol> Inside<P> {
             links: self.links(cx, &catalog),
             work: std::mem::take(&mut cx.effects.work),
             modes: cx.effects.modes,
+            maintenance: cx.effects.maintenance,
             logged: self.logged,
             gate: self.gate,
             restart: false,
@@ -98,6 +99,7 @@ impl<P: Protocol> Inside<P> {
         let answer = run(&mut inner);
         cx.effects.recorder = effects.recorder.take();
         (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
+        cx.effects.maintenance = effects.maintenance;
         (self.logged, self.gate) = (effects.logged, effects.gate);
         cx.effects.restart |= effects.restart;
         (answer, effects.list)

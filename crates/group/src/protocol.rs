@@ -247,6 +247,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
     const NAME: &'static str = P::NAME;
     const ISOLATION: Isolation = P::ISOLATION;
     const TIMESTAMP_STEP: Option<Nanos> = P::TIMESTAMP_STEP;
+    const KEEPS_OLD_VERSIONS: bool = P::KEEPS_OLD_VERSIONS;
     type Message = Message<P::Message>;
     type Record = Record;
     type Rules = Rules<P::Rules>;

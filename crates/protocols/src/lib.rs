@@ -150,6 +150,20 @@ pub fn with_strict() -> Vec<&'static str> {
     NAMES.iter().copied().filter(|name| offers_strict(name)).collect()
 }
 
+/// Whether replaced versions are kept for open transactions under the protocol called `name`
+/// ([`Protocol::KEEPS_OLD_VERSIONS`]). What is no protocol keeps none.
+pub fn keeps_old_versions(name: &str) -> bool {
+    struct Asked;
+    impl Choice for Asked {
+        type Output = bool;
+
+        fn chosen<P: Protocol>(self, _: P::Rules) -> bool {
+            P::KEEPS_OLD_VERSIONS
+        }
+    }
+    choose(name, Asked) == Ok(true)
+}
+
 /// How long a step of timestamps is under the protocol called `name`, if they follow clocks
 /// ([`Protocol::TIMESTAMP_STEP`]), as a client's timestamp lease needs.
 ///

@@ -170,13 +170,14 @@ impl<R> Disk<R> {
     ///
     /// # Panics
     /// If these are not all stable, or were dropped before.
-    pub fn publish(&mut self, checkpoint: StoredCheckpoint) {
+    pub fn publish(&mut self, checkpoint: StoredCheckpoint) -> usize {
         assert!(checkpoint.covers <= self.stable, "a checkpoint of records that may be lost");
-        let dropped = self.dropped();
+        let drops = checkpoint.covers - self.dropped();
         if self.keeps {
-            drop(self.records.drain(..checkpoint.covers - dropped));
+            drop(self.records.drain(..drops));
         }
         self.checkpoint = Some(checkpoint);
+        drops
     }
 
     /// How many records were dropped for the checkpoint.

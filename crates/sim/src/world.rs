@@ -16,6 +16,7 @@
 //! to it, an unknown suffix of what it had said, and an unknown suffix of the records that were
 //! not stable, none of which anybody had been told of.
 
+mod background;
 mod checkpoints;
 mod clients;
 mod faults;
@@ -49,6 +50,7 @@ use crate::random::{Random, Seed};
 use crate::time::{Span, VirtualTime};
 use crate::trace::{Line, Trace};
 
+pub use background::Background;
 pub use clients::{ClientBody, ClientStart, StopFlag};
 pub use journal::Recorded;
 pub use longest::Longest;

@@ -8,6 +8,7 @@
 //! with one seed.
 
 pub mod append;
+pub mod background;
 pub mod bank;
 pub mod chance;
 pub mod connected;
@@ -18,10 +19,12 @@ pub mod distribution;
 pub mod embedded;
 pub mod history;
 pub mod home;
+mod lingering;
 mod loading;
 pub mod machines;
 pub mod marks;
 pub mod parameters;
+mod pauses;
 mod per_client;
 pub mod registry;
 pub mod sets;

@@ -5,18 +5,15 @@
 //! more and everything that was begun must end; a fresh client checks the data.
 
 use std::cell::{Cell, RefCell};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli::{Db, Error};
 use muesli_check::Level;
 use muesli_core::catalog::CatalogError;
-use muesli_core::client;
 use muesli_core::together::Shuffled;
-use muesli_core::{Catalog, Isolation, Nanos, NodeId, OpId, Protocol, Together};
+use muesli_core::{Catalog, Isolation, Nanos, NodeId, Protocol, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
 use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose, offers_strict};
@@ -31,11 +28,13 @@ use thiserror::Error;
 
 use crate::chance::Chance;
 use crate::embedded::Length;
+use crate::lingering::linger;
 use crate::machines::Machine;
+use crate::pauses::{one_clock, pause};
 use crate::registry;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
-use crate::workload::{AnyWorkload, Check, Clock, LocalFuture, Pause, Seat};
+use crate::workload::{AnyWorkload, Check, Clock, Seat};
 
 /// The most rows of a page of a scan.
 const PAGE_ROWS: usize = 4;
@@ -444,14 +443,34 @@ impl<'a, P: Protocol> Simulation<'a, P> {
 
     fn add_clients(&mut self) {
         for client in 0..self.tallies.clients() {
-            let node = match self.client_nodes {
-                0 => client % self.plan.nodes as u32,
-                own => self.plan.nodes as u32 + client % own,
-            };
-            let node = NodeId(node);
             let body = self.client_body(client);
+            self.world.add_client(self.node_of(client), body);
+        }
+        // Whatever the faults are, snapshots become too old in each run of a search.
+        let tempo =
+            self.plan.tempo.filter(|_| P::KEEPS_OLD_VERSIONS && !self.workload.is_one_round());
+        if let Some(tempo) = tempo {
+            let node = self.node_of(self.plan.seed as u32);
+            let body = self.lingering_body(tempo.outlives_snapshots());
             self.world.add_client(node, body);
         }
+    }
+
+    /// Where a client of this number runs.
+    fn node_of(&self, client: u32) -> NodeId {
+        match self.client_nodes {
+            0 => NodeId(client % self.plan.nodes as u32),
+            own => NodeId(self.plan.nodes as u32 + client % own),
+        }
+    }
+
+    fn lingering_body(&self, open: Span) -> ClientBody {
+        let (workload, db, stop) = (self.workload.clone(), self.db.clone(), self.stop.clone());
+        let open = Duration::from_nanos(open.as_nanos());
+        Rc::new(move |_| {
+            let (workload, db, stop) = (workload.clone(), db.session(), stop.clone());
+            Box::pin(async move { linger(db, &*workload, open, stop).await })
+        })
     }
 
     fn client_body(&self, client: u32) -> ClientBody {
@@ -536,55 +555,6 @@ fn catalog(
         catalog = catalog.with_space(name, options)?;
     }
     Ok(catalog)
-}
-
-/// One clock for clients on all nodes, though those of the nodes differ: it never goes back, and
-/// two looks at it in virtual order are in its order.
-fn one_clock(database: u64) -> Clock {
-    let last = Cell::new(0);
-    Rc::new(move || {
-        let local = client::with(database, |engine| engine.now().0).unwrap_or(0);
-        last.set(local.max(last.get() + 1));
-        Nanos(last.get())
-    })
-}
-
-fn pause(database: u64, most: Span) -> Option<Pause> {
-    (most > Span::ZERO).then(|| {
-        let pause: Pause = Box::new(move |chance: &mut Chance| {
-            sleep(database, Nanos(chance.below(most.as_nanos())))
-        });
-        pause
-    })
-}
-
-fn sleep(database: u64, length: Nanos) -> LocalFuture<'static, ()> {
-    Box::pin(async move {
-        let Some(op) = client::with(database, |engine| engine.sleep(length)) else { return };
-        Sleep { database, op }.await;
-    })
-}
-
-struct Sleep {
-    database: u64,
-    op: OpId,
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match client::with(self.database, |engine| engine.poll(self.op, cx.waker())) {
-            Some(Poll::Pending) => Poll::Pending,
-            Some(Poll::Ready(_)) | None => Poll::Ready(()),
-        }
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        client::with(self.database, |engine| engine.forget(self.op));
-    }
 }
 
 fn ends(settled: &Result<(), Stuck>) -> Check {

@@ -38,6 +38,12 @@ impl Tempo {
         settings.pace = self.pace;
     }
 
+    /// A transaction that is open for so long has no snapshot any more that anybody keeps versions
+    /// for, and its node has said so.
+    pub fn outlives_snapshots(&self) -> Span {
+        self.snapshot_age_max + self.gossip_every.times(4)
+    }
+
     /// For a run of this length: garbage is collected as often as in production or far more often,
     /// and what nodes wait for is over in the run.
     pub fn draw(chance: &mut Chance, run: Span) -> Tempo {

@@ -26,7 +26,7 @@ use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Heard, Longest, Strangers};
+use muesli_sim::world::{Background, Heard, Longest, Strangers};
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
@@ -116,6 +116,8 @@ pub struct Trialled {
     pub strangers: BTreeMap<&'static str, Heard>,
     /// The longest of what was said and kept.
     pub longest: Longest,
+    /// What was done beside transactions, in each run.
+    pub background: Vec<Background>,
 }
 
 /// A trial that cannot be made.
@@ -146,6 +148,9 @@ const HORIZON: (u64, Span, Span) = (300, Span::from_millis(100), Span::from_mill
 /// everything is done as often as it can be: what is of one moment in a checkpoint is cut at
 /// [`HEAD_PIECE_BYTES`], and nothing else is as long.
 pub const MOST_BYTES: u64 = HEAD_PIECE_BYTES as u64 + (8 << 10);
+/// In a run of so many transactions as in [`HORIZON`] each node begins so many checkpoints, at
+/// least and at most; in a quarter of the runs ten times as many.
+const CHECKPOINTS: (u64, u64) = (6, 40);
 /// About so many transactions fit into a client's run for each that it has to run.
 const ROOM: f64 = 1.6;
 /// The share of transactions that use marks, where the workload has any, and of changes of these
@@ -201,6 +206,7 @@ impl Trial {
             trace: None,
             strangers: BTreeMap::new(),
             longest: Longest::default(),
+            background: Vec::new(),
         };
         let marks = MARKS.map(str::to_owned);
         let takes = self.workload.takes(marks::PARAMETER.name);
@@ -233,6 +239,7 @@ impl Trial {
             trialled.problems.push(format!("{}: {text}", description.name));
         }
         trialled.longest = trialled.longest.or(*longest);
+        trialled.background.push(outcome.run.background);
         trialled.transactions += outcome.tally.ended();
         for (name, heard) in &outcome.run.strangers {
             *trialled.strangers.entry(name).or_default() += *heard;
@@ -332,10 +339,10 @@ impl Trial {
         let nodes = self.nodes + client_nodes + self.masters;
         let plan = self.plan.clone().unwrap_or_else(|| self.draw_plan(seed, nodes, horizon, scale));
         let run = plan.horizon().as_nanos();
-        let part = chance.between(3, 40);
+        let part = chance.between(CHECKPOINTS.0, CHECKPOINTS.1);
         let often = if chance.below(4) == 0 { 10.0 * scale } else { scale };
         let every = (run as f64 / (part as f64 * often)) as u64;
-        let checkpoint_every = (part < 30).then(|| Span::from_nanos(every.max(1)));
+        let checkpoint_every = Some(Span::from_nanos(every.max(1)));
         let repositories = self.nodes * chance.between(1, 3) as usize;
         let usual = if self.group > 1 { self.nodes } else { repositories };
         let repositories = self.repositories.unwrap_or(usual);

@@ -34,6 +34,8 @@ impl Bound for Timestamp {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watermark<B = Timestamp> {
     bounds: BTreeMap<NodeId, (B, Nanos)>,
+    /// Those last heard of before this do not count.
+    since: Nanos,
     low: B,
 }
 
@@ -49,6 +51,7 @@ impl<B: Bound> Watermark<B> {
     /// before `since` do not count; it never falls. One of `nodes` that was never heard of holds
     /// it where it is, until `since` passes `start`.
     pub fn advance(&mut self, nodes: &[NodeId], since: Nanos, start: Nanos) -> B {
+        self.since = self.since.max(since);
         let heard = self.bounds.values().filter(|(_, heard)| *heard >= since);
         let bounds = heard.map(|(bound, _)| bound.clone());
         let silent = nodes.iter().any(|node| start >= since && !self.bounds.contains_key(node));
@@ -60,6 +63,13 @@ impl<B: Bound> Watermark<B> {
             self.low.join(&low);
         }
         self.low.clone()
+    }
+
+    /// How many have counted until now and do not any more, as they were last heard of before
+    /// `since`; to be asked before [`advance`](Self::advance).
+    pub fn lapsed(&self, since: Nanos) -> u64 {
+        let lapse = |heard: Nanos| (self.since..since).contains(&heard);
+        self.bounds.values().filter(|(_, heard)| lapse(*heard)).count() as u64
     }
 
     /// One whose bound the watermark stands at.
@@ -125,7 +135,10 @@ mod tests {
         let mut marks = Watermark::default();
         marks.hear(NodeId(0), Timestamp(10), Nanos(50));
         marks.hear(NodeId(1), Timestamp(7), Nanos(6));
+        assert_eq!(marks.lapsed(Nanos(6)), 0);
+        assert_eq!(marks.lapsed(Nanos(7)), 1);
         assert_eq!(marks.advance(&NODES, Nanos(7), Nanos(0)), Timestamp(10));
+        assert_eq!(marks.lapsed(Nanos(9)), 0, "it is counted once");
         marks.hear(NodeId(1), Timestamp(8), Nanos(60));
         assert_eq!(marks.advance(&NODES, Nanos(7), Nanos(0)), Timestamp(10));
     }

@@ -205,12 +205,12 @@ impl<P: Protocol> Replica<P> {
 
     /// Forgets entries that the participant's state stands for, and that no other member lacks, or
     /// that are too many to be kept for it; and counts what it keeps.
-    pub(super) fn trim(&mut self, cx: &Context<'_, P>) {
+    pub(super) fn trim(&mut self, cx: &mut Context<'_, P>) {
         if self.has_state() {
             let others = self.others(cx);
             let least = others.iter().map(|it| self.reached.get(it).map_or(0, |(upto, _)| *upto));
             let least = least.min().unwrap_or(u64::MAX);
-            self.trim_upto(least, self.share_of_entries(cx));
+            self.trim_upto(least, self.share_of_entries(cx), cx);
         }
         let now = self.ledger.look(|it| it.log.held_bytes());
         let held = |bytes: u64| Held { all: bytes, old: 0 };
@@ -220,13 +220,13 @@ impl<P: Protocol> Replica<P> {
 
     /// The same while a log is replayed, and nothing is known of the others. All members may do so
     /// at once, so they keep less.
-    pub(super) fn trim_replayed(&mut self, cx: &Context<'_, P>) {
+    pub(super) fn trim_replayed(&mut self, cx: &mut Context<'_, P>) {
         if !self.lacks_state() {
-            self.trim_upto(0, self.share_of_entries(cx) / 4);
+            self.trim_upto(0, self.share_of_entries(cx) / 4, cx);
         }
     }
 
-    fn trim_upto(&mut self, least: u64, most_bytes: u64) {
+    fn trim_upto(&mut self, least: u64, most_bytes: u64, cx: &mut Context<'_, P>) {
         let (applied, marked) = (self.applied, self.marked());
         let least_bytes = self.rules.limits.log_bytes_min;
         let most_bytes = most_bytes.max(least_bytes);
@@ -238,7 +238,10 @@ impl<P: Protocol> Replica<P> {
             let many = standing.log.trimmable(past, most_bytes);
             few.min(least).max(many)
         });
+        let before = self.ledger.look(|standing| standing.log.base());
         self.ledger.trim(upto);
+        let base = self.ledger.look(|standing| standing.log.base());
+        cx.effects.maintenance.trimmed += base - before;
     }
 
     /// How many bytes of entries this member may keep for others: its share of what its node may,

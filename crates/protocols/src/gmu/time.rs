@@ -127,7 +127,7 @@ impl Time<Vectors> for VectorTime {
         let mut snapshot = reading.snapshot.clone();
         if reading.first {
             snapshot.clock.join(&self.low);
-        } else if !self.low.is_within(&snapshot.clock) {
+        } else if self.rules.family.refuses_old_reads && !self.low.is_within(&snapshot.clock) {
             return Err(NotServed::TooOld);
         }
         let waits = self.rules.reads_wait && (self.rules.local_reads_wait || !reading.here);

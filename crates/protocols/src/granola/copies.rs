@@ -106,7 +106,9 @@ impl Coordinator {
         self.copies.timer_set = false;
         let (now, lease) = (cx.now(), cx.settings.snapshot_lease);
         let patience = Nanos(cx.settings.retry_after.0 * PATIENCE);
+        let before = self.copies.all.len();
         self.copies.all.retain(|_, copy| copy.used + lease > now);
+        cx.effects.maintenance.leases_ended += (before - self.copies.all.len()) as u64;
         for (repository, copy) in &mut self.copies.all {
             if copy.heard + patience <= now {
                 copy.heard = now;

@@ -174,7 +174,9 @@ impl Participant {
         self.feeds.timer_set = false;
         let (now, lease) = (cx.now(), cx.settings.snapshot_lease);
         let upto = self.whole_upto();
+        let before = self.feeds.followers.len();
         self.feeds.followers.retain(|_, follower| follower.heard + lease > now);
+        cx.effects.maintenance.leases_ended += (before - self.feeds.followers.len()) as u64;
         self.feeds.leave_behind();
         let waits =
             |follower: &Follower| follower.waits && upto > follower.have && upto >= follower.needs;

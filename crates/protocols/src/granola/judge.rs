@@ -308,19 +308,26 @@ fn judge_given(answer: &Answer) -> Result<(), Rejection> {
 
 /// What a client on `node` would say instead, of a transaction of its own that writes nothing.
 pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
-    let own = |txn: &TxnId| TxnId { node, incarnation: 1, ..*txn };
+    let own = |txn: &TxnId| {
+        let incarnation = if txn.node == node { txn.incarnation } else { 1 };
+        TxnId { node, incarnation, ..*txn }
+    };
     let harmless = |part: &Part| match &part.task {
         Task::Read(_) | Task::Scan { .. } | Task::Names => Some(part.clone()),
         Task::Install(install) => {
             let install = Install { writes: Vec::new(), ..(**install).clone() };
             Some(Part { task: Task::Install(Box::new(install)), ..part.clone() })
         }
-        Task::Call { .. } | Task::Take { .. } | Task::Move(_) => None,
+        Task::Call { .. } => Some(part.clone()),
+        Task::Take { .. } | Task::Move(_) => None,
     };
     match message {
         Message::Request(request) => {
             let parts = request.parts.iter().map(harmless).collect::<Option<_>>()?;
-            let own = Request { txn: own(&request.txn), parts, ..(**request).clone() };
+            // A procedure that may write is not run for a transaction that only reads.
+            let calls = request.parts.iter().any(|part| matches!(part.task, Task::Call { .. }));
+            let read_only = request.read_only || calls;
+            let own = Request { txn: own(&request.txn), parts, read_only, ..(**request).clone() };
             Some(Message::Request(Arc::new(own)))
         }
         Message::Decide { txn, ballot, shown } => {

@@ -488,6 +488,7 @@ impl Coordinator {
     }
 
     fn give_up(&mut self, request: &Request, purpose: Purpose, cx: &mut Context<'_>) {
+        cx.effects.maintenance.given_up += 1;
         let after_ms = cx.settings.give_up_after.as_millis();
         let failure = match request.is_update() {
             true => Failure::Unknown { after_ms, txn: request.txn },

@@ -305,18 +305,30 @@ impl Participant {
             return;
         };
         if active.place.is_some() {
-            return; // Late or repeated: all votes were there.
+            // Late or repeated: all votes were there. But who votes against it now will tell
+            // nothing any more: a client has asked it for something else, or it has forgotten a
+            // reader. Whoever waits to be told ends that, which is safe where nothing is written.
+            if !active.waits_to_hear() || active.request.is_update() {
+                return;
+            }
         }
         let Ballot::Commit(at) = ballot else {
             let end = end_by(&ballot).expect("a vote against it");
             return self.drop_active(txn, end, cx);
         };
+        if active.place.is_some() {
+            return;
+        }
         if about != active.about {
             // It was asked for something else.
             return self.drop_active(txn, End::Conflict, cx);
         }
         match active.votes.count(repository, at) {
-            Counted::Complete => self.decide(txn, cx),
+            Counted::Complete => {
+                let was_asked_for = active.asked > active.since;
+                cx.effects.maintenance.finished += u64::from(was_asked_for);
+                self.decide(txn, cx);
+            }
             Counted::Waiting => self.change_lane(txn),
             Counted::Ignored => {}
         }

@@ -41,7 +41,9 @@ impl Participant {
 
     pub(super) fn on_silent_timeout(&mut self, cx: &mut Context<'_>) {
         self.silent_timer_set = false;
-        self.memory.forget_silent(cx.now(), cx.settings.client_lease, self.clock.done);
+        let (now, lease) = (cx.now(), cx.settings.client_lease);
+        let forgotten = self.memory.forget_silent(now, lease, self.clock.done);
+        cx.effects.maintenance.clients_forgotten += forgotten;
         self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {

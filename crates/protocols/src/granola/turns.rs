@@ -199,7 +199,8 @@ impl Participant {
         for write in sets.writes.drain(..) {
             let store = self.spaces.get_or_make(write.space, cx.catalog);
             let handle = store.find_or_create(write.handle, &write.key);
-            install(store, handle, write.value.clone(), at);
+            let collected = install(store, handle, write.value.clone(), at);
+            cx.effects.maintenance.collected += collected;
             if cx.settings.logging || self.feeds.is_wanted() || !self.moves.takers.is_empty() {
                 logged.push((write.space, write.key, write.value));
             }
@@ -235,23 +236,27 @@ pub(super) fn record(
 /// At most so many deleted keys are removed with each that is deleted.
 const COLLECT_BUDGET: usize = 4;
 
-/// Makes `value` the newest version of a key. Nobody reads an older one, so none is kept.
+/// Makes `value` the newest version of a key. Nobody reads an older one, so none is kept. Returns
+/// how many deletions were collected.
 pub(super) fn install(
     store: &mut Versions,
     handle: Handle,
     value: Option<SmallBytes>,
     at: Timestamp,
-) {
+) -> u64 {
     // After a checkpoint this version or a later one may be there already; otherwise only where
     // transactions are done out of order, on purpose.
     if store.newest(handle).at >= at {
-        return;
+        return 0;
     }
     match value {
-        Some(value) => store.overwrite(handle, value, at),
+        Some(value) => {
+            store.overwrite(handle, value, at);
+            0
+        }
         None => {
             store.install(handle, None, at);
-            store.collect(at, COLLECT_BUDGET);
+            store.collect(at, COLLECT_BUDGET)
         }
     }
 }

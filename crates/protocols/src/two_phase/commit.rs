@@ -78,10 +78,11 @@ impl<V: Variant> Coordinator<V> {
             slot.sets.reads.clear();
             slot.sets.scans.clear();
         }
-        let reads_count = (V::VALIDATES_READERS || slot.options.strict)
-            && !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
+        let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
+        let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = !slot.delays.is_empty();
-        if slot.sets.writes.is_empty() && !reads_count && !delays {
+        let counts = V::VALIDATES_READERS || strict && V::rules(&self.rules).validates_strict;
+        if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
         }
@@ -416,6 +417,7 @@ impl<V: Variant> Coordinator<V> {
         commit.awaited.abandon();
         let after_ms = cx.settings.give_up_after.as_millis();
         if let Some(op) = op {
+            cx.effects.maintenance.given_up += 1;
             self.end(txn, Some(id), Status::Unknown, None, cx);
             self.unanswered.insert(id.sequence, None);
             if self.unanswered.len() > UNANSWERED_MAX {

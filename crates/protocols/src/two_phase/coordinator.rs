@@ -67,6 +67,8 @@ pub struct Coordinator<V: Variant> {
     /// No transaction of this node reads below it: told to others, so it never falls.
     pub(super) bound: V::Snapshot,
     pub(super) watermark: Watermark<V::Snapshot>,
+    /// Transactions begun before this are too old to hold versions back.
+    pub(super) aged: Nanos,
     /// When this life began.
     pub(super) started: Option<Nanos>,
     pub(super) told_all: Nanos,
@@ -256,6 +258,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             seen: V::Snapshot::default(),
             bound: V::Snapshot::default(),
             watermark: Watermark::default(),
+            aged: Nanos(0),
             started: None,
             told_all: Nanos(0),
             took_part: BTreeSet::new(),

@@ -149,6 +149,7 @@ impl<V: Variant> Participant<V> {
     fn finish_as(&mut self, txn: TxnId, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
         let participants = self.table.get(owner).prepare.participants.clone();
+        cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.
         if self.rules.finish_waits_for_log {
             cx.wait_for_log();

@@ -43,9 +43,16 @@ impl<V: Variant> Coordinator<V> {
 
     /// The bound of what runs here. What has run for too long does not count: where versions that
     /// it needs are gone, its next read says so.
-    fn raise_bound(&mut self, here: &Here<'_, TwoPhase<V>>, cx: &Context<'_, V>) -> V::Snapshot {
+    fn raise_bound(
+        &mut self,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> V::Snapshot {
         let since = cx.now() - cx.settings.snapshot_age_max;
         let all = V::rules(&self.rules).readers_hold_low;
+        let aged = self.running().filter(|it| (self.aged..since).contains(&it.begun)).count();
+        cx.effects.maintenance.leases_ended += aged as u64;
+        self.aged = self.aged.max(since);
         let counts = |slot: &&Slot<V>| all && slot.begun >= since;
         let running = self.running().filter(counts).map(|slot| slot.reads_at().clone());
         let least = running.reduce(|mut least, other| {
@@ -100,6 +107,7 @@ impl<V: Variant> Coordinator<V> {
         let now = cx.now();
         self.watermark.hear(from, bound, now);
         let (since, started) = (now - cx.settings.snapshot_lease, self.started.unwrap_or(now));
+        cx.effects.maintenance.leases_ended += self.watermark.lapsed(since);
         if cx.catalog.visiting_coordinators {
             self.watermark.forget_silent(&cx.catalog.coordinators, since);
         }

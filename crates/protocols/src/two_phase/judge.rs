@@ -314,7 +314,10 @@ fn judge_snapshot<S: Snapshot>(
 /// What a client on `node` would say instead, of a transaction of its own that writes nothing.
 pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Option<Message<V>> {
     let reader = V::reader(node, 1, Txn { slot: 1, generation: 1 });
-    let own = |txn: &TxnId| TxnId { node, incarnation: 1, ..*txn };
+    let own = |txn: &TxnId| {
+        let incarnation = if txn.node == node { txn.incarnation } else { 1 };
+        TxnId { node, incarnation, ..*txn }
+    };
     match message {
         Message::Read(request) => Some(Message::Read(ReadRequest { reader, ..request.clone() })),
         Message::Scan(request) => {

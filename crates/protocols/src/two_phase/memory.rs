@@ -46,7 +46,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Tells the process what is held here, and drops old versions where there are too many.
-    pub(super) fn report_memory(&mut self, cx: &Context<'_, V>) {
+    pub(super) fn report_memory(&mut self, cx: &mut Context<'_, V>) {
         let (memory, now) = (&cx.settings.memory, self.held());
         memory.report(self.reported.held, now);
         self.reported.held = now;
@@ -59,7 +59,7 @@ impl<V: Variant> Participant<V> {
         let mark = self.reported.next_low.get_or_insert_with(|| committed.clone()).clone();
         if old > memory.old_limit {
             self.reported.next_low = Some(committed);
-            self.drop_below(&mark);
+            self.drop_below(&mark, cx);
             let left = self.held();
             memory.report(self.reported.held, left);
             self.reported.held = left;
@@ -79,12 +79,18 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Remembers a vote of no or a decision for those who ask.
+    /// Remembers a vote of no or a decision for those who ask. What is settled is not remembered,
+    /// and is no sign of life of its client: that may be about to be forgotten.
     pub(super) fn remember(&mut self, txn: TxnId, vote: Vote<V>, cx: &Context<'_, V>) {
-        self.table.remember(txn, vote);
-        if cx.catalog.is_client(txn.node) {
+        let is_new = self.table.remember(txn, vote);
+        if is_new && cx.catalog.is_client(txn.node) {
             self.table.note_client(txn.node);
         }
+    }
+
+    /// The log has a vote of no or a decision.
+    pub(super) fn remember_logged(&mut self, txn: TxnId, vote: Vote<V>) {
+        self.table.remember(txn, vote);
     }
 
     /// Once in a while: of clients that were silent for long, what nobody asks for.
@@ -101,7 +107,9 @@ impl<V: Variant> Participant<V> {
         let (catalog, reached) = (cx.catalog, self.reached());
         let kept = self.rules.keeps_commits_of_silent;
         let since = cx.now() - lease;
-        self.table.forget_silent(since, kept, reached, |node| catalog.is_client(node));
+        let forgotten =
+            self.table.forget_silent(since, kept, reached, |node| catalog.is_client(node));
+        cx.effects.maintenance.clients_forgotten += forgotten;
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {
             self.table.assert_counts();
@@ -162,7 +170,8 @@ impl<V: Variant> Participant<V> {
         let Some(asking) = self.asking.take_if(|it| it.is_over()) else { return };
         let reached = self.reached();
         for client in asking.clients {
-            self.table.forget_commits(client, asking.asked, reached);
+            let forgotten = self.table.forget_commits(client, asking.asked, reached);
+            cx.effects.maintenance.clients_forgotten += u64::from(forgotten);
         }
         self.ask_about_clients(Some(asking.last), cx);
     }

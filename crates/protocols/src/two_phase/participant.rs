@@ -131,32 +131,32 @@ impl<V: Variant> Participant<V> {
             self.steps_since_low = 0;
             cx.log_lazily(|| Record::Low { low: low.clone() });
         }
-        self.drop_below(low);
+        self.drop_below(low, cx);
         self.report_memory(cx);
         self.forget_silent_clients(cx);
     }
 
-    pub(super) fn drop_below(&mut self, low: &V::Snapshot) {
+    pub(super) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
-        self.collect();
+        self.collect(cx);
     }
 
-    fn collect(&mut self) {
+    fn collect(&mut self, cx: &mut Context<'_, V>) {
         let low = self.unneeded;
         for versions in self.spaces.all_mut() {
-            versions.collect(low, COLLECT_BUDGET);
+            cx.effects.maintenance.collected += versions.collect(low, COLLECT_BUDGET);
         }
     }
 
     /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
     #[inline]
-    pub(super) fn count_step(&mut self, cx: &Context<'_, V>) {
+    pub(super) fn count_step(&mut self, cx: &mut Context<'_, V>) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
         if self.steps_since_collect >= self.pace.collect_after {
             self.steps_since_collect = 0;
-            self.collect();
+            self.collect(cx);
             self.report_memory(cx);
         }
     }
@@ -537,14 +537,14 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
                 self.table.is_current(prepare.txn, prepare.settled_below);
                 self.enter_prepared(prepare, at, Nanos(0), None, cx);
             }
-            Record::Refused { txn, reason } => self.table.remember(txn, Vote::No(reason)),
+            Record::Refused { txn, reason } => self.remember_logged(txn, Vote::No(reason)),
             Record::Decided { txn, decision } => match self.table.owner(txn) {
                 Some(owner) => self.settle(owner, decision, cx),
-                None => self.table.remember(txn, Vote::Decided(decision)),
+                None => self.remember_logged(txn, Vote::Decided(decision)),
             },
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::Ceiling { at } => self.time.replay_ceiling(at),
-            Record::Low { low } => self.drop_below(&low),
+            Record::Low { low } => self.drop_below(&low, cx),
         }
     }
 

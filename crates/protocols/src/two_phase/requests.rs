@@ -390,6 +390,7 @@ impl<V: Variant> Coordinator<V> {
             let Some(operation) = self.operations.get(request.op.0) else { continue };
             if request.since + settings.give_up_after <= now {
                 let (txn, after_ms) = (operation.txn, settings.give_up_after.as_millis());
+                cx.effects.maintenance.given_up += 1;
                 self.abort(txn, &Failure::Timeout { after_ms }, cx);
             } else {
                 self.ask_others(id, cx);

@@ -20,6 +20,8 @@ pub struct Rules {
     /// once where a writer holds what it read, and where waits are ordered, if all holders are
     /// younger. (For protocols whose prepares wait.)
     pub waits_for_all: bool,
+    /// The reads of a strict transaction that writes nothing are validated as an update's are.
+    pub validates_strict: bool,
     /// Transactions leave the commit queue in timestamp order.
     pub ordered_queue: bool,
     /// A prepare checks scanned ranges, and locks them.
@@ -72,6 +74,7 @@ impl Default for Rules {
             waits_by_proposal: true,
             lock_reads: true,
             waits_for_all: false,
+            validates_strict: true,
             ordered_queue: true,
             validate_scans: true,
             reads_raise: true,

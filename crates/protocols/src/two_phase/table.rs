@@ -460,11 +460,13 @@ impl<V: Variant> Table<V> {
         prepared
     }
 
-    /// Remembers a vote of no or a decision, unless nobody can ask for it any more.
-    pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) {
-        if !self.is_settled(txn) {
+    /// Remembers a vote of no or a decision, unless nobody can ask for it any more; whether it did.
+    pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) -> bool {
+        let is_new = !self.is_settled(txn);
+        if is_new {
             self.put(txn, Entry::Over(vote, 0));
         }
+        is_new
     }
 
     /// The transactions that voted yes and do not know their end, oldest id first.

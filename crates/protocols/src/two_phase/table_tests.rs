@@ -171,6 +171,32 @@ fn commits_of_silent_clients_go_when_nobody_is_in_doubt() {
     table.assert_counts();
 }
 
+/// Who marked the client as one that speaks for that would have it forgotten as such, which no
+/// server outlives.
+#[test]
+fn what_is_settled_is_not_remembered_of_a_silent_client() {
+    let mut table = with_commit();
+    let settled = TxnId { node: NodeId(50), incarnation: 1, sequence: 0 };
+    let client = (NodeId(50), 2);
+    assert_eq!(kept_at(&mut table, 12), [client]);
+    assert!(!table.remember(settled, Vote::No(Abort::Abandoned)), "nobody asks for it");
+    table.forget_commits(client, Nanos(12), 100);
+    assert_eq!((table.remembered(), table.known()), (0, 0));
+    table.assert_counts();
+}
+
+/// The others are asked about one client after the other, and time passes between.
+#[test]
+fn a_client_that_became_silent_during_the_questions_is_forgotten() {
+    let mut table = with_commit();
+    assert_eq!(kept_at(&mut table, 11), [], "it is not silent");
+    let client = (NodeId(50), 2);
+    assert_eq!(table.kept_for_others(Nanos(2), None, 8, |_| true), [client]);
+    table.forget_commits(client, Nanos(12), 100);
+    assert_eq!((table.remembered(), table.known()), (0, 0));
+    table.assert_counts();
+}
+
 #[test]
 fn what_a_client_began_after_the_question_is_not_what_was_asked_about() {
     for (incarnation, left) in [(1, 2), (2, 2)] {

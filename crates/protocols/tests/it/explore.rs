@@ -21,9 +21,12 @@ const CHANGE_C_AT_2: Program = (2, &[Get("c"), Put("c")]);
 const READ_ALL_AT_0: Program = (0, &[ReadOnly, Get("a"), Get("b"), Get("c")]);
 const READ_ALL_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b"), Get("c")]);
 const READ_STRICTLY_AT_2: Program = (2, &[Strict, Get("a"), Get("b")]);
+const READ_AB_AT_1: Program = (1, &[ReadOnly, Get("a"), Get("b")]);
 const WRITE_A_AT_1: Program = (1, &[Put("a")]);
 const WRITE_BC_AT_0: Program = (0, &[Put("b"), Put("c")]);
 const WRITE_BC_AT_2: Program = (2, &[Put("b"), Put("c")]);
+const CHANGE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
+const WRITE_AB_AT_0: Program = (0, &[Put("a"), Put("b")]);
 const WRITE_AB_AT_1: Program = (1, &[Put("a"), Put("b")]);
 const WRITE_AB_AT_2: Program = (2, &[Put("a"), Put("b")]);
 const WRITE_A_AND_ANOTHER_B_AT_1: Program = (1, &[Put("a"), Put("b1")]);
@@ -122,8 +125,13 @@ fn write_skew_is_refused() {
 
 #[test]
 fn a_strict_reader_respects_real_time() {
+    hold("strict", &[strict_reader()]);
+}
+
+/// A strict reader beside two writers, one of which may end before it begins.
+fn strict_reader() -> Scope {
     let programs = [SKEW_A_AT_0, WRITE_AB_AT_1, READ_STRICTLY_AT_2];
-    hold("strict", &[Scope { level: Level::StrictSerializable, ..Scope::of(&programs) }]);
+    Scope { level: Level::StrictSerializable, ..Scope::of(&programs) }
 }
 
 #[test]
@@ -146,6 +154,22 @@ fn keys_come_and_go() {
         scopes.push(Scope { fault: Some(fault), ..deletes(&two) });
     }
     hold("come_and_go", &scopes);
+}
+
+/// Versions and deletions are collected while others may still read them: node 2 has told of a late
+/// snapshot, and the others tell of one when their transactions end.
+#[test]
+fn garbage_is_collected() {
+    let last = [CHANGE_A_AT_2].repeat(4);
+    let before = [[WRITE_AB_AT_1, WRITE_AB_AT_0].as_slice(), &last].concat();
+    let of = |programs: &[Program]| Scope {
+        before: before.clone(),
+        collects: true,
+        ..Scope::of(programs)
+    };
+    let mut scopes = vec![of(&[DELETE_AB_AT_0, INSERT_AB_AT_1])];
+    scopes.push(of(&[DELETE_AB_AT_0, READ_AB_AT_1]));
+    hold("garbage", &scopes);
 }
 
 #[test]
@@ -230,6 +254,12 @@ fn two_faults() {
 fn without_validation_the_checker_notices() {
     let rules = Rules { validate: false, ..Rules::default() };
     breaks(&with_rules(rules, &Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])));
+}
+
+#[test]
+fn without_validated_strict_readers_the_checker_notices() {
+    let rules = Rules { validates_strict: false, ..Rules::default() };
+    breaks(&with_rules(rules, &strict_reader()));
 }
 
 #[test]

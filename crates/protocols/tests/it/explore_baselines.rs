@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Delete, Get, Put, ReadOnly, Scan};
+use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::locking::TryLocks;
@@ -17,6 +17,9 @@ const SKEW_A_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a")]);
 const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
 const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
 const READ_AGAIN_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b"), Get("a"), Scan("a", "b")]);
+const READ_STRICTLY_AT_2: Program = (2, &[Strict, Get("a"), Get("b")]);
+const WRITE_A_AT_0: Program = (0, &[Put("a")]);
+const CHANGE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
 const WRITE_A_AT_1: Program = (1, &[Put("a")]);
 
 const DELETE_A_AT_0: Program = (0, &[Get("a"), Get("b"), Delete("a")]);
@@ -66,6 +69,28 @@ fn repeatable_read_repeats() {
     among_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
     scopes.push(Scope { before: vec![WRITE_A_AT_1], ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) });
     hold::<NewestVersions>("rr", Level::Rr, &scopes);
+}
+
+/// Node 2 has told of a late snapshot, and the others tell of one when their transactions end.
+fn collecting<V: Variant>(programs: &[Program]) -> Scope<TwoPhase<V>> {
+    let before = [[WRITE_A_AT_1, WRITE_A_AT_0].as_slice(), &[CHANGE_A_AT_2].repeat(4)].concat();
+    Scope { before, collects: true, ..Scope::of(programs) }
+}
+
+#[test]
+fn garbage_is_collected() {
+    let programs = [DELETE_A_AT_0, INSERT_A_AT_1];
+    hold::<TryLocks>("2pc_garbage", Level::StrictSerializable, &[collecting(&programs)]);
+    hold::<NewestVersions>("rr_garbage", Level::Rr, &[collecting(&programs)]);
+    hold::<Everybody>("ngm_garbage", Level::Serializable, &[collecting(&programs)]);
+}
+
+/// Everybody's clock is beyond a commit when that ends, so no reader that begins later misses it,
+/// validated or not.
+#[test]
+fn a_strict_reader_respects_real_time() {
+    let scope = Scope::of(&[WRITE_A_AT_1, READ_STRICTLY_AT_2]);
+    hold::<Everybody>("ngm_strict", Level::StrictSerializable, &[scope]);
 }
 
 #[test]

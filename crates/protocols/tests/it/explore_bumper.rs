@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Alter, Ask, Delete, Get, Later, Mark, Put, ReadOnly, Scan};
+use Do::{Alter, Ask, Delete, Get, Later, Mark, Put, ReadOnly, Scan, Strict};
+use muesli_check::Level;
 use muesli_protocols::bumper::{Rules, TimeWarp};
 use muesli_protocols::two_phase::TwoPhase;
 
@@ -12,6 +13,9 @@ type BumperScope = Scope<TwoPhase<TimeWarp>>;
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const WRITE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);
+const PUT_AB_AT_0: Program = (0, &[Put("a"), Put("b")]);
+const PUT_B_AT_1: Program = (1, &[Put("b")]);
+const PUT_AC_AT_2: Program = (2, &[Get("a"), Put("a"), Put("c")]);
 const WRITE_AC_AT_0: Program = (0, &[Put("a"), Put("c1")]);
 const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);
 const CHANGE_BC_AT_1: Program = (1, &[Get("b"), Get("c"), Put("b"), Put("c")]);
@@ -37,6 +41,11 @@ const ADD_C_AT_0: Program = (0, &[Later("c")]);
 const ADD_B_AT_2: Program = (2, &[Later("b")]);
 const READ_B_ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
+
+/// None of these may go before whom it missed.
+const STRICTLY_READ_A_WRITE_B_AT_0: Program = (0, &[Strict, Get("a"), Put("b")]);
+const STRICTLY_WRITE_A_AT_1: Program = (1, &[Strict, Get("a"), Put("a")]);
+const STRICTLY_READ_AB_AT_2: Program = (2, &[Strict, Get("a"), Get("b")]);
 
 const DELETE_A_AT_0: Program = (0, &[Get("a"), Delete("a")]);
 const READ_A_DELETE_B_AT_1: Program = (1, &[Get("a"), Delete("b")]);
@@ -161,6 +170,37 @@ fn keys_come_and_go() {
         scopes.push(Scope { fault: Some(fault), ..past() });
     }
     hold("come_and_go", &scopes);
+}
+
+#[test]
+fn garbage_is_collected() {
+    let of = |rules: Rules, programs: &[Program]| BumperScope {
+        rules,
+        before: [[PUT_AB_AT_0, PUT_B_AT_1].as_slice(), &[PUT_AC_AT_2].repeat(4)].concat(),
+        collects: true,
+        ..Scope::of(programs)
+    };
+    let (past, comes) = ([READ_A_DELETE_B_AT_1, DELETE_A_AT_0], [DELETE_A_AT_0, INSERT_A_AT_1]);
+    let scopes = [
+        of(Rules::default(), &past),
+        of(Rules::time_warping(), &past),
+        of(Rules::delaying(), &[DELETE_A_AT_0, ADD_A_AT_1]),
+        of(Rules::reconciled(), &[DELETE_A_AT_0, READ_A_ADD_B_AT_1]),
+        of(Rules::default(), &comes),
+    ];
+    hold("garbage", &scopes);
+}
+
+/// All are strict: nobody goes before whom it missed, and readers see what has ended.
+fn strict(rules: Rules) -> BumperScope {
+    let programs = [STRICTLY_READ_A_WRITE_B_AT_0, STRICTLY_WRITE_A_AT_1, STRICTLY_READ_AB_AT_2];
+    BumperScope { rules, level: Level::StrictSerializable, ..Scope::of(&programs) }
+}
+
+#[test]
+fn strict_transactions_respect_real_time() {
+    hold("strict", &[Rules::time_warping(), Rules::reconciled()].map(strict));
+    breaks(|rules| rules.family.validates_strict = false, &strict(Rules::time_warping()));
 }
 
 #[test]

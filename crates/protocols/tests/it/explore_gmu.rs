@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Delete, Get, Put, ReadOnly, Scan};
+use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::gmu::{Rules, Vectors};
 use muesli_protocols::two_phase::TwoPhase;
@@ -22,6 +22,7 @@ const SKEW_B_AT_1: Program = (1, &[Get("a"), Get("b"), Put("b")]);
 const READ_AB_AT_2: Program = (2, &[ReadOnly, Get("a"), Get("b")]);
 const READ_BA_AT_2: Program = (2, &[ReadOnly, Get("b"), Get("a")]);
 const READ_AB_AT_1: Program = (1, &[ReadOnly, Get("a"), Get("b")]);
+const READ_BA_STRICTLY_AT_2: Program = (2, &[Strict, Get("b"), Get("a")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
 const SCAN_ABC_AT_1: Program = (1, &[ReadOnly, Scan("a", "d")]);
 const SCAN_AB_WRITE_A_AT_1: Program = (1, &[Scan("a", "c"), Put("a1")]);
@@ -123,6 +124,28 @@ fn keys_come_and_go() {
         scopes.push(GmuScope { fault: Some(fault), ..two() });
     }
     hold("come_and_go", &scopes);
+}
+
+#[test]
+fn garbage_is_collected() {
+    let of = |programs: &[Program]| GmuScope {
+        before: [[WRITE_B_AT_1, WRITE_AB_AT_0].as_slice(), &[WRITE_AB_AT_2].repeat(4)].concat(),
+        collects: true,
+        ..eus(programs)
+    };
+    hold("garbage", &[of(&[DELETE_AB_AT_0, INSERT_AB_AT_1]), of(&[DELETE_AB_AT_0, READ_AB_AT_1])]);
+}
+
+/// A strict reader beside two writers, of which it may miss the first and see the second.
+fn strict_reader() -> GmuScope {
+    let programs = [WRITE_A_AT_0, WRITE_B_AT_1, READ_BA_STRICTLY_AT_2];
+    GmuScope { level: Level::StrictSerializable, ..Scope::of(&programs) }
+}
+
+#[test]
+fn a_strict_reader_respects_real_time() {
+    hold("strict", &[strict_reader()]);
+    breaks(|rules| rules.family.validates_strict = false, &strict_reader());
 }
 
 #[test]

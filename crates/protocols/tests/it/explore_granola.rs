@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use muesli_check::Level;
 use muesli_protocols::granola::{Granola, Rules, WayBack};
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
@@ -27,6 +28,8 @@ const LOOK_AB_AT_0: Program = (0, &[Call("look", &["a", "b"])]);
 const LOOK_AB_AT_2: Program = (2, &[Call("look", &["a", "b"])]);
 /// A session: what it sees first it sees afterwards, elsewhere.
 const LOOK_A_THEN_B_AT_2: Program = (2, &[Call("look", &["a"]), Call("look", &["b"])]);
+
+const DROP_AB_AT_2: Program = (2, &[Call("drop", &["a", "b"])]);
 
 const BUMP_A1_AT_1: Program = (1, &[Call("bump", &["a1"])]);
 const CHASE_A_A1_AT_1: Program = (1, &[Call("chase", &["a", "a1"])]);
@@ -93,6 +96,30 @@ fn pairs_in_locking_mode() {
 #[test]
 fn pairs_under_a_master() {
     hold("sinfonia_pairs", &pairs(Rules::sinfonia()));
+}
+
+/// A deletion is collected as soon as it is done.
+#[test]
+fn garbage_is_collected() {
+    let all = [Rules::default(), Rules::locking(), Rules::passing(), Rules::sinfonia()];
+    let of =
+        |rules, programs: &[Program]| after_one(OneRound { collects: true, ..of(rules, programs) });
+    let scopes = |rules| {
+        [
+            of(rules, &[DROP_AB_AT_2, BUMP_AB_AT_1]),
+            of(rules, &[DROP_AB_AT_2, LOOK_AB_AT_0]),
+            of(rules, &[DROP_AB_AT_2, TAKE_AB_AT_1]),
+        ]
+    };
+    hold("granola_garbage", &all.map(scopes).concat());
+}
+
+/// Under a master all transactions are strict.
+#[test]
+fn real_time_is_respected_under_a_master() {
+    let scopes = pairs(Rules::sinfonia()).into_iter();
+    let strict = |scope| OneRound { level: Level::StrictSerializable, ..scope };
+    hold("sinfonia_strict", &scopes.map(strict).collect::<Vec<_>>());
 }
 
 /// Node 3 decides, for all.

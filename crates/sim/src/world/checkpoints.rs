@@ -99,6 +99,7 @@ impl<P: Protocol> Host<P> {
         let Some(done) = self.checkpoint.take_if(|it| ready(it)) else { return };
         let covers = self.log_base + done.checkpoint.covers().0 as usize;
         let covers = (covers + usize::from(self.cuts_too_much)).min(self.disk.stable());
-        self.disk.publish(StoredCheckpoint { covers, pieces: done.pieces });
+        let cut = self.disk.publish(StoredCheckpoint { covers, pieces: done.pieces });
+        self.note_published(cut);
     }
 }

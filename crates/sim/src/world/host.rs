@@ -14,6 +14,7 @@ use muesli_core::{
 
 use muesli_core::operations::SLICE;
 
+use super::background::Background;
 use super::checkpoints::UnderWay;
 use super::journal::{Journal, Matching, Promise};
 use super::links::Sent;
@@ -94,6 +95,8 @@ pub(super) struct Host<P: Protocol> {
     pub(super) strange: BTreeMap<&'static str, Heard>,
     /// Over all lives.
     pub(super) longest: Longest,
+    /// Over all lives, without what the node of this life has done.
+    background: Background,
     /// Operations since the task under way was last polled.
     pub(super) polled_operations: u32,
 }
@@ -183,6 +186,7 @@ impl<P: Protocol> Host<P> {
             destinations: Peers::default(),
             strange: BTreeMap::new(),
             longest: Longest::default(),
+            background: Background::default(),
             polled_operations: 0,
         }
     }
@@ -220,6 +224,7 @@ impl<P: Protocol> Host<P> {
             Box::new(Recorder::new())
         });
         self.node = None;
+        self.background.maintenance += self.effects.maintenance;
         self.proven = Timestamp::ZERO;
         self.effects = Effects { recorder, ..Effects::default() };
         for promise in self.operations.forget_all() {
@@ -235,6 +240,19 @@ impl<P: Protocol> Host<P> {
         (self.left_over, self.went_on) = (VecDeque::new(), false);
         self.processor.crash();
         self.disk.crash();
+    }
+
+    /// What the node did beside transactions, over all lives.
+    pub(super) fn background(&self) -> Background {
+        let mut all = self.background;
+        all.maintenance += self.effects.maintenance;
+        all
+    }
+
+    /// A checkpoint was published, for which so many records were removed.
+    pub(super) fn note_published(&mut self, cut: usize) {
+        self.background.checkpoints += 1;
+        self.background.cut += cut as u64;
     }
 
     /// The run is over.

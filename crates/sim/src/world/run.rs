@@ -12,6 +12,7 @@ use muesli_core::{
 use serde_json::{Map, Value as Json};
 
 use super::World;
+use super::background::Background;
 use super::journal::{Journal, Recorded};
 use super::longest::Longest;
 use super::strangers::Heard;
@@ -46,6 +47,8 @@ pub struct Run {
     pub rejections: Vec<(&'static str, Rejection, u64)>,
     /// The longest of what all nodes said and kept.
     pub longest: Longest,
+    /// What all nodes did beside transactions.
+    pub background: Background,
 }
 
 impl Run {
@@ -203,11 +206,13 @@ impl<P: Protocol> World<P> {
         let strangers = self.heard_of_strangers();
         let rejections = self.rejections();
         let (mut modes, mut longest) = (Modes::default(), Longest::default());
+        let mut background = Background::default();
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
             modes += host.effects.modes;
             longest = longest.or(host.longest);
+            background += host.background();
             let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
             let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }
@@ -218,6 +223,7 @@ impl<P: Protocol> World<P> {
             strangers,
             rejections,
             longest,
+            background,
             digest: self.trace.digest(),
             events: self.trace.events(),
             ended: self.now,

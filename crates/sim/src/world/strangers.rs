@@ -18,8 +18,9 @@ use super::{Event, World};
 use crate::random::Random;
 use crate::time::Span;
 
-/// The first number of strangers, which no node has.
-pub(super) const FIRST: u32 = 1 << 31;
+/// The first number of strangers, which no node has, and which no other number becomes by one byte:
+/// what others say does not turn into a stranger's own word by chance.
+pub(super) const FIRST: u32 = 0x9d5b_37a1;
 /// How many strangers there are.
 const COUNT: u64 = 3;
 /// A stranger looks so often for a message that a client might say.
@@ -141,10 +142,12 @@ impl<M: Wire + Clone> Crowd<M> {
         let at = self.some_heard::<P>(stranger);
         let mut envelope = self.heard[at].clone();
         let owns = !members || self.random.below(4) == 0;
-        if owns
-            && self.random.below(8) != 0
-            && let Some(own) = P::as_client(&envelope.message, stranger)
-        {
+        let own = match owns && self.random.below(8) != 0 {
+            true => P::as_client(&envelope.message, stranger),
+            false => None,
+        };
+        let is_own = own.is_some();
+        if let Some(own) = own {
             envelope.message = own;
         }
         if !members || self.random.below(4) == 0 {
@@ -152,7 +155,10 @@ impl<M: Wire + Clone> Crowd<M> {
         }
         self.misdirect(&mut envelope);
         if self.random.below(3) == 0 {
-            self.alter(&mut envelope.message);
+            // A client may write, in its own transactions; honest ones would see that.
+            let stays_harmless =
+                |message: &M| members || !is_own || is_as_client_says::<P>(message, stranger);
+            self.alter(&mut envelope.message, stays_harmless);
         }
         let sender = match members {
             true => Sender::Member,
@@ -187,8 +193,8 @@ impl<M: Wire + Clone> Crowd<M> {
         }
     }
 
-    /// Another number somewhere, as far as what comes out is a message.
-    fn alter(&mut self, message: &mut M) {
+    /// Another number somewhere, as far as what comes out is a message that `may` be said.
+    fn alter(&mut self, message: &mut M, may: impl Fn(&M) -> bool) {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         for _ in 0..8 {
@@ -203,12 +209,22 @@ impl<M: Wire + Clone> Crowd<M> {
                     other[at..end].copy_from_slice(&edge.to_le_bytes()[..end - at]);
                 }
             }
-            if let Ok(altered) = M::decode_all(&other) {
+            if let Some(altered) = M::decode_all(&other).ok().filter(&may) {
                 *message = altered;
                 return;
             }
         }
     }
+}
+
+/// Whether a message is what a client says of a transaction of its own that writes nothing.
+fn is_as_client_says<P: Protocol>(message: &P::Message, stranger: NodeId) -> bool {
+    let bytes = |message: &P::Message| {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    };
+    P::as_client(message, stranger).is_some_and(|said| bytes(&said) == bytes(message))
 }
 
 impl<P: Protocol> World<P> {

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::BufReader;
 
 use muesli_check::{History, check};
+use muesli_protocols::keeps_old_versions;
+use muesli_workloads::background::Backgrounds;
 use muesli_workloads::registry;
 use muesli_workloads::simulated::promise_of;
 use muesli_workloads::trial::Trial;
@@ -20,6 +22,46 @@ const LENGTHS: [(&str, u16, bool); 8] = [
     ("score", 3, false),
     ("granola", 3, false),
 ];
+
+/// The protocols that are searched, each with a workload.
+const SEARCHED: [(&str, &str); 15] = [
+    ("score", "bank"),
+    ("gmu", "bank"),
+    ("bumper", "bank"),
+    ("bumper-tw", "bank"),
+    ("bumper-da", "bank"),
+    ("bumper-reconciled", "bank"),
+    ("2pc", "bank"),
+    ("rr", "bank"),
+    ("ngm", "bank"),
+    ("granola", "bank"),
+    ("granola", "append-procedures"),
+    ("granola-locking", "bank"),
+    ("granola-locking", "append-procedures"),
+    ("sinfonia", "bank"),
+    ("sinfonia", "append-procedures"),
+];
+
+/// Versions are collected, logs are cut and leases end in every run, whatever the seed draws.
+#[test]
+fn garbage_logs_and_leases_end_in_every_run() {
+    for (protocol, workload) in SEARCHED {
+        let trial =
+            Trial { protocol: protocol.to_owned(), ..Trial::of(registry::find(workload).unwrap()) };
+        let mut all = Backgrounds::default();
+        for seed in 1..6 {
+            let trialled = trial.run(seed, false).unwrap();
+            assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, seed {seed}");
+            trialled.background.iter().for_each(|run| all.add(run));
+        }
+        let line = all.line(keeps_old_versions(protocol), |number| number.to_string());
+        println!("{protocol} {workload}: {line}");
+        let in_all = |name: &str| all.of(name).is_some_and(|it| it.runs == all.runs);
+        assert!(in_all("collected") && in_all("cut"), "{protocol} {workload}: {line}");
+        let leases = in_all("leases ended") || !keeps_old_versions(protocol);
+        assert!(leases, "{protocol} {workload}: {line}");
+    }
+}
 
 #[test]
 fn every_history_that_is_judged_is_written() {

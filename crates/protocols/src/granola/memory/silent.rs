@@ -17,9 +17,10 @@ impl Memory {
 
     /// Looks for clients that were silent for `lease`: what was refused of them is forgotten, and
     /// what parts gave; and they are, where nothing is left. What is done here lies at or below
-    /// `done`.
-    pub fn forget_silent(&mut self, now: Nanos, lease: Nanos, done: Timestamp) {
-        let (of_clients, before) = (&mut self.of_clients, self.coordinators.len());
+    /// `done`. How many became silent.
+    pub fn forget_silent(&mut self, now: Nanos, lease: Nanos, done: Timestamp) -> u64 {
+        let (of_clients, before, mut forgotten) =
+            (&mut self.of_clients, self.coordinators.len(), 0);
         self.coordinators.retain(|_, known| {
             if known.heard == Nanos(0) || known.heard + lease > now {
                 return true; // Members are never heard of here.
@@ -28,6 +29,7 @@ impl Memory {
             known.forget_refused();
             known.forget_answers();
             // What is left of one that is gone keeps no room from others.
+            forgotten += u64::from(!known.is_silent);
             known.is_silent = true;
             *of_clients -= before;
             known.len() > 0 || known.bytes > 0
@@ -35,6 +37,7 @@ impl Memory {
         if self.coordinators.len() < before {
             self.floor = self.floor.max(done);
         }
+        forgotten
     }
 
     /// Whether any client is known.

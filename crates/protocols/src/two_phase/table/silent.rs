@@ -40,14 +40,15 @@ impl<V: Variant> Table<V> {
     /// Forgets coordinators that may go and were not heard of since, with what was refused or
     /// aborted of theirs. One that has something prepared or committed here stays. (Unless `kept`
     /// is false, to see it noticed: then what was committed goes as well.) Commits here have come
-    /// to `reached`.
+    /// to `reached`. Returns of how many coordinators nothing is left.
     pub fn forget_silent(
         &mut self,
         since: Nanos,
         kept: bool,
         reached: u64,
         may_go: impl Fn(NodeId) -> bool,
-    ) {
+    ) -> u64 {
+        let mut forgotten = 0;
         let silent =
             self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
         let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
@@ -57,23 +58,30 @@ impl<V: Variant> Table<V> {
                 true => self.forget_refusals_before(node, end),
                 false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
             }
-            let known = self.settled.get_mut(&node).expect("it was just found");
-            // What is left of one that is gone keeps no room from others.
-            if std::mem::take(&mut known.is_client) {
-                self.of_clients -= known.entries + 1;
-            }
-            self.forget_if_empty(node, reached);
+            self.count_out(node);
+            forgotten += u64::from(self.forget_if_empty(node, reached));
+        }
+        forgotten
+    }
+
+    /// What is left of a client that is gone keeps no room from others.
+    fn count_out(&mut self, node: NodeId) {
+        let known = self.settled.get_mut(&node).expect("a known client");
+        if std::mem::take(&mut known.is_client) {
+            self.of_clients -= known.entries + 1;
         }
     }
 
-    /// Of a client that is silent nothing is left.
-    fn forget_if_empty(&mut self, node: NodeId, reached: u64) {
+    /// Forgets a client that is silent if nothing of it is left; whether it did.
+    fn forget_if_empty(&mut self, node: NodeId, reached: u64) -> bool {
         let known = &self.settled[&node];
-        if known.entries == 0 && known.answers == 0 {
+        let is_empty = known.entries == 0 && known.answers == 0;
+        if is_empty {
             assert!(!known.is_client, "{node:?} counts as one that speaks");
             self.settled.remove(&node);
             self.floor = self.floor.max(reached);
         }
+        is_empty
     }
 
     /// Clients behind `after` whose commits are kept for others that may be in doubt, and may go
@@ -113,14 +121,15 @@ impl<V: Variant> Table<V> {
     }
 
     /// Nobody was in doubt of anything of a client as it was asked: forgets it, if nothing was put
-    /// in since. Commits here have come to `reached`.
-    pub fn forget_commits(&mut self, of: ClientsUntil, asked: Nanos, reached: u64) {
+    /// in since. Commits here have come to `reached`. Returns whether the client is not known any
+    /// more.
+    pub fn forget_commits(&mut self, of: ClientsUntil, asked: Nanos, reached: u64) -> bool {
         let (node, until) = of;
-        let Some(known) = self.settled.get(&node) else { return };
+        let Some(known) = self.settled.get(&node) else { return false };
         let is_whole = until > known.life;
         let put = if is_whole { known.heard } else { known.earlier_put };
         if put >= asked {
-            return;
+            return false;
         }
         let all = transactions_before(of);
         let over: Vec<TxnId> = self.standings.range(all.clone()).map(|(txn, _)| *txn).collect();
@@ -130,8 +139,11 @@ impl<V: Variant> Table<V> {
         }
         self.forget_answers(all.start, all.end);
         if is_whole {
-            self.forget_if_empty(node, reached);
+            // Where the others were asked about several in turn, it may have become silent since
+            // silent clients were last looked for.
+            self.count_out(node);
         }
+        is_whole && self.forget_if_empty(node, reached)
     }
 
     /// Whether a transaction of a client that is not known here may have been and was forgotten.

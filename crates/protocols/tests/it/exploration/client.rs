@@ -56,9 +56,10 @@ pub(super) struct Client {
     txn: Option<Txn>,
     waiting: Option<OpId>,
     seen: Vec<String>,
-    /// Of one-round transactions: their session, and the highest timestamp that it has seen.
+    /// Of one-round transactions: their session.
     session: u64,
-    floor: Timestamp,
+    /// The highest timestamp that its session has seen.
+    pub floor: Timestamp,
     /// What it was told of what it delayed.
     pub told: Vec<String>,
     outcome: Option<Outcome>,
@@ -180,6 +181,7 @@ impl Client {
         let options = TxnOptions {
             read_only: self.program.first() == Some(&Do::ReadOnly),
             strict: self.program.first() == Some(&Do::Strict),
+            floor: self.floor,
             ..TxnOptions::default()
         };
         let txn = node.begin(options, effects).expect("begin never fails");
@@ -219,7 +221,10 @@ impl Client {
                 self.told = answers.iter().map(given).collect();
                 self.outcome = Some(Outcome::Committed);
             }
-            OpResult::Committed(_) => self.outcome = Some(Outcome::Committed),
+            OpResult::Committed(committed) => {
+                self.floor = self.floor.max(committed.at);
+                self.outcome = Some(Outcome::Committed);
+            }
             OpResult::Invoked(invoked) => {
                 self.floor = self.floor.max(invoked.at);
                 self.seen.extend(invoked.results.iter().map(text));

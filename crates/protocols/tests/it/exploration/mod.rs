@@ -21,7 +21,7 @@ use std::sync::Arc;
 use muesli_check::Level;
 use muesli_core::together::Backwards;
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, Nanos, NodeId, Recorder, Role, Rule, Settings,
+    Catalog, Effect, Effects, Envelope, Nanos, NodeId, Pace, Recorder, Role, Rule, Settings,
     SpaceOptions, Together, TxnId,
 };
 use muesli_protocols::score::Score;
@@ -55,6 +55,8 @@ pub struct Scope<P: Subject = Score> {
     pub together: usize,
     /// How many nodes without repositories decide for the others, under protocols with masters.
     pub masters: u32,
+    /// Whether nodes tell the oldest snapshot after each transaction, and collect garbage at once.
+    pub collects: bool,
 }
 
 impl<P: Subject> Scope<P> {
@@ -70,6 +72,7 @@ impl<P: Subject> Scope<P> {
             level: Level::Serializable,
             together: 1,
             masters: 0,
+            collects: false,
         }
     }
 }
@@ -88,6 +91,9 @@ impl<P: Subject> Scope<P> {
         }
         if self.masters > 0 {
             title += &format!("; {} master", self.masters);
+        }
+        if self.collects {
+            title += "; garbage is collected";
         }
         if self.reordered {
             title += "; reordered";
@@ -168,15 +174,18 @@ struct World<P: Subject> {
     /// Grows by two with every end of a transaction, so that real time orders what did not
     /// overlap, and only that.
     now: Nanos,
+    /// How many versions were collected since the transactions began.
+    collected: u64,
     path: Vec<Choice>,
 }
 
 /// Walks through every state of `scope`, to the first violation.
 ///
 /// # Panics
-/// If more than `limit` states are found, or a state from which nobody gets any further.
+/// If more than `limit` states are found, a state from which nobody gets any further, or no end in
+/// which anything was collected although the scope says so.
 pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
-    let mut found = Found::default();
+    let (mut found, mut has_collected) = (Found::default(), false);
     let start = World::new(scope);
     let mut seen = BTreeSet::from([start.fingerprint()]);
     let mut open = vec![start];
@@ -187,6 +196,7 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
         if choices.is_empty() {
             let outcome = world.outcome();
             *found.outcomes.entry(outcome).or_default() += 1;
+            has_collected |= world.collected > 0;
             let verdict = world.evidence.judge::<P>(scope.level);
             let delayed = world.judge_delayed().err();
             let broken = (!verdict.holds()).then(|| verdict.to_string()).or(delayed);
@@ -203,6 +213,7 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
             }
         }
     }
+    assert!(has_collected || !scope.collects, "nothing was collected: {}", scope.title());
     found
 }
 
@@ -219,11 +230,18 @@ impl<P: Subject> World<P> {
         let crashes = |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::Outage(_));
         let logging = scope.fault.iter().chain(&scope.second).any(crashes);
         let procedures = procedures::all();
+        let usual = Settings::default();
+        let (pace, gossip_every) = match scope.collects {
+            true => (AT_ONCE, Nanos(1)),
+            false => (usual.pace, usual.gossip_every),
+        };
         let settings = Arc::new(Settings {
             record_collected: true,
             logging,
             procedures,
             together: Together::new(scope.together, Arc::new(Backwards)),
+            pace,
+            gossip_every,
             ..Settings::default()
         });
         let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
@@ -239,6 +257,7 @@ impl<P: Subject> World<P> {
             begun: BTreeSet::new(),
             evidence: Evidence::default(),
             now: Nanos(0),
+            collected: 0,
             path: Vec::new(),
         };
         for (serial, program) in scope.before.iter().enumerate() {
@@ -251,8 +270,14 @@ impl<P: Subject> World<P> {
         let named = |(at, program): (usize, &Program)| {
             Client::new(&format!("t{}", at + 1), at as u64 + 1, *program)
         };
+        // Oldest snapshots rise with what sessions have seen.
+        let seen = world.clients.first().filter(|_| scope.collects).map(|client| client.floor);
         world.clients = scope.programs.iter().enumerate().map(named).collect();
+        if let Some(seen) = seen {
+            world.clients.iter_mut().for_each(|client| client.floor = seen);
+        }
         world.path.clear();
+        world.collected = 0;
         world.ahead = scope.fault.into_iter().chain(scope.second).collect();
         world
     }
@@ -433,6 +458,7 @@ impl<P: Subject> World<P> {
             }
         }
         host.end_turn(&effects);
+        self.collected += effects.maintenance.collected;
         self.links.retain(|_, link| !link.is_empty());
         let recorder = effects.recorder.expect("given above");
         self.now = self.now + Nanos(2 * recorder.len() as u64);
@@ -454,6 +480,10 @@ impl<P: Subject> World<P> {
         text.0.finish()
     }
 }
+
+/// Whatever need not be done at once is done at once.
+const AT_ONCE: Pace =
+    Pace { collect_after: 1, log_low_after: 1, tell_bound_after: 1, ceiling_steps: 1 << 20 };
 
 /// So often time may pass before everybody must have got an answer.
 const PATIENCE: u32 = 20;

@@ -88,6 +88,17 @@ fn chase(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
     Ok(told(&said))
 }
 
+/// Deletes its keys, and says what they were.
+fn drop_keys(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
+    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    for key in words(keys) {
+        let before = number(store, space, &key)?;
+        store.put(space, key.clone(), None)?;
+        said.push(format!("{}:{before}", text(&key)));
+    }
+    Ok(told(&said))
+}
+
 /// What is before `of` in its arguments, its own keys, and what follows, those of all.
 fn own_and_all(arguments: &SmallBytes) -> (Vec<SmallBytes>, Vec<SmallBytes>) {
     let all: Vec<_> = words(arguments).collect();
@@ -153,6 +164,7 @@ pub fn all() -> Procedures {
     delayable::all()
         .with("bump", 1, never(Procedure::new(bump)).touches(its_keys))
         .with("look", 1, never(Procedure::new(look)).read_only().touches(reads_its_keys))
+        .with("drop", 1, never(Procedure::new(drop_keys)).touches(its_keys))
         .with("take", 1, Procedure::new(take).touches(its_keys))
         .with(
             "share",
