@@ -408,7 +408,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
             return Ok(()); // It is passed on, to a leader that judges it.
         }
-        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
         match self.leading {
             Some(_) => self.inner.judge(*first, sender, message, view),
             None => Ok(()),

@@ -46,6 +46,7 @@ impl Asking {
     /// A repository has answered the question of then, and is in doubt of nothing of these.
     pub fn hear(&mut self, repository: RepositoryId, asked: Nanos, clients: &[ClientsUntil]) {
         if asked == self.asked && self.missing.remove(&repository) {
+            let clients: BTreeSet<&ClientsUntil> = clients.iter().collect();
             self.clients.retain(|client| clients.contains(client));
         }
     }
@@ -54,6 +55,19 @@ impl Asking {
     pub fn is_over(&self) -> bool {
         self.missing.is_empty()
     }
+}
+
+/// Counts, for tests, a transaction that is looked at to find what may be forgotten.
+#[inline]
+pub(crate) fn count_step() {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + 1);
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many transactions were looked at to find what may be forgotten.
+    pub(crate) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 #[cfg(test)]

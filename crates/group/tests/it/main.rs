@@ -3,4 +3,5 @@
 mod bank;
 mod golden;
 mod moves;
+mod passed_on;
 mod sizes;

@@ -529,6 +529,37 @@ mod tests {
     }
 
     #[test]
+    fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
+        let clients = 20_000;
+        let found = Found {
+            version: muesli_core::Timestamp(1),
+            value: None,
+            collected: muesli_core::Timestamp::ZERO,
+        };
+        let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found.clone())]);
+        let mut memory = Memory::default();
+        for node in 0..clients {
+            let of = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
+            memory.hear(of, 1);
+            memory.hear_client(of.node, Nanos(1));
+            memory.hear_of(of, [told(0)]);
+            memory.hear_of(TxnId { sequence: 2, ..of }, [told(0)]);
+        }
+        memory.forget_silent(Nanos(2_000), Nanos(1_000));
+        crate::doubts::STEPS.set(0);
+        let (mut after, mut asked) = (None, 0);
+        loop {
+            // Something is under way of each tenth.
+            let told = memory.told_to_silent(after, 256, |(node, _)| node.0 % 10 > 0);
+            let Some(last) = told.last() else { break };
+            (after, asked) = (Some(*last), asked + told.len());
+        }
+        assert_eq!(asked, clients as usize / 10 * 9);
+        let steps = crate::doubts::STEPS.get();
+        assert!(steps <= 2 * u64::from(clients), "{steps} steps");
+    }
+
+    #[test]
     fn of_earlier_lives_only_votes_to_commit_are_remembered() {
         let mut memory = Memory::default();
         memory.hear(txn(1, 1), 1);

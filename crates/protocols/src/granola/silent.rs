@@ -10,6 +10,8 @@
 //! it under way as it was asked, or was through with it. What stays is the fact that a transaction
 //! was done: a late copy of its request is not to be done a second time.
 
+use std::collections::BTreeSet;
+
 use muesli_core::{Address, Nanos, RepositoryId, TxnId};
 
 use super::message::Message;
@@ -43,9 +45,9 @@ impl Participant {
     /// Asks all others about the next clients that left what participants were told.
     fn ask_about_clients(&mut self, after: Option<ClientsUntil>, cx: &mut Context<'_>) {
         self.asking = None;
-        let mut told = self.memory.told_to_silent(after);
-        told.retain(|of| !self.has_under_way(*of));
-        told.truncate(CLIENTS_ASKED_MAX);
+        let deferred = self.deferred_ids();
+        let may_go = |of| !self.has_under_way(of, &deferred);
+        let told = self.memory.told_to_silent(after, CLIENTS_ASKED_MAX, may_go);
         if told.is_empty() {
             return;
         }
@@ -58,12 +60,16 @@ impl Participant {
         self.forget_if_all_have_answered(cx);
     }
 
-    /// Whether anything of a client is under way here.
-    fn has_under_way(&self, (node, incarnation): ClientsUntil) -> bool {
+    /// What waits for locking mode, in order.
+    fn deferred_ids(&self) -> BTreeSet<TxnId> {
+        self.deferred.iter().map(|it| it.request.txn).collect()
+    }
+
+    /// Whether anything of a client is under way here, where so many are deferred.
+    fn has_under_way(&self, (node, incarnation): ClientsUntil, deferred: &BTreeSet<TxnId>) -> bool {
         let end = TxnId { node, incarnation, sequence: 0 };
         let all = TxnId { incarnation: 0, ..end }..end;
-        self.active.range(all.clone()).next().is_some()
-            || self.deferred.iter().any(|it| all.contains(&it.request.txn))
+        self.active.range(all.clone()).next().is_some() || deferred.range(all).next().is_some()
     }
 
     /// Another repository keeps what was told of transactions of these clients.
@@ -74,7 +80,9 @@ impl Participant {
         clients: &[ClientsUntil],
         cx: &mut Context<'_>,
     ) {
-        let clients = clients.iter().copied().filter(|of| !self.has_under_way(*of)).collect();
+        let deferred = self.deferred_ids();
+        let has_none = |of: &ClientsUntil| !self.has_under_way(*of, &deferred);
+        let clients = clients.iter().copied().filter(has_none).collect();
         let answer = Message::NoDoubts { repository: self.id, asked, clients };
         cx.send_when_logged(from, answer);
     }

@@ -1,7 +1,9 @@
 //! What is forgotten of clients that are gone ([`silent`](super::super::silent)).
 
+use std::ops::Bound;
+
 use super::*;
-use crate::doubts::ClientsUntil;
+use crate::doubts::{ClientsUntil, count_step};
 
 impl Memory {
     /// A client was heard of.
@@ -36,18 +38,26 @@ impl Memory {
         self.coordinators.values().any(|known| known.heard != Nanos(0))
     }
 
-    /// Silent clients behind one, in whose transactions participants were told something.
-    pub fn told_to_silent(&self, after: Option<ClientsUntil>) -> Vec<ClientsUntil> {
-        let mut all: Vec<ClientsUntil> = Vec::new();
-        let from = after.map(|(node, _)| node);
-        for node in self.heard.keys().map(|txn| txn.node) {
-            let known = self.coordinators.get(&node).filter(|known| known.is_silent);
-            let is_next = from.is_none_or(|from| node > from);
-            if let Some(known) = known.filter(|_| is_next) {
-                all.push((node, known.life.saturating_add(1)));
+    /// Silent clients behind one, in whose transactions participants were told something, and which
+    /// may go: at most so many.
+    pub fn told_to_silent(
+        &self,
+        after: Option<ClientsUntil>,
+        most: usize,
+        may_go: impl Fn(ClientsUntil) -> bool,
+    ) -> Vec<ClientsUntil> {
+        let mut all = Vec::new();
+        let mut from = after.map_or(Bound::Unbounded, |(node, _)| behind(node));
+        while let Some((txn, _)) = self.heard.range((from, Bound::Unbounded)).next() {
+            count_step();
+            let known = self.coordinators.get(&txn.node).filter(|known| known.is_silent);
+            let silent = known.map(|known| (txn.node, known.life.saturating_add(1)));
+            all.extend(silent.filter(|of| may_go(*of)));
+            if all.len() >= most {
+                break;
             }
+            from = behind(txn.node);
         }
-        all.dedup();
         all
     }
 
@@ -82,4 +92,9 @@ impl Memory {
             assert_eq!(known.bytes, ends + told, "bytes that are kept of {node:?}");
         }
     }
+}
+
+/// Where the transactions of the coordinators behind one begin.
+fn behind(node: NodeId) -> Bound<TxnId> {
+    Bound::Excluded(TxnId { node, incarnation: u32::MAX, sequence: u64::MAX })
 }
