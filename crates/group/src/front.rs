@@ -250,6 +250,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             | Message::FetchState(_)
             | Message::State(_)
             | Message::NoState
+            | Message::Long(_)
             | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
         }

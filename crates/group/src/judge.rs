@@ -46,6 +46,7 @@ pub(crate) fn judge<P: Protocol>(
         | Message::FetchState(_)
         | Message::State(_)
         | Message::NoState
+        | Message::Long(_)
         | Message::Resync(_) => judge_fellow(from, sender, view),
         // It is behind a member's own log, and never leaves its node.
         Message::Stable(_) => Err(Rejection::Sender),

@@ -107,8 +107,12 @@ fn a_transaction_of_62_megabytes_commits_in_a_durable_group_and_one_of_104_is_re
 
 /// Each client writes so many rows of so many bytes in one transaction, all clients at the same
 /// time, and reads what it has written.
-fn clients_write_at_the_same_time(servers: &Servers, rows: usize, value_bytes: usize) {
-    let clients: Vec<_> = ["a", "b"]
+fn clients_write_at_the_same_time(
+    servers: &Servers,
+    firsts: [&'static str; 2],
+    (rows, value_bytes): (usize, usize),
+) {
+    let clients: Vec<_> = firsts
         .into_iter()
         .map(|first| {
             let db = connect(servers, Limits::default());
@@ -133,8 +137,8 @@ fn clients_of_a_durable_group_write_62_megabytes_each_at_the_same_time_and_read_
     let servers = durable(3, folder.path());
     let db = connect(&servers, Limits::default());
     db.create_space("s", SpaceOptions::default()).unwrap();
-    clients_write_at_the_same_time(&servers, 62, 1_000_000);
-    clients_write_at_the_same_time(&servers, 4, 15_500_000);
+    clients_write_at_the_same_time(&servers, ["a", "b"], (62, 1_000_000));
+    clients_write_at_the_same_time(&servers, ["c", "d"], (4, 15_500_000));
     drop(db);
     servers.stop();
 }
@@ -145,7 +149,7 @@ fn values_of_15_megabytes_are_written_twice_at_the_same_time_in_a_durable_group(
     let servers = durable(3, folder.path());
     let db = connect(&servers, Limits::default());
     db.create_space("s", SpaceOptions::default()).unwrap();
-    clients_write_at_the_same_time(&servers, 1, 15_000_000);
+    clients_write_at_the_same_time(&servers, ["a", "b"], (1, 15_000_000));
     drop(db);
     servers.stop();
 }
