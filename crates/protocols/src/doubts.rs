@@ -57,17 +57,27 @@ impl Asking {
     }
 }
 
-/// Counts, for tests, a transaction that is looked at to find what may be forgotten.
-#[inline]
-pub(crate) fn count_step() {
+/// Counts, in tests of this crate, the transactions that are looked at to find what may be
+/// forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps {
     #[cfg(test)]
-    STEPS.set(STEPS.get() + 1);
+    count: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
 
-#[cfg(test)]
-thread_local! {
-    /// How many transactions were looked at to find what may be forgotten.
-    pub(crate) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+impl Steps {
+    /// One more is looked at.
+    #[inline]
+    pub fn count(&self) {
+        #[cfg(test)]
+        self.count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many there were since this was asked last.
+    #[cfg(test)]
+    pub fn take(&self) -> u64 {
+        self.count.swap(0, std::sync::atomic::Ordering::Relaxed)
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
 use super::early::Vote;
 use super::message::{Ballot, End, Found, Noted, Refusal, Told};
+use crate::doubts::Steps;
 
 mod silent;
 
@@ -196,6 +197,7 @@ pub(super) struct Memory {
     retired_since: Nanos,
     /// The time of what is done now.
     now: Nanos,
+    steps: Steps,
 }
 
 /// A transaction that is over, as checkpoints carry it: the vote and what it is about, and the end.
@@ -546,7 +548,7 @@ mod tests {
             memory.hear_of(TxnId { sequence: 2, ..of }, [told(0)]);
         }
         memory.forget_silent(Nanos(2_000), Nanos(1_000));
-        crate::doubts::STEPS.set(0);
+        memory.steps.take();
         let (mut after, mut asked) = (None, 0);
         loop {
             // Something is under way of each tenth.
@@ -555,7 +557,7 @@ mod tests {
             (after, asked) = (Some(*last), asked + told.len());
         }
         assert_eq!(asked, clients as usize / 10 * 9);
-        let steps = crate::doubts::STEPS.get();
+        let steps = memory.steps.take();
         assert!(steps <= 2 * u64::from(clients), "{steps} steps");
     }
 

@@ -11,6 +11,7 @@ use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 use super::Variant;
 use super::calls::LockedCall;
 use super::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
+use crate::doubts::Steps;
 
 mod silent;
 
@@ -111,6 +112,7 @@ pub(super) struct Table<V: Variant> {
     now: Nanos,
     /// Up to where commits had come here when a client was forgotten last.
     floor: u64,
+    steps: Steps,
 }
 
 /// How much a table may keep of clients.
@@ -163,6 +165,7 @@ impl<V: Variant> Default for Table<V> {
             answer_bytes: 0,
             now: Nanos(0),
             floor: 0,
+            steps: Steps::default(),
         }
     }
 }

@@ -240,7 +240,7 @@ fn steps_for(clients: u32, in_doubt: u32) -> (usize, u64) {
         table.insert(prepared(txn));
     }
     table.assert_counts();
-    crate::doubts::STEPS.set(0);
+    table.steps.take();
     let (mut after, mut asked) = (None, 0);
     loop {
         let kept = table.kept_for_others(Nanos(100), after, 256, |_| true);
@@ -248,7 +248,7 @@ fn steps_for(clients: u32, in_doubt: u32) -> (usize, u64) {
         (after, asked) = (Some(*last), asked + kept.len());
         assert_eq!(table.not_in_doubt(&kept), kept);
     }
-    (asked, crate::doubts::STEPS.get())
+    (asked, table.steps.take())
 }
 
 #[test]

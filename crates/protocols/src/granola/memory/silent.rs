@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::*;
-use crate::doubts::{ClientsUntil, count_step};
+use crate::doubts::ClientsUntil;
 
 impl Memory {
     /// A client was heard of.
@@ -49,7 +49,7 @@ impl Memory {
         let mut all = Vec::new();
         let mut from = after.map_or(Bound::Unbounded, |(node, _)| behind(node));
         while let Some((txn, _)) = self.heard.range((from, Bound::Unbounded)).next() {
-            count_step();
+            self.steps.count();
             let known = self.coordinators.get(&txn.node).filter(|known| known.is_silent);
             let silent = known.map(|known| (txn.node, known.life.saturating_add(1)));
             all.extend(silent.filter(|of| may_go(*of)));

@@ -27,7 +27,7 @@
 use std::ops::Bound;
 
 use super::*;
-use crate::doubts::{ClientsUntil, count_step};
+use crate::doubts::ClientsUntil;
 
 impl<V: Variant> Table<V> {
     /// A coordinator, which may have been forgotten if it was not known.
@@ -101,7 +101,7 @@ impl<V: Variant> Table<V> {
     /// What is kept of a client's incarnations before one.
     fn entries_before(&self, of: ClientsUntil) -> impl Iterator<Item = &Entry<V>> {
         self.standings.range(transactions_before(of)).map(|(_, entry)| {
-            count_step();
+            self.steps.count();
             entry
         })
     }
