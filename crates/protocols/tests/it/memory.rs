@@ -9,7 +9,6 @@ use muesli_core::{
 };
 use muesli_protocols::bumper::Bumper;
 use muesli_protocols::gmu::Gmu;
-use muesli_protocols::granola::Granola;
 use muesli_protocols::locking::TwoPhaseLocking;
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::Score;
@@ -154,7 +153,6 @@ fn open_transactions_hold_no_more<P: Protocol>() {
 fn transactions_without_a_snapshot_hold_no_more_versions_than_they_may() {
     open_transactions_hold_no_more::<TwoPhaseLocking>();
     open_transactions_hold_no_more::<RepeatableRead>();
-    open_transactions_hold_no_more::<Granola>();
 }
 
 /// A write is refused at the limit, reads and deletes are not, and it is taken again below.
