@@ -39,7 +39,7 @@ use crate::hello::{Life, Reason, Station};
 use crate::turn::{Failed, Loop};
 
 /// So many servers are told of in a handshake, whose frames are short.
-const TOLD_MAX: usize = 256;
+pub(crate) const TOLD_MAX: usize = 256;
 /// What was heard is kept so often.
 const KEPT_EVERY: Nanos = Nanos::from_millis(5_000);
 /// As a process stops, a write that is under way is waited for so long.

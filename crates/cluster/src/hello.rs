@@ -21,8 +21,9 @@ use crate::heights::Reached;
 use crate::map::MapParts;
 use crate::proof::Challenge;
 
-/// The longest body of a frame from somebody who has not been welcomed, in bytes.
-pub const HELLO_BYTES_MAX: usize = 16 << 10;
+/// The longest body of a frame from somebody who has not been welcomed, in bytes: a server says the
+/// lives of all others that it knows, 4,096 at most.
+pub const HELLO_BYTES_MAX: usize = 64 << 10;
 
 /// The numbers of clients: servers have small ones, and the last one is nobody's.
 pub const CLIENT_NUMBERS: Range<u32> = 1 << 31..NodeId::NOWHERE.0;
@@ -253,6 +254,24 @@ wire_struct!(Refusal { reason: Reason, text: String, proof: Option<Tag> });
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hello_of_a_server_of_the_largest_cluster_fits() {
+        let servers = 0..muesli_core::ids::REPOSITORIES_MAX as u32;
+        let lives = servers.map(|node| (NodeId(node), Life(u64::MAX))).collect();
+        let reached = |node| Reached {
+            node: NodeId(node),
+            life: Life(u64::MAX),
+            begun: u64::MAX,
+            process: u64::MAX,
+            record: u64::MAX,
+        };
+        let heights = (0..crate::heights::TOLD_MAX as u32).map(reached).collect();
+        let protocol = "repeatable-read-and-more".to_owned();
+        let mut out = Vec::new();
+        Hello { lives, heights, protocol, ..Hello::default() }.encode(&mut out);
+        assert!(out.len() < HELLO_BYTES_MAX, "{} bytes", out.len());
+    }
 
     #[test]
     fn every_station_and_reason_comes_back() {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::judgement::{Rejections, ensure};
 use muesli_core::{NodeId, Rejection};
-use muesli_group::layout;
+use muesli_group::{layout, placement};
 use thiserror::Error;
 
 use crate::control::Control;
@@ -21,7 +21,7 @@ use crate::map::Map;
 
 /// A placement, or spaces, of more epochs later than those known here are nobody's: of spaces a
 /// catalog has no more, and each placement is an administrator's work.
-pub(crate) const AHEAD_MAX: u64 = 1 << 16;
+pub(crate) const AHEAD_MAX: u64 = placement::EPOCHS_AHEAD_MAX;
 
 /// Messages between drivers that came, by kind.
 #[derive(Clone, Debug, Default)]

@@ -525,7 +525,8 @@ pub trait Participant<P: Protocol>: Debug {
     }
     /// How many transactions are prepared and undecided here.
     fn in_doubt(&self) -> usize;
-    /// By how much it is behind where several nodes keep it, as far as it knows.
+    /// By how much it is behind where several nodes keep it, as far as it knows; `None`: it knows
+    /// nothing of that.
     fn lag(&self) -> Option<Lag> {
         None
     }

@@ -190,7 +190,8 @@ impl View<'_> {
         let most = self.settings.limits.key_bytes;
         let hi_bytes = range.hi.as_ref().map_or(0, SmallBytes::len);
         // An end may be the longest key and a byte.
-        ensure(range.lo.len() <= most + 1 && hi_bytes <= most + 1, Rejection::Range)
+        let most = most.saturating_add(1);
+        ensure(range.lo.len() <= most && hi_bytes <= most, Rejection::Range)
     }
 }
 

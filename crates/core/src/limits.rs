@@ -63,7 +63,7 @@ impl Limits {
     /// # Errors
     /// The rule that they break.
     pub fn check(&self) -> Result<(), String> {
-        let entry = self.key_bytes + self.value_bytes + ENTRY_BYTES;
+        let entry = self.key_bytes.saturating_add(self.value_bytes).saturating_add(ENTRY_BYTES);
         let rules = [
             (self.key_bytes == 0, "`key_bytes_max` must be at least 1".to_owned()),
             (
@@ -216,6 +216,12 @@ mod tests {
         assert!(rule(Limits { answer_bytes: 1, ..limits }).starts_with("`answer_bytes_max`"));
         assert!(rule(Limits { page_rows: 0, ..limits }).starts_with("`page_rows_max`"));
         assert!(rule(Limits { page_bytes: 0, ..limits }).starts_with("`page_bytes_max`"));
+        for most in [usize::MAX, usize::MAX - 5] {
+            let refused = rule(Limits { key_bytes: most, ..limits });
+            assert!(refused.starts_with("`transaction_bytes_max`"), "{refused}");
+            let refused = rule(Limits { value_bytes: most, key_bytes: most, ..limits });
+            assert!(refused.starts_with("`transaction_bytes_max`"), "{refused}");
+        }
         let tight = limits.check_fits("frame_bytes_max", limits.transaction_bytes);
         assert!(
             tight.unwrap_err().starts_with("frame_bytes_max is 100663296 and must be at least")

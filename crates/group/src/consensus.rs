@@ -20,7 +20,7 @@ use crate::protocol::Ballot;
 use omnipaxos::util::LogSync;
 
 /// Ticks between heartbeats; a leader that misses two is followed by another.
-const ELECTION_TICKS: u64 = 4;
+pub(crate) const ELECTION_TICKS: u64 = 4;
 /// Ticks after which an unanswered message goes out again.
 const RESEND_TICKS: u64 = 6;
 

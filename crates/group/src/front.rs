@@ -186,7 +186,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
         let inner = self.inside.known_catalog(view.catalog);
         let view = View { catalog: &inner, ..view };
-        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
         self.inner.judge(*first, sender, message, view)
     }
 
@@ -250,6 +250,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             | Message::FetchState(_)
             | Message::State(_)
             | Message::NoState
+            | Message::Long(_)
             | Message::Stable(_)
             | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
         }
@@ -398,6 +399,23 @@ mod tests {
         assert_eq!(stage.node.catalog().placement, 2);
         let leader = Address::coordinator(NodeId(1));
         assert_eq!(stage.deliver(leads(3, 1)), [(leader, "Placement"), (second, "Placement")]);
+    }
+
+    #[test]
+    fn a_placement_that_a_member_makes_up_is_left_out() {
+        let mut stage = Stage::new(NodeId(0));
+        let (homes, leaving) = (catalog().stays(), Vec::new());
+        let from = Address::coordinator(NodeId(1));
+        let mut say = |epoch| {
+            let placement =
+                Message::Placement { epoch, homes: homes.clone(), leaving: leaving.clone() };
+            let to = Address::coordinator(NodeId(0));
+            let envelope = Envelope { from, to, message: placement };
+            let judged = stage.node.receive(Sender::Member, envelope, &mut stage.effects);
+            (judged, stage.node.catalog().placement)
+        };
+        assert_eq!(say(u64::MAX), (Err(Rejection::Range), 1));
+        assert_eq!(say(2), (Ok(()), 2));
     }
 
     #[test]

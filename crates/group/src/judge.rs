@@ -6,10 +6,11 @@
 
 use muesli_core::judgement::ensure;
 use muesli_core::{
-    Address, Catalog, NodeId, Protocol, Rejection, RepositoryId, Role, Sender, View,
+    Address, Catalog, NodeId, Protocol, Rejection, RepositoryId, Role, Sender, Timestamp, View,
 };
 
 use crate::layout;
+use crate::placement::EPOCHS_AHEAD_MAX;
 use crate::protocol::Message;
 
 /// Whether this sender may say this, and whether its numbers can be.
@@ -26,9 +27,10 @@ pub(crate) fn judge<P: Protocol>(
             ensure(sender.is_member() || *first == from, Rejection::Sender)
         }
         Message::AskPlacement | Message::AskBegun(_) => ensure(!to_member, Rejection::Role),
-        Message::Placement { .. } => {
+        Message::Placement { epoch, homes, leaving } => {
             ensure(!to_member, Rejection::Role)?;
-            ensure(sender.is_member(), Rejection::Sender)
+            ensure(sender.is_member(), Rejection::Sender)?;
+            judge_placement(view.catalog, *epoch, homes, leaving)
         }
         Message::Leads { .. } | Message::Begun(_) => ensure(sender.is_member(), Rejection::Sender),
         Message::Consensus(..)
@@ -44,6 +46,7 @@ pub(crate) fn judge<P: Protocol>(
         | Message::FetchState(_)
         | Message::State(_)
         | Message::NoState
+        | Message::Long(_)
         | Message::Resync(_) => judge_fellow(from, sender, view),
         // It is behind a member's own log, and never leaves its node.
         Message::Stable(_) => Err(Rejection::Sender),
@@ -60,19 +63,47 @@ fn judge_fellow(from: Address, sender: Sender, view: View<'_>) -> Result<(), Rej
     ensure(is_fellow, Rejection::Sender)
 }
 
+/// Whether a placement can come after the one that is known here, or before it. An older one is
+/// left alone by whoever receives it.
+fn judge_placement(
+    known: &Catalog,
+    epoch: u64,
+    homes: &[(NodeId, u64)],
+    leaving: &[RepositoryId],
+) -> Result<(), Rejection> {
+    ensure(homes.len() == known.repositories(), Rejection::Catalog)?;
+    let is_there = |member: &RepositoryId| usize::from(member.0) < homes.len();
+    ensure(leaving.iter().all(is_there), Rejection::Catalog)?;
+    if epoch <= known.placement {
+        return Ok(());
+    }
+    ensure(epoch - known.placement <= EPOCHS_AHEAD_MAX, Rejection::Range)?;
+    ensure(homes.iter().all(|(_, since)| *since <= epoch), Rejection::Range)?;
+    ensure(homes.iter().all(|(home, _)| !known.left.contains(home)), Rejection::State)?;
+    // A node that joins knows no homes.
+    let stays = known.homes.iter().zip(&*known.since).filter(|_| known.placement > 0);
+    let agrees = |((home, since), (known, known_since)): (&(NodeId, u64), (&NodeId, &u64))| {
+        since != known_since || home == known
+    };
+    ensure(homes.iter().zip(stays).all(agrees), Rejection::State)
+}
+
 /// A message of the protocol inside, by its catalog; and the sender that its words count as.
+/// Timestamps up to `issued` are known here to have been issued.
 pub(crate) fn judge_inside<P: Protocol>(
     first: Address,
     message: &P::Message,
     sender: Sender,
+    issued: Timestamp,
     view: View<'_>,
 ) -> Result<Sender, Rejection> {
     ensure(P::is_about(message, view.catalog), Rejection::Catalog)?;
-    let sender = first_sender(first, sender, view.catalog);
+    let sender = first_sender(first, sender, view.catalog).knowing(issued);
     P::judge(message, first, sender, view).map(|()| sender)
 }
 
-/// Who said it first, where a member may have passed it on.
+/// Who said it first, where a member may have passed it on. The proof that a client showed to that
+/// member is not passed on.
 fn first_sender(first: Address, sender: Sender, inner: &Catalog) -> Sender {
     match (sender, first.role) {
         (Sender::Member, Role::Coordinator) if inner.is_client(first.node) => Sender::CLIENT,
@@ -90,5 +121,44 @@ pub(crate) fn inner_address(me: Address, inner: &Catalog) -> Address {
             let home = if known { inner.home(group) } else { NodeId::NOWHERE };
             Address::repository(home, group)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a placement of this epoch is taken that differs in this from the one known.
+    fn judged(
+        known: &Catalog,
+        epoch: u64,
+        change: impl FnOnce(&mut Vec<(NodeId, u64)>),
+    ) -> Result<(), Rejection> {
+        let mut homes = known.stays();
+        change(&mut homes);
+        judge_placement(known, epoch, &homes, &known.leaving)
+    }
+
+    #[test]
+    fn placements_that_nobody_can_have_made_are_left_out() {
+        let nodes: Vec<_> = (0..5).map(NodeId).collect();
+        let known = Catalog::new(&layout::homes(2, 3, 4).unwrap(), 1, &nodes).unwrap();
+        let known = known.without(&[NodeId(4)]);
+        let epoch = known.placement;
+        assert_eq!(judged(&known, epoch + 1, |it| it[0] = (NodeId(3), epoch + 1)), Ok(()));
+        assert_eq!(judged(&known, epoch, |_| {}), Ok(()), "that is no news");
+        assert_eq!(judged(&known, epoch + EPOCHS_AHEAD_MAX, |_| {}), Ok(()));
+        let far = judged(&known, epoch + EPOCHS_AHEAD_MAX + 1, |_| {});
+        assert_eq!((far, judged(&known, u64::MAX, |_| {})), (Err(Rejection::Range), far));
+        let later = judged(&known, epoch + 1, |it| it[0] = (NodeId(3), epoch + 2));
+        assert_eq!(later, Err(Rejection::Range));
+        let moved = judged(&known, epoch + 1, |it| it[0].0 = NodeId(3));
+        assert_eq!(moved, Err(Rejection::State), "it lives elsewhere since the same epoch");
+        let left = judged(&known, epoch + 1, |it| it[0] = (NodeId(4), epoch + 1));
+        assert_eq!(left, Err(Rejection::State), "that node has left for good");
+        assert_eq!(judged(&known, epoch + 1, |it| it.truncate(3)), Err(Rejection::Catalog));
+        let going = [RepositoryId(known.repositories() as u16)];
+        let unknown = judge_placement(&known, epoch + 1, &known.stays(), &going);
+        assert_eq!(unknown, Err(Rejection::Catalog));
     }
 }

@@ -17,6 +17,10 @@ pub const SPACE: &str = "muesli.placement";
 /// The key of the row.
 pub const KEY: &[u8] = b"members";
 
+/// A placement of more epochs later than the one known here is nobody's: each is an
+/// administrator's work.
+pub const EPOCHS_AHEAD_MAX: u64 = 1 << 16;
+
 /// The row. Before the first change there is none, and the first placement holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -74,6 +78,10 @@ impl Row {
     pub fn of(catalog: &Catalog) -> Row {
         let (joined, left, leaving) = (Vec::new(), Vec::new(), catalog.leaving.to_vec());
         Row { epoch: catalog.placement, homes: catalog.stays(), joined, left, leaving }
+    }
+
+    fn next_epoch(&self) -> Result<u64, Refused> {
+        self.epoch.checked_add(1).ok_or(Refused::LastEpoch)
     }
 
     /// Where a member lives.
@@ -146,7 +154,7 @@ impl Row {
                 return Err(Refused::UnderWay { other: other.0 });
             }
         }
-        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
         Ok(next)
     }
@@ -219,7 +227,7 @@ impl Row {
         let Some(member) = free else { return Err(Refused::Full { group }) };
         let takes_part = |it| post(it).is_some_and(Post::takes_part);
         self.majority(group, &self.members(group).collect::<Vec<_>>(), takes_part)?;
-        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
         Ok((next, member))
     }
@@ -255,7 +263,7 @@ impl Row {
         }
         let is_enough = self.through_or_waiting_for(member);
         self.majority(group, &rest, |it| post(it).is_some_and(is_enough))?;
-        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.push(member);
         next.leaving.sort_unstable();
         Ok(next)
@@ -278,7 +286,7 @@ impl Row {
         let (group, _) = layout::place(member);
         let takes_part = |it| post(it).is_some_and(Post::takes_part);
         self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
-        let mut next = Row { epoch: self.epoch + 1, ..self.clone() };
+        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.retain(|it| *it != member);
         next.homes[usize::from(member.0)] = (NodeId::NOWHERE, next.epoch);
         Ok(next)
@@ -300,7 +308,7 @@ impl Row {
         if server != next {
             return Err(Refused::NotNext { server, next });
         }
-        let mut row = Row { epoch: self.epoch + 1, ..self.clone() };
+        let mut row = Row { epoch: self.next_epoch()?, ..self.clone() };
         row.joined.extend(shape.nodes(server).zip(addresses.iter().cloned()));
         Ok(row)
     }
@@ -319,7 +327,7 @@ impl Row {
         if !members.is_empty() {
             return Err(Refused::Holds { server, members });
         }
-        let mut row = Row { epoch: self.epoch + 1, ..self.clone() };
+        let mut row = Row { epoch: self.next_epoch()?, ..self.clone() };
         row.left.extend(nodes);
         Ok(row)
     }

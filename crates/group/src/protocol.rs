@@ -234,6 +234,8 @@ pub enum Message<M> {
     State(Box<StatePiece>),
     /// The answer, if that cannot be had here, or not any more.
     NoState,
+    /// Member to member: I take in a message of so many bytes, and am silent meanwhile.
+    Long(u64),
 }
 
 /// What a member's log holds: changes of what it knows, made together or not at all.
@@ -267,7 +269,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Inside { message, .. } => 8 + P::wire_bytes(message),
             Message::Consensus(_, bytes) => 12 + bytes.len(),
             Message::Knows(_) => SUMMARY_BYTES,
-            Message::Behind(_) | Message::Fetch(_) | Message::NoState => 16,
+            Message::Behind(_) | Message::Fetch(_) | Message::NoState | Message::Long(_) => 16,
             Message::Reached { .. } | Message::FetchState(_) => 24,
             Message::Entries(batch) => {
                 let entries = batch.entries.iter().map(|entry| 4 + entry.0.len());
@@ -310,6 +312,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::FetchState(_) => "FetchState",
             Message::State(_) => "State",
             Message::NoState => "NoState",
+            Message::Long(_) => "Long",
             Message::Resync(_) => "Resync",
         }
     }
@@ -357,6 +360,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             | Message::FetchState(_)
             | Message::State(_)
             | Message::NoState
+            | Message::Long(_)
             | Message::Resync(_) => true,
             Message::Placement { homes, leaving, .. } => {
                 let all = catalog.repositories();

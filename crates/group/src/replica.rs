@@ -4,6 +4,7 @@ mod catch_up;
 mod checkpoint;
 mod disk;
 mod load;
+mod long;
 mod receive;
 mod regroup;
 mod run;
@@ -25,9 +26,10 @@ use muesli_core::{
 use self::catch_up::Fetching;
 use self::disk::Pace;
 use self::load::Loading;
+use self::long::LONG_TIMER;
 use self::serve::Serving;
 use self::step_down::Mark;
-use crate::consensus::{Consensus, Outgoing};
+use crate::consensus::{Consensus, ELECTION_TICKS, Outgoing};
 use crate::inside::{Context, Inside, send_now};
 use crate::join::{Formed, Joining};
 use crate::judge::{inner_address, judge_inside};
@@ -124,6 +126,12 @@ pub struct Replica<P: Protocol> {
     settled: Settled,
     /// How much of what it wrote is stable.
     written: Written,
+    /// Long messages that are taken in once the others know of them.
+    long: Vec<(Address, Message<P::Message>)>,
+    /// Who takes in a long message, and until when nobody looks for another leader for that.
+    busy: BTreeMap<u16, u64>,
+    /// How many ticks were one of the consensus while an entry was long, and until when they are.
+    patient: (u64, u64),
     /// Messages of the consensus before this note wait for the disk, and those after for them.
     spoke: u64,
 }
@@ -303,6 +311,7 @@ impl<P: Protocol> Replica<P> {
         self.go_on_serving(cx);
         self.say_reached(cx);
         self.trim(cx);
+        let ticks = self.is_consensus_tick();
         let Some(consensus) = &mut self.consensus else {
             let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
             match self.ticks.is_multiple_of(ASK_TICKS) {
@@ -312,19 +321,21 @@ impl<P: Protocol> Replica<P> {
             }
             return;
         };
-        consensus.tick();
+        if ticks {
+            consensus.tick();
+        }
         self.tick_leader(cx);
         self.regroup(cx);
     }
 
     /// A leader asks and says again what may have been lost.
     fn tick_leader(&mut self, cx: &mut Context<'_, P>) {
-        let is_hung = self.is_hung();
+        let (is_hung, patience) = (self.is_hung(), self.patience() as u32);
         let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else { return };
         leading.tick(consensus.decided(), consensus.accepted());
         let (ballot, round) = (leading.ballot, leading.round_under_way());
-        let stalled =
-            leading.stalled_ticks > 0 && leading.stalled_ticks.is_multiple_of(STALLED_TICKS);
+        let stalled = leading.stalled_ticks > 0
+            && leading.stalled_ticks.is_multiple_of(STALLED_TICKS * patience);
         if let Some(round) = round {
             self.tell_others(&Message::Confirm { ballot, round }, cx);
         }
@@ -380,6 +391,9 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             asked: None,
             settled: Settled::No,
             written: Written::default(),
+            long: Vec::new(),
+            busy: BTreeMap::new(),
+            patient: (1, 0),
             spoke: 0,
         }
     }
@@ -413,7 +427,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
             return Ok(()); // It is passed on, to a leader that judges it.
         }
-        let sender = judge_inside::<P>(*first, message, sender, view)?;
+        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
         match self.leading {
             Some(_) => self.inner.judge(*first, sender, message, view),
             None => Ok(()),
@@ -425,13 +439,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
-        self.on_message(from, message, cx);
+        self.take_in_turn(from, message, cx);
         self.turn(cx);
     }
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>) {
         if timer == TICK_TIMER {
             self.on_tick(cx);
+        } else if timer == LONG_TIMER {
+            self.take_long(cx);
         } else if self.leading.is_some() {
             self.step(cx, |inner, cx| inner.timer(timer - INNER_TIMERS, cx));
         }
@@ -472,7 +488,10 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn lag(&self) -> Option<Lag> {
-        (!self.away).then(|| self.behind())
+        let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
+        let has_heard = self.leading.is_some() || !self.reached.is_empty();
+        let can_tell = remembers && has_heard || self.fetching.is_some();
+        (!self.away && can_tell).then(|| self.behind())
     }
 
     fn post(&self) -> Post {

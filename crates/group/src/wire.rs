@@ -175,6 +175,7 @@ impl<M: Wire> Wire for Message<M> {
             Message::FetchState(fetch) => put(18, fetch, out),
             Message::State(piece) => put(19, &**piece, out),
             Message::NoState => out.push(20),
+            Message::Long(bytes) => put(21, bytes, out),
         }
     }
 
@@ -215,6 +216,7 @@ impl<M: Wire> Wire for Message<M> {
             18 => Message::FetchState(Wire::decode(input)?),
             19 => Message::State(Box::new(Wire::decode(input)?)),
             20 => Message::NoState,
+            21 => Message::Long(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message of a group", at, other)),
         })
     }

@@ -46,6 +46,7 @@ impl Asking {
     /// A repository has answered the question of then, and is in doubt of nothing of these.
     pub fn hear(&mut self, repository: RepositoryId, asked: Nanos, clients: &[ClientsUntil]) {
         if asked == self.asked && self.missing.remove(&repository) {
+            let clients: BTreeSet<&ClientsUntil> = clients.iter().collect();
             self.clients.retain(|client| clients.contains(client));
         }
     }
@@ -53,6 +54,29 @@ impl Asking {
     /// Whether all have answered.
     pub fn is_over(&self) -> bool {
         self.missing.is_empty()
+    }
+}
+
+/// Counts, in tests of this crate, the transactions that are looked at to find what may be
+/// forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps {
+    #[cfg(test)]
+    count: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Steps {
+    /// One more is looked at.
+    #[inline]
+    pub fn count(&self) {
+        #[cfg(test)]
+        self.count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many there were since this was asked last.
+    #[cfg(test)]
+    pub fn take(&self) -> u64 {
+        self.count.swap(0, std::sync::atomic::Ordering::Relaxed)
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli_core::{NodeId, RepositoryId};
+use muesli_core::{Lag, NodeId, Post, RepositoryId};
 use muesli_group::layout;
 use muesli_group::placement::Row;
 
@@ -175,11 +175,21 @@ fn members(survey: &Survey) -> String {
             let part = format!("{post:?}").to_lowercase();
             let row = numbers.map(|number| number.to_string()).into_iter();
             let lag = server.lags.iter().find(|(it, _)| it == member);
-            let state = lag.map_or("-".to_owned(), |(_, lag)| lag.to_string());
+            let state = state(*post, lag.map(|(_, lag)| *lag));
             table.add_row(row.chain([part, state, placement.to_string()]));
         }
     }
     table.to_string()
+}
+
+/// How far a member is, as operators are told.
+fn state(post: Post, lag: Option<Lag>) -> String {
+    match (lag, post) {
+        (Some(lag), _) => lag.to_string(),
+        (None, Post::Lost) => "lost its memory".to_owned(),
+        (None, Post::Joins | Post::Follows | Post::Regroups) => "behind by unknown".to_owned(),
+        (None, Post::Alone | Post::Leads | Post::Away | Post::Leaves) => "-".to_owned(),
+    }
 }
 
 fn placement(row: &Row) -> String {
@@ -206,4 +216,19 @@ fn drain(admin: &Admin, server: u32) -> anyhow::Result<String> {
         moved += 1;
     }
     Ok(format!("node {server} holds no members any more; {moved} were moved"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_knows_nothing_is_not_up_to_date() {
+        let behind = Lag { entries: 3, bytes: 70, percent: None };
+        assert_eq!(state(Post::Joins, Some(behind)), "behind by 3 entries / 70 bytes");
+        assert_eq!(state(Post::Leads, Some(Lag::default())), "up to date");
+        assert_eq!(state(Post::Joins, None), "behind by unknown");
+        assert_eq!(state(Post::Lost, None), "lost its memory");
+        assert_eq!(state(Post::Away, None), "-");
+    }
 }

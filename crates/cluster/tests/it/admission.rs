@@ -2,8 +2,7 @@
 //! changes the cluster is taken from nobody else.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::thread::JoinHandle;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use muesli_cluster::control::Control;
@@ -11,12 +10,11 @@ use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::map::SpaceParts;
 use muesli_cluster::proof::{self, Challenge, Proof};
-use muesli_cluster::visit::{self, Visit, VisitError};
-use muesli_cluster::{
-    Client, ClientOptions, Failed, Life, Server, ServerOptions, StartError, Stop,
-};
+use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::{Client, ClientOptions, Life, Server, ServerOptions, StartError};
 use muesli_core::{NodeId, RepositoryId, Role, Secret, SpaceOptions, Wire, issuance};
 
+use crate::running::{Running, serve};
 use crate::until::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,35 +25,6 @@ fn secret() -> Secret {
 
 fn other() -> Secret {
     Secret::new(b"known to somebody else only").unwrap()
-}
-
-struct Running {
-    address: SocketAddr,
-    stop: Stop,
-    thread: JoinHandle<Result<(), Failed>>,
-}
-
-fn serve(options: ServerOptions) -> Running {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let server = Server::open(options).unwrap();
-        sender.send((server.address(), server.stop())).unwrap();
-        server.run()
-    });
-    let (address, stop) = receiver.recv().unwrap();
-    Running { address, stop, thread }
-}
-
-impl Running {
-    fn status(&self, name: &str) -> u64 {
-        let visited = visit::status(&self.address.to_string(), PATIENCE);
-        visited.unwrap().status_of(name).unwrap()
-    }
-
-    fn stop(self) {
-        self.stop.stop();
-        self.thread.join().unwrap().unwrap();
-    }
 }
 
 /// Two servers, as one that knows of the other is started.

@@ -1,8 +1,7 @@
 //! Many strangers at once: what they may take is bounded, and whoever belongs here gets in.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::thread::JoinHandle;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use muesli_cluster::control::Control;
@@ -10,20 +9,15 @@ use muesli_cluster::frame::{self, HEADER_BYTES, Kind};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::proof::{self, Challenge, Proof};
 use muesli_cluster::visit::{self, Visit};
-use muesli_cluster::{Failed, Life, Network, Server, ServerOptions, Stop};
+use muesli_cluster::{Life, Network, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, Secret, Settings, Wire};
 
 use crate::patience::{MEMORY, resident};
+use crate::running::{self, Running, on_loopback};
 use crate::until::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-
-struct Running {
-    address: SocketAddr,
-    stop: Stop,
-    thread: JoinHandle<Result<(), Failed>>,
-}
 
 fn secret() -> Secret {
     Secret::new(b"known to the members alone").unwrap()
@@ -34,26 +28,11 @@ fn serve(network: Network) -> Running {
 }
 
 fn serve_with(network: Network, settings: Settings) -> Running {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let (listen, secret) = ("127.0.0.1:0".to_owned(), Some(secret()));
-        let options =
-            ServerOptions { listen, secret, network, settings, ..ServerOptions::default() };
-        let server = Server::open(options).unwrap();
-        sender.send((server.address(), server.stop())).unwrap();
-        server.run()
-    });
-    let (address, stop) = receiver.recv().unwrap();
-    Running { address, stop, thread }
+    let secret = Some(secret());
+    running::serve(ServerOptions { secret, settings, ..on_loopback(network) })
 }
 
 impl Running {
-    fn stranger(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
-
     /// A client that has said hello.
     fn client(&self, number: u32) -> TcpStream {
         let mut stream = self.stranger();
@@ -72,11 +51,6 @@ impl Running {
             }
             other => panic!("{other:?}"),
         }
-    }
-
-    fn stop(self) {
-        self.stop.stop();
-        self.thread.join().unwrap().unwrap();
     }
 }
 

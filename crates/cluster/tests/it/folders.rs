@@ -3,40 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::thread::JoinHandle;
 
 use muesli_cluster::{
-    ClusterId, Durability, Failed, Server, ServerOptions, StartError, Stop, folder::FolderError,
+    ClusterId, Durability, Server, ServerOptions, StartError, folder::FolderError,
 };
 use muesli_core::NodeId;
+
+use crate::running::serve;
 
 fn options(path: &Path) -> ServerOptions {
     ServerOptions {
         listen: "127.0.0.1:0".to_owned(),
         durability: Durability::Log(path.to_owned()),
         ..ServerOptions::default()
-    }
-}
-
-struct Running {
-    stop: Stop,
-    thread: JoinHandle<Result<(), Failed>>,
-}
-
-fn serve(options: ServerOptions) -> Running {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let server = Server::open(options).unwrap();
-        sender.send(server.stop()).unwrap();
-        server.run()
-    });
-    Running { stop: receiver.recv().unwrap(), thread }
-}
-
-impl Running {
-    fn stop(self) {
-        self.stop.stop();
-        self.thread.join().unwrap().unwrap();
     }
 }
 

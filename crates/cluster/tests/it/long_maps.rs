@@ -11,21 +11,15 @@ use muesli_cluster::{Client, ClientOptions, Network, Server, ServerOptions, visi
 use muesli_core::limits::Limits;
 use muesli_core::{Rule, Settings, SmallBytes, SpaceOptions, Wire};
 
+use crate::running::{self, on_loopback};
 use crate::until::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn with_server(options: ServerOptions, run: impl FnOnce(SocketAddr)) {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let server = Server::open(options).unwrap();
-        sender.send((server.address(), server.stop())).unwrap();
-        server.run()
-    });
-    let (address, stop) = receiver.recv().unwrap();
-    run(address);
-    stop.stop();
-    thread.join().unwrap().unwrap();
+    let server = running::serve(options);
+    run(server.address);
+    server.stop();
 }
 
 /// A lone server with room for many splits, and limits of this size.
@@ -33,8 +27,7 @@ fn options(transaction_bytes: usize, network: Network) -> ServerOptions {
     let (key_bytes, value_bytes) = (1 << 10, 1 << 14);
     let limits = Limits { key_bytes, value_bytes, transaction_bytes, ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
-    let listen = "127.0.0.1:0".to_owned();
-    ServerOptions { listen, settings, network, spread: 1_024, ..ServerOptions::default() }
+    ServerOptions { settings, spread: 1_024, ..on_loopback(network) }
 }
 
 fn client(address: SocketAddr) -> Client {

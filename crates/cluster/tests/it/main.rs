@@ -7,5 +7,6 @@ mod crowds;
 mod folders;
 mod long_maps;
 mod patience;
+mod running;
 mod strangers;
 mod until;

@@ -11,50 +11,15 @@ use std::time::{Duration, Instant};
 use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::{Hello, Station, Welcome};
 use muesli_cluster::map::{Deal, Map, MapParts};
-use muesli_cluster::{
-    Client, ClientOptions, ClusterId, Durability, Failed, Life, Network, Server, ServerOptions,
-    Stop, visit,
-};
+use muesli_cluster::{Client, ClientOptions, ClusterId, Durability, Life, Network, ServerOptions};
 use muesli_core::client;
 use muesli_core::{Limits, NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::running::{on_loopback, serve};
 use crate::until::until;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-struct Running {
-    address: SocketAddr,
-    stop: Stop,
-    thread: JoinHandle<Result<(), Failed>>,
-}
-
-fn serve(options: ServerOptions) -> Running {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let server = Server::open(options).unwrap();
-        sender.send((server.address(), server.stop())).unwrap();
-        server.run()
-    });
-    let (address, stop) = receiver.recv().unwrap();
-    Running { address, stop, thread }
-}
-
-impl Running {
-    fn status(&self, name: &str) -> u64 {
-        let visited = visit::status(&self.address.to_string(), PATIENCE);
-        visited.unwrap().status_of(name).unwrap()
-    }
-
-    fn stop(self) {
-        self.stop.stop();
-        self.thread.join().unwrap().unwrap();
-    }
-}
-
-fn on_loopback(network: Network) -> ServerOptions {
-    ServerOptions { listen: "127.0.0.1:0".to_owned(), network, ..ServerOptions::default() }
-}
 
 fn client_of(address: SocketAddr, network: Network) -> Client {
     let addresses = vec![address.to_string()];

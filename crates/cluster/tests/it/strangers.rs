@@ -2,68 +2,33 @@
 //! and whoever behaves is served all the while.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::thread::JoinHandle;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use muesli_cluster::control::Control;
 use muesli_cluster::frame::{self, Kind, VERSION};
 use muesli_cluster::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::visit::{self, Visited};
-use muesli_cluster::{ClusterId, Failed, Life, Network, Server, ServerOptions, Stop};
+use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
 use muesli_core::issuance::Proof;
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, RepositoryId, Role, Settings, Wire};
 
+use crate::running::{self, Running, on_loopback};
 use crate::until::until;
-
-struct Running {
-    address: SocketAddr,
-    stop: Stop,
-    thread: JoinHandle<Result<(), Failed>>,
-}
 
 fn serve(network: Network) -> Running {
     serve_with(network, Limits::default())
 }
 
 fn serve_with(network: Network, limits: Limits) -> Running {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let listen = "127.0.0.1:0".to_owned();
-        let settings = Settings { limits, ..Settings::default() };
-        let options = ServerOptions { listen, network, settings, ..Default::default() };
-        let server = Server::open(options).unwrap();
-        sender.send((server.address(), server.stop())).unwrap();
-        server.run()
-    });
-    let (address, stop) = receiver.recv().unwrap();
-    Running { address, stop, thread }
+    let settings = Settings { limits, ..Settings::default() };
+    running::serve(ServerOptions { settings, ..on_loopback(network) })
 }
 
 impl Running {
-    fn stranger(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream
-    }
-
-    fn visit(&self) -> Visited {
-        visit::status(&self.address.to_string(), Duration::from_secs(20)).unwrap()
-    }
-
-    fn status(&self, name: &str) -> u64 {
-        self.visit().status_of(name).unwrap()
-    }
-
     /// Waits until the server says that a number is this.
     fn wait_for(&self, name: &str, value: u64) {
         until(name, || self.status(name) == value);
-    }
-
-    fn stop(self) {
-        self.stop.stop();
-        self.thread.join().unwrap().unwrap();
     }
 }
 

@@ -14,6 +14,9 @@ pub enum Refused {
         /// Asked for.
         member: u16,
     },
+    /// The row says the largest epoch that there is, which no administrator has come to.
+    #[error("the placement says that it is the last one that can be: its row is damaged")]
+    LastEpoch,
     /// It is there already.
     #[error("member {member} lives on node {} already", node.0)]
     There {

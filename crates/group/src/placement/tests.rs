@@ -192,3 +192,12 @@ fn who_has_not_been_taken_in_yet_is_sent_elsewhere_or_taken_out() {
     let joins = |it: RepositoryId| Some(if it == old { Post::Joins } else { Post::Regroups });
     assert_eq!(row.moved(new, NodeId(4), SHAPE, joins), Err(Refused::UnderWay { other: 0 }));
 }
+
+#[test]
+fn a_row_of_the_last_epoch_has_no_next_one() {
+    let row = Row { epoch: u64::MAX, ..first() };
+    let error = row.moved(RepositoryId(0), NodeId(4), SHAPE, ALL).unwrap_err();
+    assert_eq!(error, Refused::LastEpoch);
+    let joined = row.with_server(5, &["a:1".to_owned()], 5, SHAPE);
+    assert_eq!(joined, Err(Refused::LastEpoch));
+}

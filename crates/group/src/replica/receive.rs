@@ -39,6 +39,7 @@ impl<P: Protocol> Replica<P> {
                 }
             }
             (Message::Consensus(configuration, bytes), Some(member)) => {
+                self.busy.remove(&member);
                 if configuration != self.configuration_number() {
                     self.on_at(member, configuration, cx);
                 } else if let Some(consensus) = &mut self.consensus {
@@ -90,6 +91,7 @@ impl<P: Protocol> Replica<P> {
             Message::FetchState(fetch) => self.on_fetch_state(member, &fetch, cx),
             Message::State(piece) => self.on_state(member, *piece, cx),
             Message::NoState => self.on_no_state(member, cx),
+            Message::Long(bytes) => self.on_long(member, bytes),
             Message::Inside { .. }
             | Message::Leads { .. }
             | Message::Stable(_)

@@ -84,6 +84,7 @@ fn messages() -> Vec<Message<u64>> {
         Message::FetchState(FetchState { have: Some((21, 22)), again: true }),
         Message::State(Box::new(piece)),
         Message::NoState,
+        Message::Long(23),
     ]
 }
 

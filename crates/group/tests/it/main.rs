@@ -1,6 +1,9 @@
 //! Groups whose members move, come and go, in the simulator.
 
+mod amnesia;
 mod bank;
 mod golden;
 mod moves;
+mod network;
+mod passed_on;
 mod sizes;

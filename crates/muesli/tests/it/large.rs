@@ -99,3 +99,57 @@ fn large_transactions_are_judged(count: u32) {
 fn a_transaction_of_62_megabytes_commits_at_a_durable_server_and_one_of_104_is_refused() {
     large_transactions_are_judged(1);
 }
+
+#[test]
+fn a_transaction_of_62_megabytes_commits_in_a_durable_group_and_one_of_104_is_refused() {
+    large_transactions_are_judged(3);
+}
+
+/// Each client writes so many rows of so many bytes in one transaction, all clients at the same
+/// time, and reads what it has written.
+fn clients_write_at_the_same_time(
+    servers: &Servers,
+    firsts: [&'static str; 2],
+    (rows, value_bytes): (usize, usize),
+) {
+    let clients: Vec<_> = firsts
+        .into_iter()
+        .map(|first| {
+            let db = connect(servers, Limits::default());
+            std::thread::spawn(move || {
+                let begun = std::time::Instant::now();
+                write(&db, first, rows, value_bytes).unwrap();
+                let written = begun.elapsed();
+                assert_eq!(held(&db, first), (rows, rows * (KEY_BYTES + value_bytes)));
+                println!(
+                    "{rows} rows of {value_bytes} bytes: {written:?}, then read: {:?}",
+                    begun.elapsed()
+                );
+            })
+        })
+        .collect();
+    clients.into_iter().for_each(|client| client.join().unwrap());
+}
+
+#[test]
+fn clients_of_a_durable_group_write_62_megabytes_each_at_the_same_time_and_read_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = durable(3, folder.path());
+    let db = connect(&servers, Limits::default());
+    db.create_space("s", SpaceOptions::default()).unwrap();
+    clients_write_at_the_same_time(&servers, ["a", "b"], (62, 1_000_000));
+    clients_write_at_the_same_time(&servers, ["c", "d"], (4, 15_500_000));
+    drop(db);
+    servers.stop();
+}
+
+#[test]
+fn values_of_15_megabytes_are_written_twice_at_the_same_time_in_a_durable_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = durable(3, folder.path());
+    let db = connect(&servers, Limits::default());
+    db.create_space("s", SpaceOptions::default()).unwrap();
+    clients_write_at_the_same_time(&servers, ["a", "b"], (1, 15_000_000));
+    drop(db);
+    servers.stop();
+}

@@ -17,6 +17,7 @@ use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::early::Vote;
 use super::message::{Ballot, End, Found, Noted, Refusal, Told};
+use crate::doubts::Steps;
 
 mod silent;
 
@@ -206,6 +207,7 @@ pub(super) struct Memory {
     retired_since: Nanos,
     /// The time of what is done now.
     now: Nanos,
+    steps: Steps,
 }
 
 /// A transaction that is over, as checkpoints carry it: the vote and what it is about, and the end.
@@ -538,6 +540,38 @@ mod tests {
         assert!(memory.has_room(txn(1, 3), 2, 0, room), "the first one is settled");
         memory.hear(txn(1, 3), 3);
         assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
+        let clients = 20_000;
+        let found = Found {
+            version: muesli_core::Timestamp(1),
+            value: None,
+            collected: muesli_core::Timestamp::ZERO,
+        };
+        let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found.clone())]);
+        let mut memory = Memory::default();
+        for node in 0..clients {
+            let of = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
+            memory.hear(of, 1);
+            memory.hear_client(of.node, Nanos(1));
+            memory.hear_of(of, [told(0)]);
+            memory.hear_of(TxnId { sequence: 2, ..of }, [told(0)]);
+        }
+        memory.forget_silent(Nanos(2_000), Nanos(1_000), Timestamp::ZERO);
+        memory.steps.take();
+        let (mut after, mut asked) = (None, 0);
+        loop {
+            // Something is under way of each tenth.
+            let left = memory.left_by_clients(after).filter(|(node, _)| node.0 % 10 > 0);
+            let left: Vec<_> = left.take(256).collect();
+            let Some(last) = left.last() else { break };
+            (after, asked) = (Some(*last), asked + left.len());
+        }
+        assert_eq!(asked, clients as usize / 10 * 9);
+        let steps = memory.steps.take();
+        assert!(steps <= 2 * u64::from(clients), "{steps} steps");
     }
 
     #[test]

@@ -21,6 +21,8 @@
 //! or has given up, an earlier copy may have been done: then it does not know what became of the
 //! transaction, and says so.
 
+use std::collections::BTreeSet;
+
 use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
 
 use super::message::{Message, Request};
@@ -54,20 +56,25 @@ impl Participant {
     }
 
     /// Asks all others about the next clients that left something.
-    fn ask_about_clients(&mut self, after: Option<ClientsUntil>, cx: &mut Context<'_>) {
+    fn ask_about_clients(&mut self, mut after: Option<ClientsUntil>, cx: &mut Context<'_>) {
         self.asking = None;
-        let left = self.memory.left_by_clients(after).filter(|of| !self.has_under_way(*of));
-        let left: Vec<ClientsUntil> = left.take(CLIENTS_ASKED_MAX).collect();
-        if left.is_empty() {
-            return;
+        let deferred = self.deferred_ids();
+        loop {
+            let left = self.memory.left_by_clients(after);
+            let left = left.filter(|of| !self.has_under_way(*of, &deferred));
+            let left: Vec<ClientsUntil> = left.take(CLIENTS_ASKED_MAX).collect();
+            if left.is_empty() {
+                return;
+            }
+            let (asking, others) = Asking::new(self.id, cx.now(), left, cx.catalog);
+            for other in others {
+                let (asked, clients) = (asking.asked.0, asking.clients.clone());
+                cx.send_to_repository(other, Message::AskDoubts { asked, clients });
+            }
+            self.asking = Some(asking);
+            let Some(last) = self.forget_if_all_have_answered() else { return };
+            after = Some(last);
         }
-        let (asking, others) = Asking::new(self.id, cx.now(), left, cx.catalog);
-        for other in others {
-            let (asked, clients) = (asking.asked.0, asking.clients.clone());
-            cx.send_to_repository(other, Message::AskDoubts { asked, clients });
-        }
-        self.asking = Some(asking);
-        self.forget_if_all_have_answered(cx);
     }
 
     /// Up to where a request may have been done and forgotten, if it may.
@@ -81,12 +88,16 @@ impl Participant {
         floor.filter(|_| is_judged && !request.reads_alone())
     }
 
-    /// Whether anything of a client is under way here.
-    fn has_under_way(&self, (node, incarnation): ClientsUntil) -> bool {
+    /// What waits for locking mode, in order.
+    fn deferred_ids(&self) -> BTreeSet<TxnId> {
+        self.deferred.iter().map(|it| it.request.txn).collect()
+    }
+
+    /// Whether anything of a client is under way here, where so many are deferred.
+    fn has_under_way(&self, (node, incarnation): ClientsUntil, deferred: &BTreeSet<TxnId>) -> bool {
         let end = TxnId { node, incarnation, sequence: 0 };
         let all = TxnId { incarnation: 0, ..end }..end;
-        self.active.range(all.clone()).next().is_some()
-            || self.deferred.iter().any(|it| all.contains(&it.request.txn))
+        self.active.range(all.clone()).next().is_some() || deferred.range(all).next().is_some()
     }
 
     /// Another repository keeps transactions of these clients.
@@ -97,7 +108,9 @@ impl Participant {
         clients: &[ClientsUntil],
         cx: &mut Context<'_>,
     ) {
-        let clients = clients.iter().copied().filter(|of| !self.has_under_way(*of)).collect();
+        let deferred = self.deferred_ids();
+        let has_none = |of: &ClientsUntil| !self.has_under_way(*of, &deferred);
+        let clients = clients.iter().copied().filter(has_none).collect();
         let answer = Message::NoDoubts { repository: self.id, asked, clients };
         cx.send_when_logged(from, answer);
     }
@@ -112,16 +125,18 @@ impl Participant {
     ) {
         if let Some(asking) = &mut self.asking {
             asking.hear(repository, Nanos(asked), clients);
-            self.forget_if_all_have_answered(cx);
+            if let Some(last) = self.forget_if_all_have_answered() {
+                self.ask_about_clients(Some(last), cx);
+            }
         }
     }
 
-    fn forget_if_all_have_answered(&mut self, cx: &mut Context<'_>) {
-        let Some(asking) = self.asking.take_if(|it| it.is_over()) else { return };
-        let last = asking.last;
+    /// The last client that was asked about, if all have answered.
+    fn forget_if_all_have_answered(&mut self) -> Option<ClientsUntil> {
+        let asking = self.asking.take_if(|it| it.is_over())?;
         for client in asking.clients {
             self.memory.forget_client(client, asking.asked, self.clock.done);
         }
-        self.ask_about_clients(Some((last, u32::MAX)), cx);
+        Some((asking.last, u32::MAX))
     }
 }

@@ -122,22 +122,25 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Asks all others about the next clients whose commits are kept for those in doubt.
-    fn ask_about_clients(&mut self, after: Option<NodeId>, cx: &mut Context<'_, V>) {
+    fn ask_about_clients(&mut self, mut after: Option<NodeId>, cx: &mut Context<'_, V>) {
         let (catalog, asked) = (cx.catalog, cx.now());
         let since = asked - cx.settings.client_lease;
-        let may_go = |node| catalog.is_client(node);
-        let kept = self.table.kept_for_others(since, after, CLIENTS_ASKED_MAX, may_go);
         self.asking = None;
-        if kept.is_empty() {
-            return;
+        loop {
+            let may_go = |node| catalog.is_client(node);
+            let kept = self.table.kept_for_others(since, after, CLIENTS_ASKED_MAX, may_go);
+            if kept.is_empty() {
+                return;
+            }
+            let (asking, others) = Asking::new(self.id, asked, kept, catalog);
+            for other in others {
+                let clients = asking.clients.clone();
+                cx.send_to_repository(other, Message::AskDoubts { asked, clients });
+            }
+            self.asking = Some(asking);
+            let Some(last) = self.forget_if_all_have_answered(cx) else { return };
+            after = Some(last);
         }
-        let (asking, others) = Asking::new(self.id, asked, kept, catalog);
-        for other in others {
-            let clients = asking.clients.clone();
-            cx.send_to_repository(other, Message::AskDoubts { asked, clients });
-        }
-        self.asking = Some(asking);
-        self.forget_if_all_have_answered(cx);
     }
 
     /// Another repository keeps commits of these clients, for those in doubt.
@@ -162,18 +165,21 @@ impl<V: Variant> Participant<V> {
     ) {
         if let Some(asking) = &mut self.asking {
             asking.hear(repository, asked, clients);
-            self.forget_if_all_have_answered(cx);
+            if let Some(last) = self.forget_if_all_have_answered(cx) {
+                self.ask_about_clients(Some(last), cx);
+            }
         }
     }
 
-    fn forget_if_all_have_answered(&mut self, cx: &mut Context<'_, V>) {
-        let Some(asking) = self.asking.take_if(|it| it.is_over()) else { return };
+    /// The last client that was asked about, if all have answered.
+    fn forget_if_all_have_answered(&mut self, cx: &mut Context<'_, V>) -> Option<NodeId> {
+        let asking = self.asking.take_if(|it| it.is_over())?;
         let reached = self.reached();
         for client in asking.clients {
             let forgotten = self.table.forget_commits(client, asking.asked, reached);
             cx.effects.maintenance.clients_forgotten += u64::from(forgotten);
         }
-        self.ask_about_clients(Some(asking.last), cx);
+        Some(asking.last)
     }
 
     /// How many coordinators are known here.

@@ -11,6 +11,7 @@ use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 use super::Variant;
 use super::calls::LockedCall;
 use super::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
+use crate::doubts::Steps;
 
 mod silent;
 
@@ -70,6 +71,10 @@ enum Entry<V: Variant> {
 }
 
 impl<V: Variant> Entry<V> {
+    fn is_prepared(&self) -> bool {
+        matches!(self, Entry::Prepared(_))
+    }
+
     /// Whether it stays when its coordinator begins another life.
     fn lasts(&self) -> bool {
         matches!(self, Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_)), _))
@@ -107,6 +112,7 @@ pub(super) struct Table<V: Variant> {
     now: Nanos,
     /// Up to where commits had come here when a client was forgotten last.
     floor: u64,
+    steps: Steps,
 }
 
 /// How much a table may keep of clients.
@@ -131,6 +137,8 @@ struct Known {
     entries: usize,
     /// How many of these are prepared or committed: they stay when it begins another life.
     lasting: usize,
+    /// How many of these are prepared.
+    prepared: usize,
     /// Whether it is known to be a client.
     is_client: bool,
     /// How many bytes of answers are kept for it.
@@ -157,6 +165,7 @@ impl<V: Variant> Default for Table<V> {
             answer_bytes: 0,
             now: Nanos(0),
             floor: 0,
+            steps: Steps::default(),
         }
     }
 }
@@ -257,12 +266,16 @@ impl<V: Variant> Table<V> {
     /// What is put in stays as long as after a sign of life of the coordinator, which may be cut
     /// off from here and ask for just that in the end.
     fn put(&mut self, txn: TxnId, entry: Entry<V>) {
-        let lasts = entry.lasts();
+        let (lasts, is_prepared) = (entry.lasts(), entry.is_prepared());
         let replaced = self.standings.insert(txn, entry);
         let known = self.known_mut(txn.node);
         known.lasting += usize::from(lasts);
+        known.prepared += usize::from(is_prepared);
         match replaced {
-            Some(replaced) => known.lasting -= usize::from(replaced.lasts()),
+            Some(replaced) => {
+                known.lasting -= usize::from(replaced.lasts());
+                known.prepared -= usize::from(replaced.is_prepared());
+            }
             None => {
                 known.entries += 1;
                 let is_client = known.is_client;
@@ -281,6 +294,7 @@ impl<V: Variant> Table<V> {
             let known = self.settled.get_mut(&txn.node).expect("put counted it");
             known.entries -= 1;
             known.lasting -= usize::from(entry.lasts());
+            known.prepared -= usize::from(entry.is_prepared());
             self.of_clients -= usize::from(known.is_client);
         }
     }

@@ -248,3 +248,68 @@ fn a_client_that_was_forgotten_is_known_by_the_floor_of_then() {
     let new = TxnId { node: NodeId(52), ..again };
     assert!(restored.is_current(new, 1) && restored.may_be_forgotten(new, 99));
 }
+
+/// Asks about all clients behind each other, and returns how many there were, and how many
+/// transactions were looked at.
+fn steps_for(clients: u32, in_doubt: u32) -> (usize, u64) {
+    let mut table = Table::<Snapshots>::default();
+    table.tell_time(Nanos(1));
+    for node in 0..clients {
+        let txn = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
+        assert!(table.is_current(txn, 1));
+        table.hear(txn.node, Nanos(1));
+        table.remember(txn, commit());
+    }
+    for node in clients..clients + in_doubt {
+        let txn = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
+        assert!(table.is_current(txn, 1));
+        table.insert(prepared(txn));
+    }
+    table.assert_counts();
+    table.steps.take();
+    let (mut after, mut asked) = (None, 0);
+    loop {
+        let kept = table.kept_for_others(Nanos(100), after, 256, |_| true);
+        let Some((last, _)) = kept.last() else { break };
+        (after, asked) = (Some(*last), asked + kept.len());
+        assert_eq!(table.not_in_doubt(&kept), kept);
+    }
+    (asked, table.steps.take())
+}
+
+#[test]
+fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
+    for (clients, in_doubt) in [(1_000, 0), (20_000, 0), (20_000, 5_000)] {
+        let (asked, steps) = steps_for(clients, in_doubt);
+        assert_eq!(asked, clients as usize);
+        assert!(steps <= 2 * u64::from(clients + in_doubt), "{steps} steps for {clients}");
+    }
+}
+
+/// A transaction that has voted yes, and has locked nothing.
+fn prepared(txn: TxnId) -> Prepared<Snapshots> {
+    let prepare = Prepare {
+        txn,
+        settled_below: 1,
+        participants: [muesli_core::RepositoryId(0)].into_iter().collect(),
+        snapshot: muesli_core::Timestamp(1),
+        reader: (),
+        strict: false,
+        reads: Few::new(),
+        writes: Few::new(),
+        scans: Vec::new(),
+        delayed: Vec::new(),
+        extra: None,
+    };
+    Prepared {
+        prepare: Arc::new(prepare),
+        yes: muesli_core::Timestamp(2),
+        decided: None,
+        since: Nanos(1),
+        writes: Few::new(),
+        delayed: Vec::new(),
+        calls: Vec::new(),
+        shared: Few::new(),
+        about: None,
+    }
+}

@@ -54,9 +54,12 @@ impl Memory {
         let from = after.map_or(Bound::Unbounded, |(node, _)| Bound::Excluded(node));
         let behind = self.coordinators.range((from, Bound::Unbounded));
         let clients = behind.filter(|(_, known)| known.heard != Nanos(0));
-        clients.filter_map(|(node, known)| match known.is_silent {
-            true => Some((*node, known.life.saturating_add(1))),
-            false => (!known.earlier.is_empty()).then_some((*node, known.life)),
+        clients.filter_map(|(node, known)| {
+            self.steps.count();
+            match known.is_silent {
+                true => Some((*node, known.life.saturating_add(1))),
+                false => (!known.earlier.is_empty()).then_some((*node, known.life)),
+            }
         })
     }
 

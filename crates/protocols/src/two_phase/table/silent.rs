@@ -24,7 +24,6 @@
 //! has waited for so long that it has given up, an earlier copy may have been taken up: then it
 //! does not know what became of the transaction, and says so to whoever runs it.
 
-use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::*;
@@ -94,29 +93,41 @@ impl<V: Variant> Table<V> {
         most: usize,
         may_go: impl Fn(NodeId) -> bool,
     ) -> Vec<ClientsUntil> {
-        let prepared: BTreeSet<TxnId> =
-            self.slots.iter().flatten().map(|prepared| prepared.prepare.txn).collect();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let kept = self.settled.range((from, Bound::Unbounded)).filter_map(|(&node, known)| {
             let is_silent = known.heard < since;
             let until = if is_silent { known.life.saturating_add(1) } else { known.life };
-            let all = transactions_before((node, until));
-            let mut ends = self.standings.range(all.clone()).filter(|(_, entry)| entry.lasts());
             let goes = known.lasting > 0
                 && may_go(node)
-                && prepared.range(all).next().is_none()
-                && ends.next().is_some();
+                && self.prepared_of((node, until)).next().is_none()
+                && self.entries_before((node, until)).any(Entry::lasts);
             goes.then_some((node, until))
         });
         kept.take(most).collect()
     }
 
+    /// What is kept of a client's incarnations before one.
+    fn entries_before(&self, of: ClientsUntil) -> impl Iterator<Item = &Entry<V>> {
+        self.standings.range(transactions_before(of)).map(|(_, entry)| {
+            self.steps.count();
+            entry
+        })
+    }
+
+    /// What is prepared of these. Of most clients nothing is, and then nothing is looked at.
+    fn prepared_of(&self, of: ClientsUntil) -> impl Iterator<Item = &Prepared<V>> {
+        let prepared = self.settled.get(&of.0).map_or(0, |known| known.prepared);
+        let entries = (prepared > 0).then(|| self.entries_before(of)).into_iter().flatten();
+        entries.filter_map(|entry| match entry {
+            Entry::Prepared(owner) => Some(self.get(*owner)),
+            Entry::Over(..) => None,
+        })
+    }
+
     /// Of these, the ones of which nothing is in doubt here.
     pub fn not_in_doubt(&self, clients: &[ClientsUntil]) -> Vec<ClientsUntil> {
-        let undecided = self.slots.iter().flatten().filter(|prepared| prepared.decided.is_none());
-        let doubts: BTreeSet<TxnId> = undecided.map(|prepared| prepared.prepare.txn).collect();
         let has_none =
-            |of: &&ClientsUntil| doubts.range(transactions_before(**of)).next().is_none();
+            |of: &&ClientsUntil| self.prepared_of(**of).all(|prepared| prepared.decided.is_some());
         clients.iter().filter(has_none).copied().collect()
     }
 
@@ -177,13 +188,16 @@ impl<V: Variant> Table<V> {
         assert_eq!(self.of_clients, entries + clients, "transactions of clients, and clients");
         let answers: usize = self.answers.values().map(answers_bytes).sum();
         assert_eq!(self.answer_bytes, answers, "bytes of answers");
-        let mut lasting: BTreeMap<NodeId, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<NodeId, (usize, usize)> = BTreeMap::new();
         for (txn, entry) in &self.standings {
-            *lasting.entry(txn.node).or_default() += usize::from(entry.lasts());
+            let (lasting, prepared) = counts.entry(txn.node).or_default();
+            *lasting += usize::from(entry.lasts());
+            *prepared += usize::from(entry.is_prepared());
         }
         for (node, known) in &self.settled {
-            let counted = lasting.get(node).copied().unwrap_or_default();
-            assert_eq!(known.lasting, counted, "what lasts of {node:?}");
+            let counted = counts.get(node).copied().unwrap_or_default();
+            let kept = (known.lasting, known.prepared);
+            assert_eq!(kept, counted, "what lasts and what is prepared of {node:?}");
         }
     }
 }
