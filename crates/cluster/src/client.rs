@@ -215,6 +215,17 @@ impl Client {
         standing.map.as_ref().expect("it is known since connecting").catalog.clone()
     }
 
+    /// The catalog by which keys are dealt to repositories: where groups keep these, each stands
+    /// for its group.
+    ///
+    /// # Panics
+    /// Never: a connected client knows the map.
+    pub fn catalog_of_keys(&self) -> Arc<Catalog> {
+        let standing = self.door.standing();
+        let map = standing.map.as_ref().expect("it is known since connecting");
+        if map.group > 1 { layout::inner(&map.catalog) } else { map.catalog.clone() }
+    }
+
     /// The map, as it is known here by now.
     pub fn map(&self) -> Option<Map> {
         self.door.standing().map.clone()

@@ -67,6 +67,10 @@ pub(crate) trait Away: Send + Sync {
     fn catalog(&self) -> Option<Arc<Catalog>> {
         None
     }
+    /// The catalog by which keys are dealt, where others than this process change it.
+    fn catalog_of_keys(&self) -> Option<Arc<Catalog>> {
+        None
+    }
     /// Makes a space, where others than this process decide on it.
     fn create_space(
         &self,
@@ -258,6 +262,13 @@ impl Db {
             return catalog;
         }
         self.inner.catalog.read().unwrap_or_else(|broken| broken.into_inner()).clone()
+    }
+
+    /// The same, as keys are dealt to repositories: where groups keep these, each repository of
+    /// this catalog stands for a group.
+    pub fn catalog_of_keys(&self) -> Arc<Catalog> {
+        let away = self.inner.away.as_ref().and_then(|away| away.catalog_of_keys());
+        away.unwrap_or_else(|| self.catalog())
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {

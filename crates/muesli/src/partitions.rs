@@ -14,7 +14,7 @@ use crate::space::Space;
 impl Db {
     /// The partition that holds a key.
     pub fn partition_of(&self, space: Space, key: impl Into<SmallBytes>) -> u16 {
-        self.catalog().partition(space.id(), &key.into())
+        self.catalog_of_keys().partition(space.id(), &key.into())
     }
 
     /// Where all partitions are, by their numbers, as the database's name service knows it now.

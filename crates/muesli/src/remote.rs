@@ -294,6 +294,10 @@ impl Away for Remote {
         Some(self.0.catalog())
     }
 
+    fn catalog_of_keys(&self) -> Option<Arc<Catalog>> {
+        Some(self.0.catalog_of_keys())
+    }
+
     fn create_space(
         &self,
         db: &Db,

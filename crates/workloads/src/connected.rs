@@ -38,7 +38,7 @@ impl Clients {
     /// What the database says.
     pub fn load(&self) -> Result<(), Error> {
         let db = &self.dbs[0];
-        for (name, space) in self.workload.spaces(db.catalog().repositories()) {
+        for (name, space) in self.workload.spaces(db.catalog_of_keys().repositories()) {
             db.create_space(name, space)?;
         }
         let (loader, session) = (self.workload.clone(), db.session());

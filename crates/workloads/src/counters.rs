@@ -258,7 +258,7 @@ impl Counters {
         (db, memory): (&Db, &Memory),
         phases: &[Phase; 3],
     ) -> Result<Shown, Error> {
-        let (space, catalog) = (db.space(SPACE)?, db.catalog());
+        let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
             let lives = catalog.partition(space.id(), key);
             (0..lives).find(|it| catalog.are_together(*it, lives)).unwrap_or(lives)

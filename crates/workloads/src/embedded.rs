@@ -104,7 +104,7 @@ pub fn run_connected(
 ) -> Result<Outcome, Error> {
     let session = db.session();
     let before = block_on(db.run_on(0, async move || is_loaded(&session).await))??;
-    for (name, space) in workload.spaces(db.catalog().repositories()) {
+    for (name, space) in workload.spaces(db.catalog_of_keys().repositories()) {
         db.create_space(name, space)?;
     }
     let mut outcome = run_on(db, workload, plan, tallies)?;

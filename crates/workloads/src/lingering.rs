@@ -45,7 +45,7 @@ async fn one(db: &Db, workload: &dyn AnyWorkload, open: Duration) -> Result<(), 
 }
 
 async fn read(db: &Db, workload: &dyn AnyWorkload, tx: &Transaction) -> Result<(), Error> {
-    for (name, options) in workload.spaces(db.catalog().repositories()) {
+    for (name, options) in workload.spaces(db.catalog_of_keys().repositories()) {
         if options.index == Index::Ordered {
             tx.scan(db.space(name)?, Range::all().limit(ROWS)).await?;
         }

@@ -374,7 +374,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.history = plan.history;
         setup.trace_text = plan.trace;
         let world = World::new(setup)?;
-        let db = Db::for_driver(world.database(), catalog, machine.retry);
+        let keys = if plan.upkeep.group > 1 { layout::inner(&catalog) } else { catalog };
+        let db = Db::for_driver(world.database(), keys, machine.retry);
         let db = if plan.strict { db.strict() } else { db };
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();

@@ -85,7 +85,7 @@ impl Mix {
             let own = all.filter(|account| account % seat.clients == seat.client);
             (Some(own.collect()), 100.0)
         } else if self.locality > 0.0 {
-            let catalog = seat.db.catalog();
+            let catalog = seat.db.catalog_of_keys();
             let held = |account: &u32| {
                 let partition = catalog.partition(space.id(), &keys[*account as usize]);
                 catalog.replicas_of(partition).any(|replica| catalog.home(replica) == seat.node)

@@ -234,7 +234,7 @@ impl Workload for CounterService {
     fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
         self.books.of(seat.client).begin_life();
         let space = seat.db.space(SPACE)?;
-        let repositories = seat.db.catalog().repositories() as u16;
+        let repositories = seat.db.catalog_of_keys().repositories() as u16;
         Ok(Memory { space, repositories, reader: seat.db.read_only() })
     }
 
@@ -265,7 +265,7 @@ impl Workload for CounterService {
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         let (space, reader) = (db.space(SPACE)?, db.read_only());
         let mut totals = books::Totals::of(&self.books);
-        for repository in 0..db.catalog().repositories() as u16 {
+        for repository in 0..db.catalog_of_keys().repositories() as u16 {
             let place = muesli::Place::Repository(RepositoryId(repository));
             for counters in totals.counters_of(repository) {
                 let numbers = counters.iter().map(|id| id.number()).collect();

@@ -68,7 +68,7 @@ fn homes(tpcc: &Tpcc, seat: &Seat, tables: &Tables) -> Vec<u32> {
         Home::Any => all,
         Home::Client => by_number(&all),
         Home::Node => {
-            let (catalog, space) = (seat.db.catalog(), tables.warehouses.raw().id());
+            let (catalog, space) = (seat.db.catalog_of_keys(), tables.warehouses.raw().id());
             let held = |warehouse: &u32| {
                 let partition = catalog.partition(space, &warehouse.encoded());
                 catalog.replicas_of(partition).any(|replica| catalog.home(replica) == seat.node)
