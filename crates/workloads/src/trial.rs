@@ -151,6 +151,8 @@ pub const MOST_BYTES: u64 = HEAD_PIECE_BYTES as u64 + (8 << 10);
 /// In a run of so many transactions as in [`HORIZON`] each node begins so many checkpoints, at
 /// least and at most; in a quarter of the runs ten times as many.
 const CHECKPOINTS: (u64, u64) = (6, 40);
+/// No run has more of them: each holds all that there is, which grows with the run.
+const CHECKPOINTS_MOST: f64 = 400.0;
 /// About so many transactions fit into a client's run for each that it has to run.
 const ROOM: f64 = 1.6;
 /// The share of transactions that use marks, where the workload has any, and of changes of these
@@ -341,7 +343,7 @@ impl Trial {
         let run = plan.horizon().as_nanos();
         let part = chance.between(CHECKPOINTS.0, CHECKPOINTS.1);
         let often = if chance.below(4) == 0 { 10.0 * scale } else { scale };
-        let every = (run as f64 / (part as f64 * often)) as u64;
+        let every = (run as f64 / (part as f64 * often).min(CHECKPOINTS_MOST)) as u64;
         let checkpoint_every = Some(Span::from_nanos(every.max(1)));
         let repositories = self.nodes * chance.between(1, 3) as usize;
         let usual = if self.group > 1 { self.nodes } else { repositories };
