@@ -120,7 +120,7 @@ impl LocalCluster {
         {
             bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
         }
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        make_folder(dir)?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
         make_secret(&dir.join(SECRET_FILE))?;
         Ok(LocalCluster { dir: dir.to_owned(), addresses, namespaces })
@@ -149,7 +149,7 @@ impl LocalCluster {
             "join = true".to_owned(),
         ];
         let lines = shared.map(str::to_owned).chain(lines);
-        fs::create_dir_all(self.folder(node))?;
+        make_folder(&self.folder(node))?;
         fs::write(self.config(node), lines.map(|line| line + "\n").collect::<String>())?;
         Ok(node)
     }
@@ -216,7 +216,7 @@ impl LocalCluster {
     /// # Errors
     /// The system does not let it.
     pub fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
-        fs::create_dir_all(self.folder(node))?;
+        make_folder(&self.folder(node))?;
         let data = self.folder(node).join("data");
         let servers = plan.reached.as_ref().map_or(&self.addresses, |reached| &reached.servers);
         let servers = &servers[..plan.nodes.max(node + 1)];
@@ -402,6 +402,12 @@ impl LocalCluster {
         let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
         text.lines().last().unwrap_or("none").to_owned()
     }
+}
+
+/// Makes a folder with those above it, each stable in the one that holds it: data are kept below.
+fn make_folder(path: &Path) -> anyhow::Result<()> {
+    let made = muesli_log::directory::create_synced(path);
+    made.with_context(|| format!("cannot make {}", path.display()))
 }
 
 /// Makes a secret, for its owner to read, where there is none.

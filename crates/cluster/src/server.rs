@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::Interest;
 use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Secret, Settings};
 use muesli_group::{Grouped, Limits, Rules};
-use muesli_log::{Cut, Opened};
+use muesli_log::{Cut, Opened, Sequence};
 use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
@@ -454,21 +454,7 @@ fn prepare<P: Protocol>(
 /// Tells what the log held.
 fn tell(opened: &Opened, notice: fn(&str)) {
     if let Some(cut) = &opened.cut {
-        let Cut { file, offset, bytes, what, later } = cut;
-        let found = match later {
-            None => "nothing whole follows, as when the process or its power ended while it was \
-                     written"
-                .to_owned(),
-            Some(last) => format!(
-                "whole records up to {last} follow, as when the power failed while it was written, \
-                 or when a byte was damaged after it was synced; only then was anybody told of it"
-            ),
-        };
-        notice(&format!(
-            "{file} broke off after record {}: {bytes} bytes of a last batch, which no mark says \
-             were stable, were cut at byte {offset} ({what}; {found})",
-            opened.last
-        ));
+        notice(&what_was_cut(cut, opened.last));
     }
     for (file, why) in &opened.unusable {
         notice(&format!("the checkpoint {file} could not be used, and an older one was: {why}"));
@@ -480,6 +466,25 @@ fn tell(opened: &Opened, notice: fn(&str)) {
         )),
         None => notice(&format!("the log held {} records", opened.records)),
     }
+}
+
+/// Which kind of broken tail was cut, behind the log's last record.
+fn what_was_cut(cut: &Cut, last: Sequence) -> String {
+    let Cut { file, offset, bytes, what, later } = cut;
+    let found = match later {
+        None => {
+            "nothing whole follows, as when the process or its power ended while it was written"
+                .to_owned()
+        }
+        Some(last) => format!(
+            "whole records up to {last} follow, as when the power failed while it was written, or \
+             when a byte was damaged after it was synced; only then was anybody told of it"
+        ),
+    };
+    format!(
+        "{file} broke off after record {last}: {bytes} bytes of a last batch, which no mark says \
+         were stable, were cut at byte {offset} ({what}; {found})"
+    )
 }
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {
@@ -506,4 +511,31 @@ fn node<P: Protocol>(
         ..options.settings.clone()
     };
     Ok(Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_broken_tail_is_told() {
+        let what = "its checksum is wrong";
+        let torn = Cut { file: "log-1".to_owned(), offset: 80, bytes: 30, what, later: None };
+        let told = what_was_cut(&torn, Sequence(7));
+        assert_eq!(
+            told,
+            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
+             stable, were cut at byte 80 (its checksum is wrong; nothing whole follows, as when \
+             the process or its power ended while it was written)"
+        );
+        let gap = Cut { later: Some(Sequence(9)), ..torn };
+        let told = what_was_cut(&gap, Sequence(7));
+        assert_eq!(
+            told,
+            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
+             stable, were cut at byte 80 (its checksum is wrong; whole records up to 9 follow, \
+             as when the power failed while it was written, or when a byte was damaged after it \
+             was synced; only then was anybody told of it)"
+        );
+    }
 }

@@ -3,6 +3,10 @@
 //! Members of a group, and members of the cluster, speak of groups; a client may ask where members
 //! are, and say what the protocol inside lets a client say, for itself. What a member passes on is
 //! judged as its first sender's word, where that is a client.
+//!
+//! Nobody speaks for another one: that a member leads, it says itself, from where it lives; what a
+//! server knows of a group's having begun, its coordinator says. To those who are not in the
+//! catalog any server repeats who leads, and they believe it.
 
 use muesli_core::judgement::ensure;
 use muesli_core::{
@@ -32,7 +36,15 @@ pub(crate) fn judge<P: Protocol>(
             ensure(sender.is_member(), Rejection::Sender)?;
             judge_placement(view.catalog, *epoch, homes, leaving)
         }
-        Message::Leads { .. } | Message::Begun(_) => ensure(sender.is_member(), Rejection::Sender),
+        Message::Leads { group, member, epoch, .. } => {
+            ensure(sender.is_member(), Rejection::Sender)?;
+            judge_leader(from, (*group, *member), *epoch, view)
+        }
+        Message::Begun(_) => {
+            ensure(sender.is_member(), Rejection::Sender)?;
+            let is_asked = from.role == Role::Coordinator && !view.catalog.is_client(from.node);
+            ensure(is_asked || !to_member, Rejection::Sender)
+        }
         Message::Consensus(..)
         | Message::Confirm { .. }
         | Message::Confirmed { .. }
@@ -61,6 +73,23 @@ fn judge_fellow(from: Address, sender: Sender, view: View<'_>) -> Result<(), Rej
     };
     let is_fellow = layout::place(other).0 == layout::place(here).0 && other != here;
     ensure(is_fellow, Rejection::Sender)
+}
+
+/// That a member of a group leads: it says so itself, and to visitors any coordinator repeats it.
+/// A member that goes by another placement may live elsewhere than is known here.
+fn judge_leader(
+    from: Address,
+    (group, member): (u16, u16),
+    epoch: u64,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    let Role::Repository(repository) = from.role else {
+        let is_visitor = view.repository().is_none() && view.catalog.is_client(view.me.node);
+        return ensure(is_visitor, Rejection::Sender);
+    };
+    ensure(layout::place(repository) == (group, member), Rejection::Sender)?;
+    let lives_there = epoch != view.catalog.placement || view.catalog.home(repository) == from.node;
+    ensure(lives_there, Rejection::Sender)
 }
 
 /// Whether a placement can come after the one that is known here, or before it. An older one is
@@ -127,6 +156,67 @@ pub(crate) fn inner_address(me: Address, inner: &Catalog) -> Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    type Groups = crate::protocol::Grouped<muesli_protocols::score::Score>;
+    type Said = <Groups as Protocol>::Message;
+
+    /// Two groups on four nodes, with visitors.
+    fn known() -> Catalog {
+        let nodes: Vec<_> = (0..4).map(NodeId).collect();
+        let catalog = Catalog::new(&layout::homes(2, 3, 4).unwrap(), 1, &nodes).unwrap();
+        catalog.with_visiting_coordinators()
+    }
+
+    /// Whether `to` takes this of a server.
+    fn heard(message: &Said, from: Address, to: Address) -> Result<(), Rejection> {
+        let (catalog, settings) = (known(), muesli_core::Settings::default());
+        let view = View { me: to, catalog: &catalog, settings: &settings };
+        <Groups as Protocol>::judge(message, from, Sender::Member, view)
+    }
+
+    /// Where a member of the second group lives at first.
+    fn second(place: u16) -> Address {
+        layout::address(&known(), 1, place).unwrap()
+    }
+
+    fn leads(member: u16, epoch: u64) -> Said {
+        let number = u64::from(member) + 1;
+        let ballot = crate::protocol::Ballot { configuration: 1, number: 1, member: number };
+        Message::Leads { group: 1, member, ballot, epoch }
+    }
+
+    #[test]
+    fn that_a_member_leads_it_says_itself() {
+        let epoch = known().placement;
+        let (server, visitor) = (Address::coordinator(NodeId(0)), NodeId(1 << 31));
+        let (leader, follower) = (second(1), second(2));
+        for to in [server, second(0), layout::address(&known(), 0, 0).unwrap()] {
+            assert_eq!(heard(&leads(1, epoch), leader, to), Ok(()));
+            assert_eq!(heard(&leads(2, epoch), leader, to), Err(Rejection::Sender));
+            assert_eq!(heard(&leads(1, epoch), follower, to), Err(Rejection::Sender));
+            let of_another = layout::address(&known(), 0, 1).unwrap();
+            assert_eq!(heard(&leads(1, epoch), of_another, to), Err(Rejection::Sender));
+            let repeated = heard(&leads(1, epoch), Address::coordinator(leader.node), to);
+            assert_eq!(repeated, Err(Rejection::Sender), "only to visitors");
+            let elsewhere = Address { node: follower.node, ..leader };
+            assert_eq!(heard(&leads(1, epoch), elsewhere, to), Err(Rejection::Sender));
+            assert_eq!(heard(&leads(1, epoch + 1), elsewhere, to), Ok(()), "it has moved");
+        }
+        let visitor = Address::coordinator(visitor);
+        assert_eq!(heard(&leads(1, epoch), server, visitor), Ok(()));
+        let unknown = leads(u16::MAX, epoch);
+        assert_eq!(heard(&unknown, leader, server), Err(Rejection::Sender));
+    }
+
+    #[test]
+    fn what_a_server_knows_of_a_group_its_coordinator_says() {
+        let begun = Message::Begun(true);
+        let to = second(0);
+        assert_eq!(heard(&begun, Address::coordinator(NodeId(3)), to), Ok(()));
+        assert_eq!(heard(&begun, second(1), to), Err(Rejection::Sender));
+        let stranger = Address::coordinator(NodeId(1 << 31));
+        assert_eq!(heard(&begun, stranger, to), Err(Rejection::Sender));
+    }
 
     /// Whether a placement of this epoch is taken that differs in this from the one known.
     fn judged(

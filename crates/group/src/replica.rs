@@ -3,6 +3,7 @@
 mod catch_up;
 mod checkpoint;
 mod disk;
+mod heard;
 mod load;
 mod long;
 mod receive;
@@ -25,6 +26,7 @@ use muesli_core::{
 
 use self::catch_up::Fetching;
 use self::disk::Pace;
+use self::heard::Progress;
 use self::load::Loading;
 use self::long::LONG_TIMER;
 use self::serve::Serving;
@@ -93,8 +95,10 @@ pub struct Replica<P: Protocol> {
     was_whole: bool,
     /// Whom it sends what.
     serving: BTreeMap<u16, Serving>,
-    /// How far the other members have come, as they said: how many entries, of how many bytes.
-    reached: BTreeMap<u16, (u64, u64)>,
+    /// How far the other members have come, as they said last.
+    reached: BTreeMap<u16, Progress>,
+    /// At which tick each other member was heard of last, whatever it said.
+    last_heard: BTreeMap<u16, u64>,
     /// The participant has done what may never be decided, or has forgotten what was.
     is_void: bool,
     /// What its disk holds makes up the participant's state, though the participant may be void.
@@ -375,6 +379,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             was_whole: false,
             serving: BTreeMap::new(),
             reached: BTreeMap::new(),
+            last_heard: BTreeMap::new(),
             is_void: false,
             is_on_disk: true,
             reported: 0,
@@ -488,10 +493,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn lag(&self) -> Option<Lag> {
-        let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
-        let has_heard = self.leading.is_some() || !self.reached.is_empty();
-        let can_tell = remembers && has_heard || self.fetching.is_some();
-        (!self.away && can_tell).then(|| self.behind())
+        self.can_tell_lag().then(|| self.behind())
     }
 
     fn post(&self) -> Post {

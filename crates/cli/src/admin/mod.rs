@@ -187,8 +187,9 @@ fn state(post: Post, lag: Option<Lag>) -> String {
     match (lag, post) {
         (Some(lag), _) => lag.to_string(),
         (None, Post::Lost) => "lost its memory".to_owned(),
+        (None, Post::Leads) => "hears no majority".to_owned(),
         (None, Post::Joins | Post::Follows | Post::Regroups) => "behind by unknown".to_owned(),
-        (None, Post::Alone | Post::Leads | Post::Away | Post::Leaves) => "-".to_owned(),
+        (None, Post::Alone | Post::Away | Post::Leaves) => "-".to_owned(),
     }
 }
 
@@ -228,6 +229,8 @@ mod tests {
         assert_eq!(state(Post::Joins, Some(behind)), "behind by 3 entries / 70 bytes");
         assert_eq!(state(Post::Leads, Some(Lag::default())), "up to date");
         assert_eq!(state(Post::Joins, None), "behind by unknown");
+        assert_eq!(state(Post::Follows, None), "behind by unknown", "it is cut off");
+        assert_eq!(state(Post::Leads, None), "hears no majority");
         assert_eq!(state(Post::Lost, None), "lost its memory");
         assert_eq!(state(Post::Away, None), "-");
     }

@@ -142,7 +142,8 @@ pub const KEYS: &[Key] = &[
         value: "MS",
         default: "400",
         help: "A member of a group whose disk makes nothing stable for so long leaves leading to \
-               another one; where it took longer than half of that lately, twice as long counts",
+               another one; where it took longer than half of that lately, twice as long counts, \
+              up to half as long again as this",
         set: |config, text| millis(text, &mut config.server.group_disk),
     },
     Key {

@@ -14,7 +14,7 @@ use muesli_core::Protocol;
 
 use super::Replica;
 use super::receive::is_entry;
-use crate::inside::{Context, send_now};
+use crate::inside::Context;
 use crate::join::Formed;
 use crate::ledger::{Change, Entry, Standing, Summary};
 use crate::protocol::{Ballot, Message};
@@ -130,9 +130,9 @@ impl<P: Protocol> Replica<P> {
 
     fn follow_without_vote(&mut self, cx: &mut Context<'_, P>) {
         let (remembers, mine) = self.ledger.look(|it| (it.formed == Formed::Begun, it.decided));
-        let furthest = self.reached.iter().max_by_key(|(_, (decided, _))| *decided);
-        if let (Some((member, (decided, _))), None, true) = (furthest, &self.consensus, remembers)
-            && *decided > mine
+        let furthest = self.reached.iter().max_by_key(|(_, it)| it.decided);
+        if let (Some((member, it)), None, true) = (furthest, &self.consensus, remembers)
+            && it.decided > mine
             && !self.is_full_of_entries(cx)
         {
             self.start_fetching(*member, None, cx);
@@ -256,24 +256,6 @@ impl<P: Protocol> Replica<P> {
         };
         self.ledger.make(vec![Change::Adopted(Box::new(adopted))]);
         self.begin(cx);
-    }
-
-    /// Says to the others now and then how far it has come.
-    pub(super) fn say_reached(&mut self, cx: &mut Context<'_, P>) {
-        if !self.ticks.is_multiple_of(super::ANNOUNCE_TICKS) || !self.has_state() {
-            return;
-        }
-        let known = self.ledger.look(|it| {
-            let upto = it.decided.min(self.applied);
-            let remembers = it.formed == Formed::Begun;
-            it.log.bytes_upto(upto).filter(|_| remembers).map(|bytes| (upto, bytes))
-        });
-        let Some((decided, bytes)) = known else { return };
-        for other in self.others(cx) {
-            if let Some(to) = self.address_of(other, cx) {
-                send_now(to, Message::Reached { decided, bytes }, cx);
-            }
-        }
     }
 }
 

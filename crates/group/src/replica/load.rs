@@ -10,7 +10,7 @@
 //! these. The state is of use once this member has replayed so many itself. Its own log holds them:
 //! it begins before the state that it takes, and is not trimmed while there is none.
 
-use muesli_core::{Lag, Participant, Protocol};
+use muesli_core::{Participant, Protocol};
 
 use super::Replica;
 use super::catch_up::{MISSES_MAX, PATIENCE_TICKS};
@@ -188,23 +188,6 @@ impl<P: Protocol> Replica<P> {
         self.ledger.make(vec![Change::Installed(needs)]);
         (self.applied, self.is_void, self.loading) = (covers, false, None);
         self.is_on_disk = true;
-    }
-
-    /// By how much this member is behind the one that has come furthest, as far as it knows.
-    pub(super) fn behind(&self) -> Lag {
-        let lacks_state = self.lacks_state();
-        let (decided, bytes) = self.ledger.look(|it| {
-            let upto = if lacks_state { it.decided } else { it.decided.min(self.applied) };
-            (upto, it.log.bytes_upto(upto).unwrap_or(it.log.bytes()))
-        });
-        let furthest = self.reached.values().copied().max().unwrap_or_default();
-        let percent = match (&self.fetching, &self.loading) {
-            (Some(fetching), _) => Some(fetching.percent(decided)),
-            (None, Some(loading)) => Some(loading.percent),
-            (None, None) => lacks_state.then_some(0),
-        };
-        let entries = furthest.0.saturating_sub(decided);
-        Lag { entries, bytes: furthest.1.saturating_sub(bytes), percent }
     }
 
     /// The other member has no state to give, or not that of this transfer any more.

@@ -22,6 +22,9 @@ impl<P: Protocol> Replica<P> {
         cx: &mut Context<'_, P>,
     ) {
         let member = self.member_at(from, cx);
+        if let Some(member) = member {
+            self.last_heard.insert(member, self.ticks);
+        }
         match (message, member) {
             (Message::Inside { from, hops, message }, _) => {
                 self.on_inside(from, hops, message, cx);
@@ -83,8 +86,7 @@ impl<P: Protocol> Replica<P> {
         match message {
             Message::Behind(decided) => self.on_behind(member, decided, cx),
             Message::Reached { decided, bytes } => {
-                self.reached.insert(member, (decided, bytes));
-                self.served = self.ticks;
+                self.on_reached(member, (decided, bytes), cx);
             }
             Message::Fetch(fetch) => self.on_fetch(member, &fetch, cx),
             Message::Entries(batch) => self.on_batch(member, *batch, cx),

@@ -208,7 +208,7 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn trim(&mut self, cx: &mut Context<'_, P>) {
         if self.has_state() {
             let others = self.others(cx);
-            let least = others.iter().map(|it| self.reached.get(it).map_or(0, |(upto, _)| *upto));
+            let least = others.iter().map(|it| self.reached.get(it).map_or(0, |it| it.decided));
             let least = least.min().unwrap_or(u64::MAX);
             self.trim_upto(least, self.share_of_entries(cx), cx);
         }

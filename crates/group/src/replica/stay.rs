@@ -60,6 +60,7 @@ impl<P: Protocol> Replica<P> {
         let is_home = self.is_home(cx);
         self.away = !is_home;
         self.wanted = layout::wanted(cx.catalog, self.group);
+        self.forget_who_left(cx);
         let remembered = self.ledger.look(|standing| standing.since) == self.since(cx);
         if !is_home || !remembered {
             (self.leading, self.consensus, self.settled) = (None, None, Settled::No);

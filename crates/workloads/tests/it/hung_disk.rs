@@ -9,6 +9,7 @@ use muesli_core::Nanos;
 use muesli_core::client;
 use muesli_group::Rules;
 use muesli_group::protocol::Limits;
+use muesli_protocols::score;
 use muesli_sim::time::Span;
 use muesli_sim::world::ClientBody;
 
@@ -18,6 +19,12 @@ const NODES: u32 = 3;
 /// When the disk begins to hang, and for how long it does at least: one of its syncs takes seconds.
 const HANGS_AT: Nanos = Nanos::from_millis(100);
 const HANGS_FOR: Nanos = Nanos::from_millis(600);
+/// The same by the settings of servers: these ticks, and a disk that hangs for seconds.
+const SERVERS_TICK: Nanos = Nanos::from_millis(20);
+const SERVERS_HANG_AT: Nanos = Nanos::from_millis(4_000);
+const SERVERS_HANG_FOR: Nanos = Nanos::from_millis(3_000);
+/// Leadership is to follow a disk that works within this time.
+const FOLLOWS_WITHIN: Nanos = Nanos::from_millis(1_000);
 
 async fn write(db: &Db, space: Space, by: u32) -> Result<(), Error> {
     db.transact_here(move |tx: Tx| async move {
@@ -26,11 +33,16 @@ async fn write(db: &Db, space: Space, by: u32) -> Result<(), Error> {
     .await
 }
 
-/// Runs a group of three of which one's disk hangs; how long clients beside the other two waited
-/// for a commit at most while it did.
-fn longest_wait(hung: u32, limits: Limits) -> Nanos {
-    let plan = format!("horizon 700ms; 100ms+600ms disk n{hung} x20000");
-    let rules = Rules { limits, ..Rules::default() };
+/// Runs a group of three of which one's disk hangs, after what the plan says of the time before;
+/// for how long nobody beside the other two had a commit at most while it hung.
+fn longest_wait(
+    hung: u32,
+    rules: Rules<score::Rules>,
+    slow: &str,
+    (at, long): (Nanos, Nanos),
+) -> Nanos {
+    let [from, length, horizon] = [at, long, Nanos(at.0 + long.0)].map(|it| it.0 / 1_000_000);
+    let plan = format!("horizon {horizon}ms; {slow}{from}ms+{length}ms disk n{hung} x20000");
     let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, 7, &plan, rules);
     let database = world.database();
     let ends: Rc<RefCell<Vec<Nanos>>> = Rc::default();
@@ -52,23 +64,52 @@ fn longest_wait(hung: u32, limits: Limits) -> Nanos {
     world.run_to_end(Span::from_secs(120)).expect("everything ends");
     let mut ends = ends.take();
     ends.sort();
-    let hangs = HANGS_AT.0..HANGS_AT.0 + HANGS_FOR.0;
-    let waits = ends.windows(2).filter(|pair| hangs.contains(&pair[0].0));
+    let is_during = |pair: &&[Nanos]| pair[1] > at && pair[0].0 < at.0 + long.0;
+    let waits = ends.windows(2).filter(is_during);
     let longest = waits.map(|pair| Nanos(pair[1].0 - pair[0].0)).max();
     longest.expect("some committed before and while it hung")
+}
+
+fn rules(limits: Limits) -> Rules<score::Rules> {
+    Rules { limits, ..Rules::default() }
+}
+
+/// The longest wait of each of the three where its disk hangs by the settings of servers.
+fn waits_of_servers(slow: impl Fn(u32) -> String) -> Vec<Nanos> {
+    let rules = || Rules { tick: SERVERS_TICK, ..Rules::default() };
+    let hangs = (SERVERS_HANG_AT, SERVERS_HANG_FOR);
+    (0..NODES).map(|hung| longest_wait(hung, rules(), &slow(hung), hangs)).collect()
 }
 
 #[test]
 fn another_member_leads_whose_disk_does_not_hang() {
     for hung in 0..NODES {
-        let waited = longest_wait(hung, Limits::default());
+        let waited = longest_wait(hung, rules(Limits::default()), "", (HANGS_AT, HANGS_FOR));
         assert!(waited < Nanos::from_millis(200), "n{hung}: {waited:?}");
     }
 }
 
 #[test]
 fn a_leader_that_goes_on_leading_with_a_hung_disk_is_noticed() {
-    let patient = || Limits { disk_ticks_max: u64::MAX / 2, ..Limits::default() };
-    let longest = (0..NODES).map(|hung| longest_wait(hung, patient())).max();
+    let patient = || rules(Limits { disk_ticks_max: u64::MAX / 2, ..Limits::default() });
+    let hangs = (HANGS_AT, HANGS_FOR);
+    let longest = (0..NODES).map(|hung| longest_wait(hung, patient(), "", hangs)).max();
     assert!(longest > Some(HANGS_FOR), "{longest:?}");
+}
+
+#[test]
+fn by_the_settings_of_servers_another_member_leads_within_a_second() {
+    let waits = waits_of_servers(|_| String::new());
+    assert!(waits.iter().all(|waited| *waited < FOLLOWS_WITHIN), "{waits:?}");
+    let leader = waits.iter().max().expect("one of them led");
+    assert!(*leader > Nanos::from_millis(400), "its disk may take so long: {waits:?}");
+}
+
+#[test]
+fn a_disk_that_was_slow_before_it_hangs_makes_nobody_wait_for_longer_than_a_second() {
+    // Its syncs take some 300 ms each, and others wait behind them.
+    let waits = waits_of_servers(|hung| format!("1s+3s disk n{hung} x2000; "));
+    assert!(waits.iter().all(|waited| *waited < FOLLOWS_WITHIN), "{waits:?}");
+    let leader = waits.iter().max().expect("one of them led");
+    assert!(*leader > Nanos::from_millis(750), "it was waited for longer: {waits:?}");
 }
