@@ -268,7 +268,7 @@ fn checkpoints_of_granola_are_as_they_were() {
     let holders = [REPOSITORY].into_iter().collect();
     let moves = (vec![(1_u16, held)], vec![(1_u16, Owners { epoch: 1, holders })], vec![1_u16]);
     // Versions that begin with zero are those of collected deletions.
-    let value = Some(SmallBytes::from("value"));
+    let value = Some(SmallBytes::from(vec![7; 50]));
     let (some, gone) =
         (vec![(Timestamp(3), value)], vec![(Timestamp::ZERO, None), (Timestamp(5), None)]);
     let chains = (SPACE, vec![(more[0].clone(), some), (more[1].clone(), gone)]);
