@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::listed::FEW;
 use super::locks::KeyRange;
 use super::transaction::TransactionSets;
 use crate::bytes::SmallBytes;
@@ -95,6 +96,16 @@ impl Claim {
 
     /// Whether this one writes what the other one touches.
     fn overwrites(&self, other: &Claim) -> bool {
+        let touched = other.reads.len() + other.read_ranges.len();
+        let written = [self, other].map(|it| it.writes.len() + it.write_ranges.len());
+        if written[0].min(touched + written[1]) <= FEW {
+            return self.overwrites_one_by_one(other);
+        }
+        self.overwrites_by_halves(other)
+    }
+
+    /// The same, for those that claim little.
+    fn overwrites_one_by_one(&self, other: &Claim) -> bool {
         let ranges = || other.read_ranges.iter().chain(&other.write_ranges);
         let key = |(space, key): &(SpaceId, SmallBytes)| {
             let has = |list: &[(SpaceId, SmallBytes)]| {
@@ -110,6 +121,85 @@ impl Claim {
         };
         self.writes.iter().any(key) || self.write_ranges.iter().any(range)
     }
+
+    /// The same, for those that claim much: what the one claims that claims less is sorted.
+    fn overwrites_by_halves(&self, other: &Claim) -> bool {
+        let written = || (self.writes.iter(), self.write_ranges.iter());
+        let touched = || {
+            let keys = other.reads.iter().chain(&other.writes);
+            (keys, other.read_ranges.iter().chain(&other.write_ranges))
+        };
+        let ((writes, write_ranges), (keys, ranges)) = (written(), touched());
+        if self.writes.len() + self.write_ranges.len() < other.reads.len() + other.writes.len() {
+            let sorted = Sorted::new(writes, write_ranges);
+            let (mut keys, mut ranges) = (keys, ranges);
+            return keys.any(|key| sorted.has(key)) || ranges.any(|range| sorted.meets(range));
+        }
+        let sorted = Sorted::new(keys, ranges);
+        let (mut keys, mut ranges) = (writes, write_ranges);
+        keys.any(|key| sorted.has(key)) || ranges.any(|range| sorted.meets(range))
+    }
+}
+
+/// Keys and ranges, in ascending order.
+struct Sorted<'a> {
+    keys: Vec<&'a (SpaceId, SmallBytes)>,
+    /// Those that are not empty, by where they begin; each with the furthest end of its space so
+    /// far.
+    ranges: Vec<(SpaceId, &'a SmallBytes, Option<&'a SmallBytes>)>,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(
+        keys: impl Iterator<Item = &'a (SpaceId, SmallBytes)>,
+        ranges: impl Iterator<Item = &'a KeyRange>,
+    ) -> Sorted<'a> {
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_unstable();
+        let some = ranges.filter(|range| !is_empty(range));
+        let mut ranges: Vec<_> =
+            some.map(|range| (range.space, &range.lo, range.hi.as_ref())).collect();
+        ranges.sort_unstable();
+        for at in 1..ranges.len() {
+            let (before, furthest) = (ranges[at - 1].0, ranges[at - 1].2);
+            let (space, _, end) = &mut ranges[at];
+            if before == *space {
+                // `None` is the end of the space.
+                *end = furthest.and_then(|furthest| end.map(|end| end.max(furthest)));
+            }
+        }
+        Sorted { keys, ranges }
+    }
+
+    /// Whether a key is one of the keys, or in one of the ranges.
+    fn has(&self, key: &(SpaceId, SmallBytes)) -> bool {
+        self.keys.binary_search(&key).is_ok() || self.reaches(key.0, &key.1, |lo| *lo <= key.1)
+    }
+
+    /// Whether a range holds one of the keys, or has one in common with one of the ranges.
+    fn meets(&self, range: &KeyRange) -> bool {
+        let before =
+            |(space, key): &&(SpaceId, SmallBytes)| (*space, key) < (range.space, &range.lo);
+        let first = self.keys.get(self.keys.partition_point(before));
+        let holds = first.is_some_and(|(space, key)| range.contains(*space, key));
+        let begins = |lo: &SmallBytes| range.hi.as_ref().is_none_or(|hi| lo < hi);
+        holds || !is_empty(range) && self.reaches(range.space, &range.lo, begins)
+    }
+
+    /// Whether one of the ranges that begin in time ends behind `key`.
+    fn reaches(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        begins: impl Fn(&SmallBytes) -> bool,
+    ) -> bool {
+        let in_time = |(of, lo, _): &(SpaceId, &SmallBytes, Option<&SmallBytes>)| {
+            *of < space || *of == space && begins(lo)
+        };
+        let count = self.ranges.partition_point(in_time);
+        let last = count.checked_sub(1).map(|last| self.ranges[last]);
+        last.is_some_and(|(of, _, end)| of == space && end.is_none_or(|end| key < end))
+    }
 }
 
 fn sort(touched: &[Touched], keys: &mut Vec<(SpaceId, SmallBytes)>, ranges: &mut Vec<KeyRange>) {
@@ -124,13 +214,16 @@ fn sort(touched: &[Touched], keys: &mut Vec<(SpaceId, SmallBytes)>, ranges: &mut
     }
 }
 
+fn is_empty(range: &KeyRange) -> bool {
+    range.hi.as_ref().is_some_and(|hi| *hi <= range.lo)
+}
+
 /// Whether some key can lie in both.
 fn overlap(one: &KeyRange, other: &KeyRange) -> bool {
     let before = |lo: &SmallBytes, hi: &Option<SmallBytes>| hi.as_ref().is_none_or(|hi| lo < hi);
-    let empty = |range: &KeyRange| !before(&range.lo, &range.hi);
     one.space == other.space
-        && !empty(one)
-        && !empty(other)
+        && !is_empty(one)
+        && !is_empty(other)
         && before(&one.lo, &other.hi)
         && before(&other.lo, &one.hi)
 }
@@ -282,6 +375,54 @@ pub(super) mod tests {
             }
             prop_assert!(claims.keys.is_empty() && claims.wide.is_empty());
         }
+    }
+
+    proptest! {
+        #[test]
+        fn sorted_claims_conflict_as_those_that_are_compared_one_by_one(
+            some in prop::collection::vec(claim(), 1..6),
+            others in prop::collection::vec(claim(), 1..6),
+        ) {
+            let join = |all: Vec<Claim>| {
+                let mut joined = Claim::default();
+                all.into_iter().for_each(|claim| joined.join(claim));
+                Claim { everything: false, ..joined }
+            };
+            let (one, other) = (join(some), join(others));
+            for (one, other) in [(&one, &other), (&other, &one)] {
+                let wanted = one.overwrites_one_by_one(other);
+                prop_assert_eq!(one.overwrites_by_halves(other), wanted);
+            }
+        }
+    }
+
+    /// Compared one by one these would take minutes.
+    #[test]
+    fn claims_of_very_many_keys_and_ranges_are_compared() {
+        let key = |at: u32| (SpaceId(1), SmallBytes::new(&at.to_be_bytes()));
+        let range = |at: u32| {
+            let (lo, hi) = (key(at).1, Some(key(at + 1).1));
+            KeyRange { space: SpaceId(1), lo, hi }
+        };
+        let most = 300_000;
+        // Which quarter of the keys each touches in which way.
+        let every = |of: u32| (0..most).map(move |it| 4 * it + of);
+        let one = Claim {
+            reads: every(0).map(key).collect(),
+            read_ranges: every(1).map(range).collect(),
+            ..Claim::default()
+        };
+        let mut other = Claim {
+            writes: every(2).map(key).collect(),
+            write_ranges: every(3).map(range).collect(),
+            ..Claim::default()
+        };
+        assert!(!one.conflicts(&other) && !other.conflicts(&one));
+        let mut claims = Claims::default();
+        claims.hold(1, one);
+        assert!(!claims.conflict(&other));
+        other.writes.push(key(4 * (most / 2) + 1));
+        assert_eq!((claims.conflict(&other), claims.conflicting(&other)), (true, vec![1]));
     }
 
     #[test]

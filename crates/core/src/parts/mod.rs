@@ -21,6 +21,7 @@ pub mod clock;
 pub mod commit_log;
 pub mod commit_queue;
 pub mod execution;
+pub mod listed;
 pub mod locks;
 pub mod spaces;
 pub mod stamps;

@@ -18,15 +18,16 @@ use muesli_core::{
 
 use super::calls::failure_of;
 use super::coordinator::{Context, Coordinator, Slot, failed};
-use super::message::{Answer, Found, Part, Request, Seen, Task};
-use super::pages::{Look, Queued, reads_of};
+use super::message::{Answer, Few, Found, Part, Request, Seen, Task};
+use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
 use super::pending::Verdict;
 
 /// An operation that waits for answers.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub txn: Txn,
-    missing: usize,
+    /// Requests that are not answered, or about to be sent.
+    pub waiting: usize,
     queued: Queued,
     /// What it was answered with so far, in bytes.
     pub bytes: usize,
@@ -39,6 +40,9 @@ enum Kind {
     Many(SpaceId, Vec<SmallBytes>),
     Scan(Gathered),
 }
+
+/// What was asked of partitions and what came of it, seen up to one key.
+type Pages<'a> = Vec<(u16, &'a Task, Vec<(SmallBytes, Found)>)>;
 
 /// The rows of a scan as they come in from the repositories.
 #[derive(Clone, Debug)]
@@ -78,17 +82,14 @@ impl Coordinator {
         keys: Vec<SmallBytes>,
         cx: &mut Context<'_>,
     ) -> Step<Vec<Option<SmallBytes>>> {
-        let mut asked = Vec::new();
-        for key in &keys {
-            let sized = check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes);
-            let slot = match sized.and_then(|()| self.open(txn)) {
-                Ok(slot) => slot,
-                Err(failure) => return Step::Done(Err(failure)),
-            };
-            if !slot.knows(space, key) && !asked.contains(key) {
-                asked.push(key.clone());
-            }
-        }
+        let most = cx.settings.limits.key_bytes;
+        let sized = keys.iter().try_for_each(|key| check_size(Limit::Key, key.len(), most));
+        let slot = match sized.and_then(|()| self.open(txn)) {
+            Ok(slot) => slot,
+            Err(failure) => return Step::Done(Err(failure)),
+        };
+        let unknown = keys.iter().filter(|key| !slot.knows(space, key));
+        let asked: Vec<_> = each_once(unknown).cloned().collect();
         if asked.is_empty() {
             let recording = cx.effects.recorder.is_some();
             return Step::Done(self.open(txn).map(|slot| slot.values(space, &keys, recording)));
@@ -109,27 +110,20 @@ impl Coordinator {
             parts.entry(cx.catalog.partition(space, &key)).or_default().push((space, key));
         }
         let limits = &cx.settings.limits;
-        let (mut first, mut queued) = (Vec::new(), Queued::new());
-        for part in parts {
-            let mut pages = reads_of(part, limits).into_iter();
-            first.extend(pages.next());
-            queued.extend(pages);
-        }
-        self.look(txn, (kind, queued), first, cx)
+        let looks = self.by_repositories(parts, cx).into_values();
+        let looks = looks.flat_map(|parts| reads_of(parts, limits)).collect();
+        self.look(txn, kind, looks, cx)
     }
 
-    /// Asks the repositories that hold these partitions, each by itself.
-    fn look(
-        &mut self,
-        txn: Txn,
-        (kind, queued): (Kind, Queued),
-        looks: Vec<Look>,
-        cx: &mut Context<'_>,
-    ) -> OpId {
+    /// Asks for the first of these of each repository, and puts the others aside.
+    fn look(&mut self, txn: Txn, kind: Kind, looks: Vec<Look>, cx: &mut Context<'_>) -> OpId {
         let op = self.next_op();
-        let missing = looks.len() + queued.len();
-        self.operations.insert(op.0, Operation { txn, missing, queued, bytes: 0, kind });
-        for look in looks {
+        let mut queued = Queued::default();
+        looks.into_iter().for_each(|look| queued.push(self.holder(look[0].0, cx), look));
+        let first = queued.first_of_each();
+        let waiting = first.len();
+        self.operations.insert(op.0, Operation { txn, waiting, queued, bytes: 0, kind });
+        for look in first {
             self.look_at((txn, op), look, cx);
         }
         op
@@ -147,9 +141,12 @@ impl Coordinator {
         let limit = scan.limit.saturating_add(deletes) as u64;
         let task = Task::Scan { range, reverse: scan.reverse, limit };
         let all = cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref());
-        let tasks = all.map(|partition| (partition, task.clone())).collect();
+        let tasks = all.map(|partition| (partition, task.clone()));
+        let looks = self.by_repositories(tasks, cx).into_values();
+        let chunked = |all: Look| all.chunks(PARTS_MAX).map(Look::from).collect::<Vec<_>>();
+        let looks = looks.flat_map(chunked).collect();
         let gathered = Gathered { scan, rows: BTreeMap::new(), seen: Vec::new(), edge: None };
-        Step::Wait(self.look(txn, (Kind::Scan(gathered), Queued::new()), tasks, cx))
+        Step::Wait(self.look(txn, Kind::Scan(gathered), looks, cx))
     }
 
     fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_>) -> Result<(), Failure> {
@@ -184,40 +181,64 @@ impl Coordinator {
             }
             Verdict::Refused(refusal) => return self.abort(txn, &failure_of(refusal), cx),
         };
-        let Some((_, answer)) = answers.into_iter().next() else { return };
         let Some(slot) = self.slot(txn) else { return };
         slot.looked = slot.looked.max(at);
-        let Part { partition, task, .. } = &request.parts[0];
-        let more = match (task, answer) {
-            (Task::Read(keys), Answer::Found(found)) => {
-                let sized = keys.iter().map(|(_, key)| key.len()).zip(&found);
-                if !self.count_bytes(op, sized, cx) {
-                    return;
-                }
-                self.take_in_keys(txn, keys, found)
-            }
-            (Task::Scan { .. }, Answer::Rows(rows, complete)) => {
-                let sized = rows.iter().map(|(key, found)| (key.len(), found));
-                if !self.count_bytes(op, sized, cx) {
-                    return;
-                }
-                self.take_in_page(op, (*partition, task), at, rows, complete)
-            }
-            _ => return,
+        let Some(more) = self.take_in_answers((txn, op), request, (at, answers), cx) else {
+            return;
         };
+        let here = self.holder(request.parts[0].partition, cx);
         let Some(operation) = self.operations.get_mut(op.0) else { return };
-        let next = match more {
-            Some(task) => Some((*partition, task)),
-            None => {
-                operation.missing -= 1;
-                operation.queued.pop_front()
-            }
-        };
+        let next = Some(more).filter(|more| !more.is_empty());
+        let next = next.or_else(|| operation.queued.next(here));
+        // Whoever held a partition when it was put aside may hold it no more.
+        let is_last = operation.waiting == 1;
+        let next = next.or_else(|| if is_last { operation.queued.any() } else { None });
         match next {
             Some(look) => self.look_on(op, look, cx),
-            None if operation.missing == 0 => self.finish_operation(op, cx),
-            None => {}
+            None if is_last => self.finish_operation(op, cx),
+            None => operation.waiting -= 1,
         }
+    }
+
+    /// Takes in what a repository answered; with what is to be asked for next, of the same
+    /// partitions. Nothing: the answer is too much, or none to what was asked.
+    fn take_in_answers(
+        &mut self,
+        (txn, op): (Txn, OpId),
+        request: &Request,
+        (at, answers): (Timestamp, Few<(u16, Answer)>),
+        cx: &mut Context<'_>,
+    ) -> Option<Look> {
+        if answers.len() != request.parts.len() {
+            return None;
+        }
+        let mut more = Look::new();
+        let mut pages: BTreeMap<Option<SmallBytes>, Pages<'_>> = BTreeMap::new();
+        for (number, answer) in answers {
+            let Part { partition, task, .. } = request.parts.get(usize::from(number))?;
+            match (task, answer) {
+                (Task::Read(keys), Answer::Found(found)) => {
+                    let sized = keys.iter().map(|(_, key)| key.len()).zip(&found);
+                    if !self.count_bytes(op, sized, cx) {
+                        return None;
+                    }
+                    let rest = self.take_in_keys(txn, keys, found);
+                    more.extend(rest.map(|task| (*partition, task)));
+                }
+                (Task::Scan { .. }, Answer::Rows(rows, seen_to)) => {
+                    let sized = rows.iter().map(|(key, found)| (key.len(), found));
+                    if !self.count_bytes(op, sized, cx) {
+                        return None;
+                    }
+                    pages.entry(seen_to).or_default().push((*partition, task, rows));
+                }
+                _ => return None,
+            }
+        }
+        for (seen_to, pages) in pages {
+            more.extend(self.take_in_pages(op, at, pages, seen_to));
+        }
+        Some(more)
     }
 
     /// Keys were read; answers with a request for those that did not fit.
@@ -235,31 +256,39 @@ impl Coordinator {
         (!rest.is_empty()).then(|| Task::Read(rest.to_vec()))
     }
 
-    /// A page of a scan has come; answers with a request for the next one, if there is to be one.
-    fn take_in_page(
+    /// A page of a scan has come, with the rows of several partitions; answers with requests for
+    /// the next one, if there is to be one.
+    fn take_in_pages(
         &mut self,
         op: OpId,
-        (partition, task): (u16, &Task),
         at: Timestamp,
-        rows: Vec<(SmallBytes, Found)>,
-        complete: bool,
-    ) -> Option<Task> {
-        let Task::Scan { range, reverse, limit } = task else { return None };
-        let Kind::Scan(gathered) = &mut self.operations.get_mut(op.0)?.kind else { return None };
-        let last = if *reverse { rows.first() } else { rows.last() };
-        let seen_to = last.map(|(key, _)| key.clone()).filter(|_| !complete);
-        let live = rows.iter().filter(|(_, found)| found.value.is_some());
-        let keys: Vec<_> = live.map(|(key, _)| key.clone()).collect();
-        let limit = limit.saturating_sub(keys.len() as u64);
-        gathered.seen.push((partition, range.seen(*reverse, seen_to.as_ref()), at, keys));
-        gathered.rows.extend(rows);
-        let seen_to = seen_to?;
-        if limit == 0 {
-            gathered.stop_at(seen_to);
-            return None;
+        pages: Pages<'_>,
+        seen_to: Option<SmallBytes>,
+    ) -> Look {
+        let Some(operation) = self.operations.get_mut(op.0) else { return Look::new() };
+        let Kind::Scan(gathered) = &mut operation.kind else { return Look::new() };
+        let (mut live, mut asked) = (0, Vec::new());
+        for (partition, task, rows) in pages {
+            let Task::Scan { range, reverse, .. } = task else { continue };
+            let present = rows.iter().filter(|(_, found)| found.value.is_some());
+            let keys: Vec<_> = present.map(|(key, _)| key.clone()).collect();
+            live += keys.len() as u64;
+            gathered.seen.push((partition, range.seen(*reverse, seen_to.as_ref()), at, keys));
+            gathered.rows.extend(rows);
+            asked.push((partition, task));
         }
-        let range = range.beyond(*reverse, &seen_to);
-        Some(Task::Scan { range, reverse: *reverse, limit })
+        let Some(seen_to) = seen_to else { return Look::new() };
+        let next = |(partition, task): (u16, &Task)| {
+            let Task::Scan { range, reverse, limit } = task else { return None };
+            let limit = limit.saturating_sub(live);
+            let range = range.beyond(*reverse, &seen_to);
+            (limit > 0).then_some((partition, Task::Scan { range, reverse: *reverse, limit }))
+        };
+        let more: Look = asked.into_iter().filter_map(next).collect();
+        if more.is_empty() {
+            gathered.stop_at(seen_to);
+        }
+        more
     }
 
     /// All repositories answered.

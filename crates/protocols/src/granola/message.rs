@@ -403,9 +403,9 @@ pub enum Answer {
     Given(SmallBytes),
     /// Keys, in the order asked.
     Found(Vec<Found>),
-    /// The keys of a range in ascending order, deleted ones too; and whether it was seen to its
-    /// end.
-    Rows(Vec<(SmallBytes, Found)>, bool),
+    /// The keys of a range in ascending order, deleted ones too; and the last key that was looked
+    /// at, of whatever partition, if the range was not seen to its end.
+    Rows(Vec<(SmallBytes, Found)>, Option<SmallBytes>),
     /// What was read has not changed, and what was to be written is; or a partition was moved.
     Installed,
     /// How much of a partition is fetched.

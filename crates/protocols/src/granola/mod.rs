@@ -53,6 +53,7 @@ mod leaving;
 mod limits;
 pub mod loading;
 pub mod locking;
+mod looked;
 pub mod master;
 mod memory;
 pub mod message;

@@ -2,44 +2,105 @@
 //! long.
 //!
 //! A repository answers a scan, or a read of many keys, with at most [`page_rows`] keys or
-//! [`page_bytes`] bytes, and is asked for the next page when that has come. Each page is a read of
-//! its own, at a moment of its own: the end of the transaction checks at one timestamp that nothing
-//! of what the pages saw has changed, as it checks all reads that were made by several requests.
+//! [`page_bytes`] bytes, and is asked for the next page when that has come. Of a scan all entries
+//! count that it looks at, also those of partitions that nobody asked for. What is wanted of
+//! several of its partitions is asked for at once, and the page is one for all of them; where there
+//! are more than [`PARTS_MAX`], one such lot after the other. Each page is a read of its own, at a
+//! moment of its own: the end of the transaction checks at one timestamp that nothing of what the
+//! pages saw has changed, as it checks all reads that were made by several requests.
 //!
 //! [`page_rows`]: muesli_core::Limits::page_rows
 //! [`page_bytes`]: muesli_core::Limits::page_bytes
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::limits::{ENTRY_BYTES, Limit, check_size};
-use muesli_core::{Limits, OpId, SmallBytes, SpaceId, Txn};
-use smallvec::smallvec;
+use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use super::calls::participants_of;
 use super::coordinator::{Context, Coordinator, PAGES_TIMER};
-use super::message::{Agreement, Found, Part, Request, Task};
+use super::message::{Agreement, Few, Found, Part, Repositories, Request, Task};
+use super::owners::holders;
 use super::pending::Purpose;
 
-/// Something to be asked of a partition.
-pub(super) type Look = (u16, Task);
+/// So many partitions are asked at once: what a request takes has an end.
+pub(super) const PARTS_MAX: usize = 64;
 
-/// What is asked for when something else has been answered.
-pub(super) type Queued = VecDeque<Look>;
+/// Something to be asked of partitions, mostly of one repository; of one partition at least.
+pub(super) type Look = Vec<(u16, Task)>;
+
+/// What is asked for when something else has been answered, by repositories.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queued(BTreeMap<RepositoryId, VecDeque<Look>>);
+
+impl Queued {
+    /// Puts something aside.
+    pub fn push(&mut self, of: RepositoryId, look: Look) {
+        self.0.entry(of).or_default().push_back(look);
+    }
+
+    /// Takes the first of each repository.
+    pub fn first_of_each(&mut self) -> Vec<Look> {
+        self.0.values_mut().filter_map(VecDeque::pop_front).collect()
+    }
+
+    /// Takes the next one of a repository.
+    pub fn next(&mut self, of: RepositoryId) -> Option<Look> {
+        self.0.get_mut(&of)?.pop_front()
+    }
+
+    /// Takes one of whatever repository.
+    pub fn any(&mut self) -> Option<Look> {
+        self.0.values_mut().find_map(VecDeque::pop_front)
+    }
+}
 
 impl Coordinator {
-    /// Asks the repository that holds a partition.
-    pub(super) fn look_at(
-        &mut self,
-        (txn, op): (Txn, OpId),
-        (partition, task): Look,
-        cx: &mut Context<'_>,
-    ) {
-        let slot = self.slot(txn).expect("an open transaction");
+    /// The first of those who hold a partition, as far as that is known here.
+    pub(super) fn holder(&self, partition: u16, cx: &Context<'_>) -> RepositoryId {
+        let moved = self.names.of(partition);
+        holders(partition, moved.as_ref(), cx.catalog)[0]
+    }
+
+    /// Sorts by the repositories that hold partitions.
+    pub(super) fn by_repositories<T>(
+        &self,
+        all: impl IntoIterator<Item = (u16, T)>,
+        cx: &Context<'_>,
+    ) -> BTreeMap<RepositoryId, Vec<(u16, T)>> {
+        let mut sorted: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (partition, what) in all {
+            sorted.entry(self.holder(partition, cx)).or_default().push((partition, what));
+        }
+        sorted
+    }
+
+    /// Asks the repositories that hold partitions, each by itself: mostly that is one, but
+    /// partitions may have moved since they were put aside together.
+    pub(super) fn look_at(&mut self, (txn, op): (Txn, OpId), look: Look, cx: &mut Context<'_>) {
+        let part = |(partition, task)| Part { partition, owners: self.names.of(partition), task };
+        let parts: Few<Part> = look.into_iter().map(part).collect();
+        let holders = parts[0].holders(cx.catalog);
+        if parts[1..].iter().all(|part| part.holders(cx.catalog) == holders) {
+            return self.read_parts((txn, op), parts, cx);
+        }
+        let mut apart: BTreeMap<Repositories, Few<Part>> = BTreeMap::new();
+        for part in parts {
+            apart.entry(part.holders(cx.catalog)).or_default().push(part);
+        }
+        if let Some(operation) = self.operations.get_mut(op.0) {
+            operation.waiting += apart.len() - 1;
+        }
+        apart.into_values().for_each(|parts| self.read_parts((txn, op), parts, cx));
+    }
+
+    /// Asks a repository that holds these partitions.
+    fn read_parts(&mut self, (txn, op): (Txn, OpId), parts: Few<Part>, cx: &mut Context<'_>) {
+        let Some(slot) = self.slot(txn) else { return };
         slot.looks += 1;
         let nearby = slot.options.nearby && slot.options.read_only;
         // A copy is not to answer from before what was read already.
         let floor = if nearby { slot.floor() } else { slot.options.floor };
-        let parts = smallvec![Part { partition, owners: self.names.of(partition), task }];
         let participants = participants_of(&parts, self.reader(), cx.catalog);
         let settled_below = self.settled_below();
         let request = Request {
@@ -100,21 +161,114 @@ impl Coordinator {
     }
 }
 
-/// Reads of the keys of a partition, each of so many keys and bytes at most.
+/// Reads of the keys of partitions, each of so many keys, bytes and partitions at most, and of one
+/// key at least.
 pub(super) fn reads_of(
-    (partition, keys): (u16, Vec<(SpaceId, SmallBytes)>),
+    partitions: Vec<(u16, Vec<(SpaceId, SmallBytes)>)>,
     limits: &Limits,
 ) -> Vec<Look> {
-    let mut pages: Vec<Vec<(SpaceId, SmallBytes)>> = Vec::new();
-    let mut bytes = 0;
-    for key in keys {
-        let is_full = |page: &Vec<_>| page.len() >= limits.page_rows || bytes >= limits.page_bytes;
-        if pages.last().is_none_or(is_full) {
-            pages.push(Vec::new());
-            bytes = 0;
+    let mut pages: Vec<BTreeMap<u16, Vec<(SpaceId, SmallBytes)>>> = Vec::new();
+    let (mut rows, mut bytes) = (0, 0);
+    for (partition, keys) in partitions {
+        for key in keys {
+            let is_full = rows >= limits.page_rows || bytes >= limits.page_bytes;
+            let has_room = |page: &BTreeMap<u16, Vec<_>>| {
+                !is_full && (page.len() < PARTS_MAX || page.contains_key(&partition))
+            };
+            if !pages.last().is_some_and(has_room) {
+                pages.push(BTreeMap::new());
+                (rows, bytes) = (0, 0);
+            }
+            (rows, bytes) = (rows + 1, bytes + key.1.len());
+            let page = pages.last_mut().expect("pushed above");
+            page.entry(partition).or_default().push(key);
         }
-        bytes += key.1.len();
-        pages.last_mut().expect("pushed above").push(key);
     }
-    pages.into_iter().map(|page| (partition, Task::Read(page))).collect()
+    let look = |page: BTreeMap<u16, Vec<_>>| {
+        page.into_iter().map(|(partition, keys)| (partition, Task::Read(keys))).collect()
+    };
+    pages.into_iter().map(look).collect()
+}
+
+/// Each of these once, where it comes first.
+pub(super) fn each_once<K: Copy + Ord>(all: impl Iterator<Item = K>) -> impl Iterator<Item = K> {
+    let mut met = BTreeSet::new();
+    all.filter(move |one| met.insert(*one))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    /// A number, and how many comparisons there were.
+    #[derive(Clone, Copy, Debug)]
+    struct Counted<'a>(u32, &'a Cell<u64>);
+
+    impl Ord for Counted<'_> {
+        fn cmp(&self, other: &Self) -> Ordering {
+            self.1.set(self.1.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted<'_> {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other) == Ordering::Equal
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    #[test]
+    fn keys_that_are_asked_for_more_than_once_are_found_without_comparing_each_with_each() {
+        let scattered = |it: u32| it.wrapping_mul(0x9e37_79b1) >> 12;
+        let all: Vec<_> = (0..100_000).chain(0..100_000).map(scattered).collect();
+        let comparisons = Cell::new(0);
+        let counted = all.iter().map(|it| Counted(*it, &comparisons));
+        let once: Vec<_> = each_once(counted).map(|it| it.0).collect();
+        let compared = comparisons.get();
+        assert!(compared < 64 * all.len() as u64, "{compared} comparisons");
+        let mut met = BTreeSet::new();
+        let wanted: Vec<_> = all.into_iter().filter(|it| met.insert(*it)).collect();
+        assert_eq!(once, wanted);
+    }
+
+    #[test]
+    fn pages_hold_all_keys_in_order_and_none_is_too_large() {
+        let key = |at: u32| (SpaceId(1), SmallBytes::new(&at.to_be_bytes()));
+        let partitions = |many: u16, each: u32| {
+            let keys = |of: u16| (0..each).map(|at| key(u32::from(of) * each + at)).collect();
+            (0..many).map(|of| (3 * of, keys(of))).collect::<Vec<_>>()
+        };
+        for (many, each, rows, bytes) in
+            [(1, 10, 4, 99), (3, 5, 4, 99), (3, 5, 99, 9), (200, 1, 999, 9_999), (2, 0, 4, 99)]
+        {
+            let limits = Limits { page_rows: rows, page_bytes: bytes, ..Limits::default() };
+            let pages = reads_of(partitions(many, each), &limits);
+            let mut all = Vec::new();
+            for page in pages {
+                let keys = |(of, task): (u16, Task)| match task {
+                    Task::Read(keys) => keys.into_iter().map(move |key| (of, key)),
+                    other => panic!("{other:?}"),
+                };
+                assert!((1..=PARTS_MAX).contains(&page.len()), "{} partitions", page.len());
+                let keys: Vec<_> = page.into_iter().flat_map(keys).collect();
+                assert!(keys.len() <= rows && (keys.len() - 1) * 4 < bytes, "{}", keys.len());
+                all.extend(keys);
+            }
+            let wanted = partitions(many, each).into_iter();
+            let wanted: Vec<_> =
+                wanted.flat_map(|(of, keys)| keys.into_iter().map(move |it| (of, it))).collect();
+            assert_eq!(all, wanted);
+        }
+    }
 }

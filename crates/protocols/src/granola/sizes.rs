@@ -1,7 +1,7 @@
 //! How long messages and records are, for models of networks and disks.
 
-use muesli_core::Timestamp;
 use muesli_core::parts::spaces::Newest;
+use muesli_core::{SmallBytes, Timestamp};
 
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
@@ -53,8 +53,10 @@ impl End {
         let answer = |(_, answer): &(u16, Answer)| match answer {
             Answer::Given(result) => 6 + result.len(),
             Answer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
-            Answer::Rows(rows, _) => {
-                6 + rows.iter().map(|(key, row)| KEY_BYTES + key.len() + found(row)).sum::<usize>()
+            Answer::Rows(rows, seen_to) => {
+                let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
+                let stopped = seen_to.as_ref().map_or(0, SmallBytes::len);
+                6 + stopped + rows.iter().map(row).sum::<usize>()
             }
             Answer::Installed => 3,
             Answer::Taken { .. } => 32,

@@ -8,13 +8,14 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{
-    Abort, Catalog, Failure, Limits, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
+    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
 };
 use smallvec::SmallVec;
 
 use super::budget::Spent;
+use super::looked::Looked;
 use super::memory::Heard;
-use super::message::{Agreement, Answer, Few, Found, Install, Part, Refusal, Request, Seen, Task};
+use super::message::{Agreement, Answer, Few, Found, Install, Part, Refusal, Request, Task};
 use super::participant::{Context, Participant};
 use super::telling::told_of;
 
@@ -74,6 +75,7 @@ impl Participant {
     ) -> Result<Few<(u16, Answer)>, Refusal> {
         let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let (mut answers, mut spent) = (Few::new(), Spent::default());
+        let mut looked = Looked::default();
         let mut failed: Few<(u16, Refusal)> = Few::new();
         for (number, part) in request.parts.iter().enumerate() {
             let has_failed = || failed.iter().any(|(partition, _)| *partition == part.partition);
@@ -82,7 +84,8 @@ impl Participant {
             }
             let (number, start) = (number as u16, sets.operations.mark());
             let before = sets.written_bytes();
-            let ran = self.run_part(part, told, sets, cx).and_then(|answer| {
+            let one = (request, part);
+            let ran = self.run_part(one, told, (sets, &mut looked), cx).and_then(|answer| {
                 spent.count((request, part.partition), &answer, (before, sets), cx)?;
                 Ok(answer)
             });
@@ -104,9 +107,9 @@ impl Participant {
 
     fn run_part(
         &self,
-        part: &Part,
+        (request, part): (&Request, &Part),
         heard: Option<&Heard>,
-        sets: &mut TransactionSets,
+        (sets, looked): (&mut TransactionSets, &mut Looked),
         cx: Sight<'_>,
     ) -> Result<Answer, Refusal> {
         match &part.task {
@@ -118,40 +121,18 @@ impl Participant {
                 let given = execution.call(procedure, part.partition, arguments);
                 given.map(Answer::Given).map_err(Refusal::from)
             }
-            Task::Read(keys) => Ok(Answer::Found(self.read(keys, sets, &cx.settings.limits))),
-            Task::Scan { range, reverse, limit } => {
-                sets.scans.push(range.clone());
-                let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-                let (rows, complete) = self.rows(part.partition, range, *reverse, limit, cx);
-                Ok(Answer::Rows(rows, complete))
+            Task::Read(keys) => Ok(Answer::Found(self.read_keys(keys, looked, sets, cx))),
+            Task::Scan { .. } => {
+                let (rows, seen_to) = self.read_range((request, part), looked, sets, cx);
+                Ok(Answer::Rows(rows, seen_to))
             }
-            Task::Install(install) => self.check(part.partition, install, sets, cx),
+            Task::Install(install) => {
+                self.check((request, part.partition), install, (sets, looked), cx)
+            }
             Task::Names => Ok(Answer::Names(self.moves.names.all())),
             // Neither is a task among others.
             Task::Take { .. } | Task::Move(_) => Ok(Answer::Installed),
         }
-    }
-
-    /// Reads keys, or the first ones, where more would be too much for one answer.
-    fn read(
-        &self,
-        keys: &[(SpaceId, SmallBytes)],
-        sets: &mut TransactionSets,
-        limits: &Limits,
-    ) -> Vec<Found> {
-        let mut bytes = 0;
-        let mut all = Vec::with_capacity(keys.len().min(limits.page_rows));
-        for (space, key) in keys.iter().take(limits.page_rows) {
-            let found = self.found(*space, key);
-            let (handle, _) = self.newest(*space, key);
-            bytes += found.value.as_ref().map_or(0, SmallBytes::len);
-            note_read(sets, *space, key.clone(), handle, found.version);
-            all.push(found);
-            if bytes >= limits.page_bytes {
-                break;
-            }
-        }
-        all
     }
 
     /// The newest version of a key, with what a history says of it.
@@ -172,64 +153,12 @@ impl Participant {
         })
     }
 
-    /// The keys of a partition in a range, in ascending order; those next to the scan's end, if
-    /// more than `limit` are not deleted, or more than a page may have.
-    fn rows(
-        &self,
-        partition: u16,
-        range: &KeyRange,
-        reverse: bool,
-        limit: usize,
-        cx: Sight<'_>,
-    ) -> (Vec<(SmallBytes, Found)>, bool) {
-        let Some(store) = self.spaces.get(range.space) else { return (Vec::new(), true) };
-        let all = store.range(&range.lo, range.hi.as_ref());
-        let mine = |key: &SmallBytes| cx.catalog.partition(range.space, key) == partition;
-        let ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
-            if reverse { Box::new(all.rev()) } else { Box::new(all) };
-        let limits = &cx.settings.limits;
-        let (mut rows, mut live, mut bytes, mut complete) = (Vec::new(), 0, 0, true);
-        for (key, handle) in ordered.filter(|(key, _)| mine(key)) {
-            let is_full = rows.len() >= limits.page_rows || bytes >= limits.page_bytes;
-            if live == limit || is_full {
-                complete = false;
-                break;
-            }
-            let version = store.newest(handle);
-            live += usize::from(version.value.is_some());
-            bytes += key.len() + version.value.map_or(0, SmallBytes::len);
-            let (value, collected) = (version.value.cloned(), Timestamp::ZERO);
-            rows.push((key.clone(), Found { version: version.at, value, collected }));
-        }
-        if reverse {
-            rows.reverse();
-        }
-        let collected = store.collected_in(&range.lo, range.hi.as_ref(), Timestamp::MAX);
-        let (first, last) = (rows.first().map(|row| &row.0), rows.last().map(|row| &row.0));
-        let seen = |key: &SmallBytes| match reverse {
-            _ if complete => true,
-            true => first.is_some_and(|first| key > first),
-            false => last.is_some_and(|last| key < last),
-        };
-        let absent = |key: &SmallBytes| rows.binary_search_by(|row| row.0.cmp(key)).is_err();
-        let noted = collected.filter(|(key, _)| mine(key) && seen(key) && absent(key));
-        let row = |(key, collected): (&SmallBytes, Timestamp)| {
-            (key.clone(), Found { version: Timestamp::ZERO, value: None, collected })
-        };
-        let noted: Vec<_> = noted.map(row).collect();
-        if !noted.is_empty() {
-            rows.extend(noted);
-            rows.sort_by(|one, other| one.0.cmp(&other.0));
-        }
-        (rows, complete)
-    }
-
     /// The end of an interactive transaction: what it read must be the newest there is.
     fn check(
         &self,
-        partition: u16,
+        (request, partition): (&Request, u16),
         install: &Install,
-        sets: &mut TransactionSets,
+        (sets, looked): (&mut TransactionSets, &mut Looked),
         cx: Sight<'_>,
     ) -> Result<Answer, Refusal> {
         // All that the answer can depend on is noted first: nobody may be in the way of who is
@@ -244,7 +173,8 @@ impl Participant {
         if stale {
             return Err(Refusal::Aborted(Abort::StaleRead));
         }
-        if !install.scans.iter().all(|seen| self.is_unchanged(partition, seen, cx)) {
+        let one = (request, partition);
+        if !install.scans.iter().all(|seen| self.is_unchanged(one, seen, looked, cx)) {
             return Err(Refusal::Aborted(Abort::Phantom));
         }
         if cx.recording {
@@ -282,25 +212,6 @@ impl Participant {
                 }
             }
         }
-    }
-
-    /// Whether a range is as it was seen. Nothing later is in it, so whatever is there now was
-    /// there then; and as many keys are, so that none was deleted and its tombstone removed since.
-    fn is_unchanged(&self, partition: u16, seen: &Seen, cx: Sight<'_>) -> bool {
-        let Some(store) = self.spaces.get(seen.range.space) else { return seen.live == 0 };
-        let all = store.range(&seen.range.lo, seen.range.hi.as_ref());
-        let mut live = 0;
-        for (key, handle) in all {
-            if cx.catalog.partition(seen.range.space, key) != partition {
-                continue;
-            }
-            let version = store.newest(handle);
-            if version.at > seen.at {
-                return false;
-            }
-            live += u64::from(version.value.is_some());
-        }
-        live == seen.live
     }
 }
 

@@ -165,7 +165,7 @@ wire_enum!(Ballot, "ballot" {
 wire_enum!(Answer, "answer" {
     0 => Answer::Given(result: SmallBytes),
     1 => Answer::Found(all: Vec<Found>),
-    2 => Answer::Rows(rows: Vec<(SmallBytes, Found)>, complete: bool),
+    2 => Answer::Rows(rows: Vec<(SmallBytes, Found)>, seen_to: Option<SmallBytes>),
     3 => Answer::Installed,
     4 => Answer::Taken { has: Fetched, whole: bool },
     5 => Answer::Names(all: Vec<(u16, Owners)>),

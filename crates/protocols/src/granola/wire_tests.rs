@@ -64,7 +64,8 @@ fn ends() -> Vec<End> {
     let answers = [
         Answer::Given("12".into()),
         Answer::Found(vec![found.clone()]),
-        Answer::Rows(vec![("k".into(), found)], true),
+        Answer::Rows(vec![("k".into(), found)], None),
+        Answer::Rows(Vec::new(), Some("l".into())),
         Answer::Installed,
         Answer::Taken { has: fetched(), whole: true },
         Answer::Names(vec![(3, Owners { epoch: 1, holders: Repositories::new() })]),

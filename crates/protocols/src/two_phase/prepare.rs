@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::parts::listed::Listed;
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
@@ -14,6 +15,9 @@ use super::table::{LockedWrite, Prepared};
 use super::time::Time;
 use super::waits::Way;
 use super::{Snapshot, Standing, Variant, ballots};
+
+/// A key that is written, and what with.
+type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
 
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
 /// A key read is compared with at most so many keys written.
@@ -133,8 +137,10 @@ impl<V: Variant> Participant<V> {
         }
         let mut standing = Standing::new(prepare.snapshot.clone(), prepare.strict);
         let mut way = self.free_way();
+        let written = Listed::new(&prepare.writes);
         let writes = |space, key: &SmallBytes| {
-            prepare.writes.iter().any(|(other, written, _)| *other == space && written == key)
+            let is = |it: &Write| it.0 == space && it.1 == *key;
+            written.contains(is, |it| (it.0, &it.1).cmp(&(space, key)))
         };
         for (space, key, version) in &prepare.reads {
             let read = (*space, NO_HANDLE, key, *version);

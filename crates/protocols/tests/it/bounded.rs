@@ -401,3 +401,23 @@ fn decided(record: &Record<TimeWarp>) -> Option<Decision<<TimeWarp as Variant>::
         _ => None,
     }
 }
+
+/// With each read compared with each write, this would take minutes.
+#[test]
+fn very_many_stale_reads_beside_very_many_writes_are_judged() {
+    let most = 1 << 30;
+    let mut lone = Lone::new(Limits { transaction_bytes: most, ..LIMITS });
+    let key = |of: u32, at: u32| SmallBytes::from([of.to_be_bytes(), at.to_be_bytes()].concat());
+    let writes = |of: u32| {
+        let write = move |at: u32| (SPACE, key(of, at), Some("new".into()));
+        (0..300_000).map(write).collect::<Few<_>>()
+    };
+    let mut late = lone.empty();
+    let early = Prepare { writes: writes(1), ..lone.empty() };
+    late.reads = early.writes.iter().map(|it| (SPACE, it.1.clone(), Timestamp::ZERO)).collect();
+    late.writes = writes(2);
+    let early = lone.prepare(early);
+    lone.commit(early);
+    let late = lone.prepare(late);
+    assert!(lone.vote(late).is_some(), "it lies before those that it missed");
+}

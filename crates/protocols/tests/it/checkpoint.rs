@@ -1,6 +1,8 @@
 //! A checkpoint taken piece by piece while a repository works, restored, and the log replayed on
 //! top, against the replay of the whole log and against the repository that went on.
 
+mod golden;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,9 +1,11 @@
 //! Golden files of formats: samples of every message and record, as bytes with what they mean, in a
 //! folder for each version. Most are those that the transcripts lead to; the others are made up.
+//! Those of checkpoints are beside them (`checkpoint::golden`).
 //!
 //! Bytes that mean something else now, or nothing, are another format: raise
-//! `muesli_core::formats::WIRE` (messages) or `DATA` (records), say so in `docs/compatibility.md`,
-//! and write new files with `UPDATE_GOLDENFILES=1 cargo test -p muesli-protocols --test it golden`.
+//! `muesli_core::formats::WIRE` (messages) or `DATA` (records, checkpoints), say so in
+//! `docs/compatibility.md`, and write new files with
+//! `UPDATE_GOLDENFILES=1 cargo test -p muesli-protocols --test it golden`.
 //! Between two published versions the files of the coming one may be written anew.
 
 use std::cell::RefCell;
@@ -132,16 +134,17 @@ fn run(script: &str) {
     goldenscript::generate(&mut crate::stage::Script::default(), script).expect("it runs");
 }
 
-fn folder() -> PathBuf {
+/// The samples of this version.
+pub fn folder() -> PathBuf {
     let versions = format!("wire-{}-data-{}", formats::WIRE, formats::DATA);
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(versions)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+pub fn unhex(text: &str) -> Vec<u8> {
     let digits = (0..text.len()).step_by(2);
     digits.map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal")).collect()
 }

@@ -8,6 +8,7 @@ mod external;
 mod moves;
 mod moving;
 mod nearby;
+mod pages;
 mod passing;
 mod procedures;
 mod sabotage;
