@@ -1,17 +1,23 @@
 //! What the versions of a process take, and how much they may.
 //!
-//! Every repository of a process counts the bytes of its keys and versions, and reports them here
-//! once in a while: what is shown to operators, and judged. There are two limits. At the limit of
-//! all memory, writes are refused and nothing else: reads go on, and so do deletes. At the limit of
-//! old versions, which snapshots hold, the oldest snapshots become too old.
+//! Every repository of a process counts the bytes of its keys and versions, and of what it keeps of
+//! transactions, and reports them here once in a while: what is shown to operators, and judged.
+//! There are two limits. At the limit of all memory, writes are refused and nothing else: reads go
+//! on, and so do deletes. At the limit of old versions, which snapshots hold, the oldest snapshots
+//! become too old.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What a repository holds is counted anew once so many bytes have come and gone there, and not
+/// only once in a while: so nobody passes the limit by much more.
+pub const REPORT_BYTES: usize = 1 << 20;
+
 /// So many bytes: in all, and of versions that were replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Keys and all versions of them, with what each costs beside its bytes.
+    /// Keys and all versions of them, with what each costs beside its bytes, and what is kept of
+    /// transactions, under way and over.
     pub all: u64,
     /// Of these, versions that were replaced and that a snapshot may need.
     pub old: u64,

@@ -94,8 +94,8 @@ impl Participant {
     fn prepare_again(&mut self, txn: TxnId, cx: &mut Context<'_>) {
         let request = self.active[&txn].request.clone();
         let (prepared, claim) = self.try_run(&request, cx);
-        let active = self.active.get_mut(&txn).expect("it is queued");
-        active.prepared = Some(prepared);
+        self.active.put_aside(&txn, Some(prepared));
+        let active = &self.active[&txn];
         self.queue.remove(active.lane, &(active.bound, txn));
         self.claims.hold(txn, claim);
     }

@@ -68,7 +68,7 @@ impl Coordinator {
 
 impl Participant {
     /// Does a transaction of this repository alone; `None`: somebody is before it or in its way, or
-    /// it is to be done with others.
+    /// it is to be done with others, or there is no room for it.
     fn perform_here(
         &mut self,
         request: &Request,
@@ -76,6 +76,9 @@ impl Participant {
     ) -> Option<End> {
         if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
             return None;
+        }
+        if self.lacks_room(request, cx).is_some() {
+            return None; // It is refused as all others are.
         }
         let is_free = self.queue.is_empty() && self.claims.is_empty();
         let at = if is_free {
@@ -86,6 +89,7 @@ impl Participant {
             return None;
         };
         let (end, _) = self.run_at(request, at, cx);
+        self.count_for_memory(cx.settings);
         Some(end)
     }
 }

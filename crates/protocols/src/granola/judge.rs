@@ -365,7 +365,7 @@ impl Participant {
         };
         match ballot {
             Ballot::Commit(at) => {
-                let voted = active.prepared.is_some();
+                let voted = active.is_prepared();
                 ensure(voted && *at >= active.proposed, Rejection::State)?;
             }
             Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}

@@ -4,45 +4,92 @@
 //! that may write is refused as it comes. That is a vote against it like others, so all who take
 //! part come to the same end, and copies stay alike; what was voted on is done, whatever it takes.
 
+use std::fmt;
+
 use muesli_core::judgement::ensure;
 use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
 use muesli_core::links::patience_for;
-use muesli_core::memory::Held;
-use muesli_core::{Abort, Failure, Limits, Nanos, Rejection, Sender, Settings, TxnId, View};
+use muesli_core::memory::{Held, REPORT_BYTES};
+use muesli_core::{
+    Abort, Failure, Limits, Nanos, Rejection, Sender, Settings, SmallBytes, SpaceId, Timestamp,
+    TxnId, View,
+};
 
 use super::memory::Room;
-use super::message::{Agreement, Install, Message, Part, Request, Task};
+use super::message::{Agreement, Install, Message, Part, Request, Seen, Task, Write};
 use super::participant::{Context, Participant};
 
 /// What a repository has told its process of its memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Reported {
     held: Held,
+    /// How many bytes of that are of transactions under way.
+    active: usize,
     /// Transactions since.
     since: u32,
+    /// Bytes installed since.
+    installed: usize,
+}
+
+impl Reported {
+    /// So many bytes of keys and values were installed.
+    pub fn note_installed(&mut self, bytes: usize) {
+        self.installed += bytes;
+    }
+}
+
+/// Without the bytes that came and went since: of little, they make no state another one.
+impl fmt::Debug for Reported {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reported { held, since, .. } = self;
+        out.debug_struct("Reported").field("held", held).field("since", since).finish()
+    }
 }
 
 impl Participant {
-    /// Whether there is no room for what a request may write.
-    pub(super) fn lacks_room(&self, request: &Request, cx: &Context<'_>) -> bool {
-        cx.settings.memory.is_full() && request.parts.iter().any(|part| part.task.may_add(request))
+    /// Why there is no room for a request, if there is none. At the limit what adds nothing is
+    /// taken up all the same, as long as what is under way of that takes no more together than a
+    /// transaction may, or is nothing: it may have to wait for votes of others that never come.
+    pub(super) fn lacks_room(&self, request: &Request, cx: &Context<'_>) -> Option<Abort> {
+        if !cx.settings.memory.is_full() {
+            return None;
+        }
+        if request.may_add() {
+            return Some(Abort::OutOfMemory);
+        }
+        let (others, most) = (self.active.adding_nothing(), cx.settings.limits.transaction_bytes);
+        let is_much = others > 0 && others.saturating_add(request.held_bytes()) > most;
+        is_much.then_some(Abort::Overloaded)
     }
 
     /// A transaction is over: once in a while what is held is counted.
     #[inline]
-    pub(super) fn count_for_memory(&mut self, cx: &Context<'_>) {
+    pub(super) fn count_for_memory(&mut self, settings: &Settings) {
         self.reported.since += 1;
-        if self.reported.since >= cx.settings.pace.collect_after {
-            self.report_memory(cx.settings);
+        if self.reported.since >= settings.pace.collect_after {
+            self.report_memory(settings);
+        } else {
+            self.report_what_moved(settings);
         }
     }
 
-    /// Tells the process what is held here: keys, and ends that are kept for clients.
+    /// Counts what is held at once, where much of it came or went since that was counted.
+    #[inline]
+    pub(super) fn report_what_moved(&mut self, settings: &Settings) {
+        let under_way = self.active.bytes().abs_diff(self.reported.active);
+        if self.reported.installed >= REPORT_BYTES || under_way >= REPORT_BYTES {
+            self.report_memory(settings);
+        }
+    }
+
+    /// Tells the process what is held here: keys, requests under way, and ends that are kept for
+    /// clients.
     pub(super) fn report_memory(&mut self, settings: &Settings) {
-        let spaces = self.spaces.held();
-        let now = Held { all: spaces.all + self.memory.bytes() as u64, ..spaces };
-        settings.memory.report(self.reported.held, now);
-        self.reported = Reported { held: now, since: 0 };
+        let (spaces, active) = (self.spaces.held(), self.active.bytes());
+        let all = spaces.all + (self.memory.bytes() + active) as u64;
+        let held = Held { all, ..spaces };
+        settings.memory.report(self.reported.held, held);
+        self.reported = Reported { held, active, since: 0, installed: 0 };
     }
 
     /// Nothing is held here any more.
@@ -123,7 +170,25 @@ fn counted_bytes(parts: &[Part]) -> usize {
 impl Request {
     /// How much longer than others it may take to be answered, for its size.
     pub(super) fn patience(&self) -> Nanos {
-        patience_for(counted_bytes(&self.parts))
+        patience_for(self.counted_bytes())
+    }
+
+    /// What it counts towards the limit of a transaction.
+    pub(super) fn counted_bytes(&self) -> usize {
+        counted_bytes(&self.parts)
+    }
+
+    /// How many bytes it takes while it is under way, about: not only its keys and values, but also
+    /// what stands for each of them.
+    pub(super) fn held_bytes(&self) -> usize {
+        let parts = self.parts.len() * size_of::<Part>();
+        let entries: usize = self.parts.iter().map(|part| part.task.entries_bytes()).sum();
+        size_of::<Request>() + self.counted_bytes() + parts + entries
+    }
+
+    /// Whether it may leave more than there was.
+    pub(super) fn may_add(&self) -> bool {
+        self.parts.iter().any(|part| part.task.may_add(self))
     }
 
     /// Why it is refused for its size, if it is.
@@ -143,6 +208,20 @@ impl Task {
             Task::Install(install) => install.writes.iter().any(|(_, _, value)| value.is_some()),
             Task::Take { .. } => true,
             Task::Read(_) | Task::Scan { .. } | Task::Move(_) | Task::Names => false,
+        }
+    }
+
+    /// What stands for its keys and values beside their bytes.
+    fn entries_bytes(&self) -> usize {
+        match self {
+            Task::Read(keys) => keys.len() * size_of::<(SpaceId, SmallBytes)>(),
+            Task::Install(install) => {
+                install.reads.len() * size_of::<(SpaceId, SmallBytes, Timestamp)>()
+                    + install.scans.len() * size_of::<Seen>()
+                    + install.writes.len() * size_of::<Write>()
+            }
+            Task::Call { .. } | Task::Scan { .. } => 0,
+            Task::Take { .. } | Task::Move(_) | Task::Names => 0,
         }
     }
 

@@ -25,7 +25,8 @@
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claim;
-use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets, WriteEntry};
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Nanos, TxnId};
 
@@ -36,6 +37,7 @@ use super::message::{Agreement, Answer, Ballot, Few, Refusal, Request};
 use super::participant::{Context, Participant};
 use super::queue::Lane;
 use super::rules::WayBack;
+use super::sizes::answers_bytes;
 use super::tasks::Notes;
 
 /// What was run and awaits its fate.
@@ -47,11 +49,28 @@ pub(super) struct Prepared {
     pub ran: Option<Result<Few<(u16, Answer)>, Refusal>>,
 }
 
+impl Prepared {
+    /// How many bytes it takes, about.
+    pub fn held_bytes(&self) -> usize {
+        let TransactionSets { reads, writes, scans, .. } = &self.sets;
+        let entries = reads.len() * size_of::<ReadEntry>()
+            + writes.len() * size_of::<WriteEntry>()
+            + scans.len() * size_of::<KeyRange>();
+        let given = match &self.ran {
+            Some(Ok(answers)) => answers_bytes(answers),
+            Some(Err(_)) | None => 0,
+        };
+        size_of::<Prepared>() + entries + self.sets.bytes() + given
+    }
+}
+
 /// A coordinated transaction that waits for the repository to enter locking mode.
 #[derive(Clone, Debug)]
 pub(super) struct Deferred {
     pub request: Arc<Request>,
     pub since: Nanos,
+    /// How many bytes it counts towards the limit of those that wait.
+    pub bytes: usize,
 }
 
 impl Participant {
@@ -103,11 +122,12 @@ impl Participant {
         self.send_vote(&request, Ballot::Commit(at), about, cx);
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
-        let active = Active::new(request, about, at, votes, cx.now());
-        let (lane, prepared) = (Lane::Behind(None), Some(prepared));
-        let active = Active { lane, prepared, voted, ..active };
+        let mut active = Active::new(request, about, at, votes, cx.now());
+        (active.lane, active.voted) = (Lane::Behind(None), voted);
         self.moves.begin(&active.request);
-        self.active.insert(txn, active);
+        self.active.insert(active);
+        self.active.put_aside(&txn, Some(prepared));
+        self.report_what_moved(cx.settings);
         self.set_sweep_timer(cx);
         for (repository, vote) in early {
             self.on_vote(txn, repository, vote, cx);
@@ -127,13 +147,16 @@ impl Participant {
             self.prepare(request, early, cx);
             return self.go_on(cx);
         }
-        if self.deferred.len() >= cx.settings.lock_waiters_max {
+        let (bytes, most) = (request.counted_bytes(), cx.settings.limits.transaction_bytes);
+        let others: usize = self.deferred.iter().map(|deferred| deferred.bytes).sum();
+        let is_much = others > 0 && others.saturating_add(bytes) > most;
+        if is_much || self.deferred.len() >= cx.settings.lock_waiters_max {
             return self.refuse(&request, Ballot::Conflict, cx);
         }
         cx.effects.modes.waited += 1;
         let txn = request.txn;
         self.early.put_back(txn, early, cx.now());
-        self.deferred.push(Deferred { request, since: cx.now() });
+        self.deferred.push(Deferred { request, since: cx.now(), bytes });
         self.set_lock_timer(cx);
     }
 
@@ -158,17 +181,17 @@ impl Participant {
             if self.claims.conflict(&claim) {
                 for (_, txn) in &queued[..place] {
                     self.claims.release(*txn);
-                    self.active.get_mut(txn).expect("queued").prepared = None;
+                    self.active.put_aside(txn, None);
                 }
                 return false;
             }
             self.claims.hold(*txn, claim);
-            self.active.get_mut(txn).expect("queued").prepared = prepared;
+            self.active.put_aside(txn, prepared);
         }
         self.locking = true;
         self.queue.clear();
         for (bound, txn) in queued {
-            match self.active.get(&txn).filter(|active| active.prepared.is_none()) {
+            match self.active.get(&txn).filter(|active| !active.is_prepared()) {
                 Some(active) => self.queue.insert(active.lane, (bound, txn)),
                 None => self.perform_prepared(txn, cx),
             }
@@ -186,8 +209,9 @@ impl Participant {
         if active.request.agreement == Agreement::Alone {
             place = self.propose(&active.request, cx);
         }
-        let prepared = active.prepared.expect("only what is prepared is done so");
-        self.finish((&active.request, active.about), place, prepared, cx);
+        let (request, about) = (active.request.clone(), active.about);
+        let prepared = active.into_prepared().expect("only what is prepared is done so");
+        self.finish((&request, about), place, prepared, cx);
     }
 
     /// Something is over: the mode may change, and others may go on.
@@ -202,7 +226,7 @@ impl Participant {
         }
         // Each may be over at once, and whoever calls this then has gone on with the others.
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
-            let Deferred { request, since } = self.deferred.remove(0);
+            let Deferred { request, since, .. } = self.deferred.remove(0);
             cx.effects.modes.waiting = cx.effects.modes.waiting + (cx.now() - since);
             let early = self.early.take(request.txn);
             self.prepare(request, early, cx);
@@ -228,7 +252,7 @@ impl Participant {
             }
         }
         // Who could not be prepared stands in the queue.
-        for (txn, _) in self.active.iter().filter(|(_, active)| active.prepared.is_none()) {
+        for (txn, _) in self.active.iter().filter(|(_, active)| !active.is_prepared()) {
             self.claims.release(*txn);
         }
         self.locking = false;
@@ -236,9 +260,12 @@ impl Participant {
 
     /// Undoes a prepared transaction: it waits for its turn instead.
     pub(super) fn undo(&mut self, txn: TxnId) {
-        let Some(active) = self.active.get_mut(&txn) else { return };
-        if active.prepared.take().is_some() {
+        if !self.active.contains_key(&txn) {
+            return;
+        }
+        if self.active.put_aside(&txn, None) {
             self.claims.release(txn);
+            let active = self.active.get_mut(&txn).expect("just seen");
             active.lane = self.streams.lane_of(active);
             self.queue.insert(active.lane, (active.bound, txn));
         }
@@ -252,7 +279,7 @@ impl Participant {
             .into_iter()
             .partition(|deferred| deferred.since + cx.settings.lock_wait <= now);
         self.deferred = rest;
-        for Deferred { request, since } in late {
+        for Deferred { request, since, .. } in late {
             cx.effects.modes.waiting = cx.effects.modes.waiting + (now - since);
             self.early.take(request.txn);
             self.refuse(&request, Ballot::Conflict, cx);

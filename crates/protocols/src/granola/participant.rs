@@ -11,7 +11,7 @@ use muesli_core::{
     SpaceId, Timestamp, TxnId, View,
 };
 
-use super::active::Active;
+use super::active::{Active, Actives};
 use super::clock::Clock;
 use super::early::EarlyVotes;
 use super::feed::{FEED_TIMER, Feeds};
@@ -45,7 +45,7 @@ pub struct Participant {
     pub(super) rules: Rules,
     pub(super) spaces: Spaces,
     pub(super) clock: Clock,
-    pub(super) active: BTreeMap<TxnId, Active>,
+    pub(super) active: Actives,
     /// Transactions in timestamp order, by their bounds.
     pub(super) queue: Queue,
     /// Which votes this repository has cast for whom, and has heard of whom.
@@ -186,7 +186,7 @@ impl muesli_core::Participant<Granola> for Participant {
             rules: *rules,
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             clock: Clock::new(id),
-            active: BTreeMap::new(),
+            active: Actives::default(),
             queue: Queue::new(rules.passes),
             streams: Streams::default(),
             early: EarlyVotes::default(),

@@ -66,8 +66,8 @@ impl Participant {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
-        let lacks_room = self.lacks_room(&request, cx).then_some(Abort::OutOfMemory);
-        if let Some(reason) = request.judge_size(&cx.settings.limits).or(lacks_room) {
+        let lacks_room = || self.lacks_room(&request, cx);
+        if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_room) {
             let ballot = Ballot::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
             return self.refuse(&request, ballot, cx);
         }
@@ -209,7 +209,8 @@ impl Participant {
         active.lane = self.streams.lane_of(&active);
         self.moves.begin(&active.request);
         self.queue.insert(active.lane, (at, txn));
-        self.active.insert(txn, active);
+        self.active.insert(active);
+        self.report_what_moved(cx.settings);
     }
 
     /// Logs a vote for a transaction, if it `is_logged`. The vote itself waits for that, and so
@@ -345,7 +346,7 @@ impl Participant {
             self.clock.place(place);
         }
         (active.place, active.lane) = (Some(place), Lane::Placed);
-        let is_prepared = active.prepared.is_some();
+        let is_prepared = active.is_prepared();
         // In locking mode nothing that is queued touches what this one has claimed.
         let first = self.queue.first().filter(|_| !self.locking);
         let before = first.is_some_and(|first| first < (place, txn));
@@ -353,7 +354,7 @@ impl Participant {
             self.perform_prepared(txn, cx);
         } else {
             active.bound = place;
-            if active.prepared.take().is_some() {
+            if self.active.put_aside(&txn, None) {
                 self.claims.release(txn);
             }
             match is_prepared {
@@ -370,6 +371,7 @@ impl Participant {
         self.queue.remove(active.lane, &(active.bound, txn));
         self.claims.release(txn);
         self.end_dropped(&active, end, cx);
+        self.report_what_moved(cx.settings);
         self.go_on(cx);
     }
 

@@ -50,6 +50,7 @@ impl Participant {
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {
             self.memory.assert_counts();
+            self.active.assert_counts();
         }
         self.report_memory(cx.settings);
         self.set_silent_timer(cx);

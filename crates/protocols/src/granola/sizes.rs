@@ -47,25 +47,30 @@ impl Request {
     }
 }
 
+/// How long what parts gave is.
+pub(super) fn answers_bytes(answers: &[(u16, Answer)]) -> usize {
+    let found = |found: &Found| 8 + value_bytes(found.value.as_ref());
+    let answer = |(_, answer): &(u16, Answer)| match answer {
+        Answer::Given(result) => 6 + result.len(),
+        Answer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
+        Answer::Rows(rows, seen_to) => {
+            let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
+            let stopped = seen_to.as_ref().map_or(0, SmallBytes::len);
+            6 + stopped + rows.iter().map(row).sum::<usize>()
+        }
+        Answer::Installed => 3,
+        Answer::Taken { .. } => 32,
+        Answer::Names(all) => {
+            6 + all.iter().map(|(_, it)| 14 + 2 * it.holders.len()).sum::<usize>()
+        }
+    };
+    answers.iter().map(answer).sum()
+}
+
 impl End {
     pub(super) fn bytes(&self) -> usize {
-        let found = |found: &Found| 8 + value_bytes(found.value.as_ref());
-        let answer = |(_, answer): &(u16, Answer)| match answer {
-            Answer::Given(result) => 6 + result.len(),
-            Answer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
-            Answer::Rows(rows, seen_to) => {
-                let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
-                let stopped = seen_to.as_ref().map_or(0, SmallBytes::len);
-                6 + stopped + rows.iter().map(row).sum::<usize>()
-            }
-            Answer::Installed => 3,
-            Answer::Taken { .. } => 32,
-            Answer::Names(all) => {
-                6 + all.iter().map(|(_, it)| 14 + 2 * it.holders.len()).sum::<usize>()
-            }
-        };
         match self {
-            End::Done { answers, .. } => 8 + answers.iter().map(answer).sum::<usize>(),
+            End::Done { answers, .. } => 8 + answers_bytes(answers),
             End::Conflict => 1,
             End::Moved { .. } => 9,
             End::Refused { .. } => 24,

@@ -221,7 +221,7 @@ impl Participant {
         let Some(active) = self.active.get_mut(&txn) else { return };
         let lane = self.streams.lane_of(active);
         let was = std::mem::replace(&mut active.lane, lane);
-        if active.prepared.is_none() && was != lane {
+        if !active.is_prepared() && was != lane {
             self.queue.change_lane(was, lane, (active.bound, txn));
         }
     }

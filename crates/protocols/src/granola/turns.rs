@@ -133,7 +133,7 @@ impl Participant {
             let over = Over { ballot, about, end: end.clone(), noted: noted.clone() };
             self.memory.remember(request.txn, over);
         }
-        self.count_for_memory(cx);
+        self.count_for_memory(cx.settings);
         self.tell_end(request, end, noted, cx);
     }
 
@@ -195,6 +195,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> Vec<Write> {
         cx.effects.work.installed += sets.writes.len() as u64;
+        self.reported.note_installed(sets.written_bytes());
         let mut logged = Vec::new();
         for write in sets.writes.drain(..) {
             let store = self.spaces.get_or_make(write.space, cx.catalog);

@@ -181,6 +181,7 @@ impl<V: Variant> Participant<V> {
             return;
         }
         let txn = prepare.txn;
+        self.note_moved(told);
         self.table.keep_answers(txn, answers.clone());
         if self.replaying {
             return; // The log says it again if it was told.

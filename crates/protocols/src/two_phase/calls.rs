@@ -252,6 +252,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         cx.effects.work.installed += writes.len() as u64;
+        self.note_moved(writes_bytes(writes));
         for (space, key, value) in writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);

@@ -94,6 +94,13 @@ impl<V: Variant> EncounterLocks<V> {
         (self.held.len(), self.waiting.len())
     }
 
+    /// Whether no further request may wait, of so many bytes.
+    fn too_many_wait(&self, asked: usize, settings: &Settings) -> bool {
+        let bytes: usize = self.waiting.values().map(|it| read_bytes(&it.asked.key)).sum();
+        let is_much = bytes > 0 && bytes.saturating_add(asked) > settings.limits.transaction_bytes;
+        is_much || self.waiting.len() >= settings.lock_waiters_max
+    }
+
     /// Why a transaction gets no further lock, if it does not: whoever asks for ever more of them
     /// would have them all kept. The limit of memory is none of these reasons: the write may be a
     /// delete, which a request does not say, and a prepare that adds something is refused anyway.
@@ -129,7 +136,7 @@ impl<V: Variant> Participant<V> {
         if self.try_encounter(&asked, cx) {
             return self.answer_lock(from, &asked, None, cx);
         }
-        if self.encounters.waiting.len() >= cx.settings.lock_waiters_max {
+        if self.encounters.too_many_wait(bytes, cx.settings) {
             return self.answer_lock(from, &asked, Some(Abort::Overloaded), cx);
         }
         let deadline = cx.now() + cx.settings.lock_wait;

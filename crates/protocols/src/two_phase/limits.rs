@@ -2,11 +2,15 @@
 //! judges what it is asked to prepare once more, since a client may run with other limits.
 
 use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
-use muesli_core::{Abort, Action, Failure, Limits, SmallBytes, SpaceId};
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Abort, Action, DelayedCall, Failure, Limits, SmallBytes, SpaceId, Timestamp};
 
 use super::Variant;
+use super::calls::LockedCall;
 use super::message::Prepare;
 use super::slot::Slot;
+use super::table::{DelayedWrite, LockedWrite, Prepared};
 
 /// What a delayed action counts towards the limit of its transaction.
 pub(super) fn action_bytes(key: &SmallBytes, action: &Action) -> usize {
@@ -35,6 +39,26 @@ impl<V: Variant> Prepare<V> {
             .or_else(|| writes.find_map(|(_, key, to)| limits.judge_write(key, to.as_ref())))
             .or_else(|| self.delayed.iter().find_map(action))
             .or_else(|| limits.judge_transaction(self.counted_bytes()))
+    }
+
+    /// Whether it may leave more than there was: it does more than read and delete.
+    pub(super) fn adds(&self) -> bool {
+        self.delays() || self.writes.iter().any(|(_, _, value)| value.is_some())
+    }
+
+    /// How many bytes it takes while it is prepared, with its locks, about: not only its keys and
+    /// values, but also what stands for each of them.
+    pub(super) fn held_bytes(&self) -> usize {
+        let reads = self.reads.len() * size_of::<(SpaceId, SmallBytes, Timestamp)>();
+        let shared = self.reads.len() * size_of::<(SpaceId, Handle)>();
+        let writes = self.writes.len() * size_of::<(SpaceId, SmallBytes, Option<SmallBytes>)>();
+        let locked = self.writes.len() * size_of::<LockedWrite>();
+        let ranges = 2 * self.scans.len() * size_of::<KeyRange>();
+        let delayed = self.delayed.len() * size_of::<(SpaceId, SmallBytes, Action)>();
+        let delayed = delayed + self.delayed.len() * size_of::<DelayedWrite>();
+        let calls = self.calls().len() * (size_of::<DelayedCall>() + size_of::<LockedCall>());
+        let all = reads + shared + writes + locked + ranges + delayed + calls;
+        size_of::<Prepared<V>>() + self.counted_bytes() + all
     }
 
     /// What it counts towards the limit of its transaction.

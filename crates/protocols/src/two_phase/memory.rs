@@ -8,11 +8,11 @@
 
 use std::fmt;
 
-use muesli_core::memory::Held;
-use muesli_core::{Address, Nanos, NodeId, RepositoryId, Settings, TxnId};
+use muesli_core::memory::{Held, REPORT_BYTES};
+use muesli_core::{Abort, Address, Nanos, NodeId, RepositoryId, Settings, TxnId};
 
 use super::Variant;
-use super::message::{Message, Vote};
+use super::message::{Message, Prepare, Vote};
 use super::participant::{Context, Participant};
 use super::time::Time;
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
@@ -23,11 +23,13 @@ pub(super) struct Reported<S> {
     held: Held,
     /// Up to where versions go first, should old ones take too much.
     next_low: Option<S>,
+    /// How many bytes have come and gone since.
+    moved: usize,
 }
 
 impl<S> Reported<S> {
     pub fn new() -> Reported<S> {
-        Reported { held: Held::default(), next_low: None }
+        Reported { held: Held::default(), next_low: None, moved: 0 }
     }
 }
 
@@ -45,11 +47,23 @@ impl<V: Variant> Participant<V> {
         self.reported.held = Held::default();
     }
 
+    /// So many bytes have come or gone here, and are counted with the next report.
+    #[inline]
+    pub(super) fn note_moved(&mut self, bytes: usize) {
+        self.reported.moved += bytes;
+    }
+
+    /// Whether so much has come and gone that the process is to hear of it at once.
+    #[inline]
+    pub(super) fn has_moved_much(&self) -> bool {
+        self.reported.moved >= REPORT_BYTES
+    }
+
     /// Tells the process what is held here, and drops old versions where there are too many.
     pub(super) fn report_memory(&mut self, cx: &mut Context<'_, V>) {
         let (memory, now) = (&cx.settings.memory, self.held());
         memory.report(self.reported.held, now);
-        self.reported.held = now;
+        (self.reported.held, self.reported.moved) = (now, 0);
         let old = memory.held().old;
         if old <= memory.old_limit / 2 {
             self.reported.next_low = None;
@@ -66,10 +80,26 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Keys and versions, and what is remembered of transactions.
+    /// Keys and versions, what was prepared, and what is remembered of transactions.
     fn held(&self) -> Held {
         let spaces = self.spaces.held();
         Held { all: spaces.all + self.table.bytes() as u64, ..spaces }
+    }
+
+    /// Why a transaction is not prepared for the memory that it takes, if it is not. At the limit
+    /// what adds nothing is prepared all the same, as long as that takes no more together than a
+    /// transaction may, or there is none: nobody need decide what was prepared.
+    pub(super) fn lacks_room(&self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> Option<Abort> {
+        if !cx.settings.memory.is_full() {
+            return None;
+        }
+        if prepare.adds() {
+            return Some(Abort::OutOfMemory);
+        }
+        let others = self.table.prepared_bytes().adding_nothing;
+        let most = cx.settings.limits.transaction_bytes;
+        let is_much = others > 0 && others.saturating_add(prepare.held_bytes()) > most;
+        is_much.then_some(Abort::Overloaded)
     }
 
     /// What is remembered of clients from now on is remembered at this time.

@@ -58,6 +58,7 @@ mod table;
 pub mod time;
 mod turns;
 mod variant;
+mod waiting_prepares;
 mod waiting_reads;
 mod waits;
 mod wire;

@@ -127,6 +127,7 @@ impl<V: Variant> Participant<V> {
         }
         self.time.applied(place, sets.writes.iter().map(|write| (write.space, &write.key)));
         self.time.rest();
+        self.note_moved(sets.written_bytes());
         self.count_step(cx);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use muesli_core::limits::writes_bytes;
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
@@ -15,9 +16,9 @@ use super::encounter::EncounterLocks;
 use super::finish::Finishing;
 use super::memory::Reported;
 use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
-use super::prepare::WaitingPrepare;
 use super::table::{Prepared, Table};
 use super::time::Time;
+use super::waiting_prepares::WaitingPrepares;
 use super::waiting_reads::WaitingReads;
 use super::{Rules, TwoPhase, Variant};
 use crate::doubts::Asking;
@@ -55,9 +56,7 @@ pub struct Participant<V: Variant> {
     pub(super) encounters: EncounterLocks<V>,
     /// Whether a prepare may wait for locks.
     pub(super) waits_for_locks: bool,
-    /// In the order they came.
-    pub(super) waiting_prepares: BTreeMap<u64, WaitingPrepare<V>>,
-    pub(super) arrivals: u64,
+    pub(super) waiting_prepares: WaitingPrepares<V>,
     pub(super) lock_timer_set: bool,
     pub(super) finishing: BTreeMap<TxnId, Finishing<V>>,
     /// The log is being read: what came of delayed procedures is in it.
@@ -114,11 +113,6 @@ impl<V: Variant> Participant<V> {
         self.table.is_settled(txn)
     }
 
-    /// How many reads wait for locks, or for what their snapshots need.
-    pub fn waiting_reads(&self) -> usize {
-        self.waiting_reads.len()
-    }
-
     /// Somebody knows of a newer one than may be known here.
     pub(super) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
         self.time.hear(newest, cx);
@@ -154,7 +148,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn count_step(&mut self, cx: &mut Context<'_, V>) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
-        if self.steps_since_collect >= self.pace.collect_after {
+        if self.steps_since_collect >= self.pace.collect_after || self.has_moved_much() {
             self.steps_since_collect = 0;
             self.collect(cx);
             self.report_memory(cx);
@@ -223,6 +217,7 @@ impl<V: Variant> Participant<V> {
             Decision::Abort(_) => {
                 self.time.withdraw(txn, &prepared.yes, owner);
                 let prepared = self.table.finish(owner, decision);
+                self.note_moved(prepared.bytes);
                 self.release(owner, &prepared, cx);
             }
         }
@@ -251,6 +246,7 @@ impl<V: Variant> Participant<V> {
         let place = decided.expect("only what was decided is ready");
         let mut prepared = self.table.finish(owner, Decision::Commit(place.clone()));
         let at = V::Time::version_of(&place);
+        self.note_moved(prepared.bytes);
         for write in &mut prepared.writes {
             let value = write.value.take();
             let versions = self.space(write.space, cx);
@@ -413,6 +409,7 @@ impl<V: Variant> Participant<V> {
     ) {
         let at = V::Time::version_of(place);
         self.time.applied(place, writes.iter().map(|(space, key, _)| (*space, key)));
+        self.note_moved(writes_bytes(&writes));
         for (space, key, value) in writes {
             let versions = self.space(space, cx);
             let handle = versions.find_or_create(Handle::NONE, &key);
@@ -442,8 +439,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             delayers: BTreeMap::new(),
             encounters: EncounterLocks::default(),
             waits_for_locks: V::waits_for_locks(rules),
-            waiting_prepares: BTreeMap::new(),
-            arrivals: 0,
+            waiting_prepares: WaitingPrepares::default(),
             lock_timer_set: false,
             finishing: BTreeMap::new(),
             replaying: false,

@@ -10,7 +10,7 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::{Few, Prepare, Record, Vote};
-use super::participant::{Context, LOCK_TIMER, Participant};
+use super::participant::{Context, Participant};
 use super::table::{LockedWrite, Prepared};
 use super::time::Time;
 use super::waits::Way;
@@ -22,14 +22,6 @@ type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
 pub(super) const NO_HANDLE: Handle = Handle::NONE;
 /// A key read is compared with at most so many keys written.
 const COMPARED_MAX: usize = 4;
-
-/// A prepare that waits for locks, until its deadline.
-#[derive(Clone, Debug)]
-pub(super) struct WaitingPrepare<V: Variant> {
-    pub from: Address,
-    pub prepare: Arc<Prepare<V>>,
-    pub deadline: Nanos,
-}
 
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +70,7 @@ impl<V: Variant> Participant<V> {
             self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
             return;
         }
-        if self.waiting_prepares.values().any(|waiting| waiting.prepare.txn == txn) {
+        if self.waiting_prepares.has(txn) {
             return;
         }
         let reached = self.time.reached(&prepare.snapshot);
@@ -106,7 +98,7 @@ impl<V: Variant> Participant<V> {
         self.vote(from, txn, vote, cx);
     }
 
-    fn vote_yes(
+    pub(super) fn vote_yes(
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
@@ -118,17 +110,30 @@ impl<V: Variant> Participant<V> {
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);
         self.vote(from, txn, Vote::Yes(yes), cx);
+        if self.has_moved_much() {
+            self.report_memory(cx);
+        }
     }
 
-    fn vote_no(&mut self, from: Address, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
+    pub(super) fn vote_no(
+        &mut self,
+        from: Address,
+        txn: TxnId,
+        reason: Abort,
+        cx: &mut Context<'_, V>,
+    ) {
         self.refuse(txn, reason, cx);
         self.vote(from, txn, Vote::No(reason), cx);
     }
 
     /// Looks, and changes nothing.
-    fn check(&mut self, prepare: &Prepare<V>, cx: &mut Context<'_, V>) -> Check<V::Snapshot> {
-        if cx.settings.memory.is_full() && adds(prepare) {
-            return Check::Refused(Abort::OutOfMemory);
+    pub(super) fn check(
+        &mut self,
+        prepare: &Prepare<V>,
+        cx: &mut Context<'_, V>,
+    ) -> Check<V::Snapshot> {
+        if let Some(reason) = self.lacks_room(prepare, cx) {
+            return Check::Refused(reason);
         }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
@@ -355,8 +360,10 @@ impl<V: Variant> Participant<V> {
         let calls = self.enter_calls(&prepare, owner, cx);
         let decided = None;
         let about = ballots::about(&prepare, cx);
+        let bytes = prepare.held_bytes();
+        self.note_moved(bytes);
         let prepared =
-            Prepared { prepare, yes, decided, since, writes, delayed, calls, shared, about };
+            Prepared { prepare, yes, decided, since, writes, delayed, calls, shared, about, bytes };
         assert_eq!(self.table.insert(prepared), owner);
     }
 
@@ -397,76 +404,6 @@ impl<V: Variant> Participant<V> {
         }
         shared
     }
-
-    fn wait_for_locks(&mut self, from: Address, prepare: Arc<Prepare<V>>, cx: &mut Context<'_, V>) {
-        if self.waiting_prepares.len() >= cx.settings.lock_waiters_max {
-            self.vote_no(from, prepare.txn, Abort::Overloaded, cx);
-            return;
-        }
-        let deadline = cx.now() + cx.settings.lock_wait;
-        self.arrivals += 1;
-        self.waiting_prepares.insert(self.arrivals, WaitingPrepare { from, prepare, deadline });
-        self.set_lock_timer(cx);
-    }
-
-    pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
-        let deadlines = self.waiting_prepares.values().map(|waiting| waiting.deadline);
-        let deadlines = deadlines.chain(self.encounters.first_deadline());
-        if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
-            self.lock_timer_set = true;
-            cx.set_timer(LOCK_TIMER, next - cx.now());
-        }
-    }
-
-    pub(super) fn retry_waiting_prepares(&mut self, cx: &mut Context<'_, V>) {
-        let arrivals: Vec<_> = self.waiting_prepares.keys().copied().collect();
-        for arrival in arrivals {
-            let Some(waiting) = self.waiting_prepares.remove(&arrival) else { continue };
-            match self.check(&waiting.prepare, cx) {
-                Check::Blocked => {
-                    self.waiting_prepares.insert(arrival, waiting);
-                }
-                Check::Refused(reason) => {
-                    self.vote_no(waiting.from, waiting.prepare.txn, reason, cx);
-                }
-                Check::Free(standing) => {
-                    self.vote_yes(waiting.from, waiting.prepare, standing, cx);
-                }
-            }
-        }
-    }
-
-    pub(super) fn on_lock_timeout(&mut self, cx: &mut Context<'_, V>) {
-        self.lock_timer_set = false;
-        let now = cx.now();
-        let expired: Vec<_> = self
-            .waiting_prepares
-            .iter()
-            .filter(|(_, waiting)| waiting.deadline <= now)
-            .map(|(arrival, _)| *arrival)
-            .collect();
-        for arrival in expired {
-            if let Some(waiting) = self.waiting_prepares.remove(&arrival) {
-                self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
-            }
-        }
-        self.refuse_late_locks(cx);
-        self.set_lock_timer(cx);
-    }
-
-    /// A transaction that was decided need not wait for locks any more.
-    pub(super) fn forget_waiting(&mut self, txn: TxnId) -> bool {
-        let before = self.waiting_prepares.len();
-        if before > 0 {
-            self.waiting_prepares.retain(|_, waiting| waiting.prepare.txn != txn);
-        }
-        self.waiting_prepares.len() < before
-    }
-}
-
-/// Whether a transaction may leave more than there was: it does more than read and delete.
-fn adds<V: Variant>(prepare: &Prepare<V>) -> bool {
-    prepare.delays() || prepare.writes.iter().any(|(_, _, value)| value.is_some())
 }
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.

@@ -51,6 +51,8 @@ pub(super) struct Prepared<V: Variant> {
     pub shared: Few<(SpaceId, Handle)>,
     /// What its vote is about, where others have to be sure of that.
     pub about: Option<Box<About>>,
+    /// How many bytes all of that takes, about.
+    pub bytes: usize,
 }
 
 impl<V: Variant> Prepared<V> {
@@ -108,6 +110,7 @@ pub(super) struct Table<V: Variant> {
     of_clients: usize,
     /// How many bytes of answers are kept.
     answer_bytes: usize,
+    prepared_bytes: PreparedBytes,
     /// The time of what is done now.
     now: Nanos,
     /// Up to where commits had come here when a client was forgotten last.
@@ -124,6 +127,22 @@ pub(super) struct Room {
     pub answer_bytes: usize,
     /// So many transactions and clients in all.
     pub all: usize,
+}
+
+/// How many bytes those take that are prepared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PreparedBytes {
+    pub all: usize,
+    /// Of these, those that leave no more than there was.
+    pub adding_nothing: usize,
+}
+
+impl PreparedBytes {
+    /// Those of one transaction.
+    fn of<V: Variant>(prepared: &Prepared<V>) -> PreparedBytes {
+        let (all, adds) = (prepared.bytes, prepared.prepare.adds());
+        PreparedBytes { all, adding_nothing: if adds { 0 } else { all } }
+    }
 }
 
 /// A coordinator, as a repository knows it.
@@ -163,6 +182,7 @@ impl<V: Variant> Default for Table<V> {
             retired_since: Nanos(0),
             of_clients: 0,
             answer_bytes: 0,
+            prepared_bytes: PreparedBytes::default(),
             now: Nanos(0),
             floor: 0,
             steps: Steps::default(),
@@ -255,7 +275,13 @@ impl<V: Variant> Table<V> {
 
     /// How many bytes it takes, as far as others fill it.
     pub fn bytes(&self) -> usize {
-        self.standings.len() * (size_of::<TxnId>() + size_of::<Entry<V>>()) + self.answer_bytes
+        let entries = self.standings.len() * (size_of::<TxnId>() + size_of::<Entry<V>>());
+        entries + self.answer_bytes + self.prepared_bytes.all
+    }
+
+    /// How many of these are of what is prepared.
+    pub fn prepared_bytes(&self) -> PreparedBytes {
+        self.prepared_bytes
     }
 
     /// How many coordinators are known.
@@ -426,6 +452,9 @@ impl<V: Variant> Table<V> {
     pub fn insert(&mut self, prepared: Prepared<V>) -> Owner {
         let owner = self.next_owner();
         self.put(prepared.prepare.txn, Entry::Prepared(owner));
+        let PreparedBytes { all, adding_nothing } = PreparedBytes::of(&prepared);
+        self.prepared_bytes.all += all;
+        self.prepared_bytes.adding_nothing += adding_nothing;
         match self.free.pop() {
             Some(slot) => self.slots[slot as usize] = Some(prepared),
             None => self.slots.push(Some(prepared)),
@@ -462,6 +491,9 @@ impl<V: Variant> Table<V> {
     pub fn finish(&mut self, owner: Owner, decision: Decision<V::Place>) -> Prepared<V> {
         let prepared = self.slots[owner.0 as usize].take().expect("a known owner");
         self.free.push(owner.0);
+        let PreparedBytes { all, adding_nothing } = PreparedBytes::of(&prepared);
+        self.prepared_bytes.all -= all;
+        self.prepared_bytes.adding_nothing -= adding_nothing;
         let txn = prepared.prepare.txn;
         let participants = prepared.about.as_ref().map_or(0, |about| about.participants);
         let vote = Vote::Decided(decision);

@@ -302,6 +302,7 @@ fn prepared(txn: TxnId) -> Prepared<Snapshots> {
         extra: None,
     };
     Prepared {
+        bytes: prepare.held_bytes(),
         prepare: Arc::new(prepare),
         yes: muesli_core::Timestamp(2),
         decided: None,

@@ -189,6 +189,7 @@ impl<V: Variant> Participant<V> {
                 let (txn, found) = (prepared.prepare.txn, (version, found.value));
                 recorder.executed(txn, (space, key), found, new.as_ref());
             }
+            self.note_moved(new.as_ref().map_or(0, SmallBytes::len));
             self.space(space, cx).install(handle, new, at);
         }
         answers

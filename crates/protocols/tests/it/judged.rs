@@ -539,3 +539,28 @@ fn locks_of_a_running_transaction_have_an_end() {
     // Keys of four bytes, which count 20.
     assert_eq!(refused.collect::<Vec<_>>(), [Abort::TransactionTooLarge; 80]);
 }
+
+/// Requests that wait for a lock count by their keys.
+#[test]
+fn requests_that_wait_for_a_lock_have_an_end() {
+    let limits = Limits { transaction_bytes: 400, ..Limits::default() };
+    let mut server = Server::<NewestVersions>::with(Settings { limits, ..Settings::default() });
+    let key = server.key(0);
+    for number in 0..100 {
+        let slot = muesli_core::Txn { slot: number, generation: 1 };
+        let (request, reader) = (u64::from(number), NewestVersions::reader(CLIENT, 1, slot));
+        let asked = LockRequest { request, reader, space: SPACE, key: key.clone() };
+        server.client(Message::Lock(asked)).unwrap();
+    }
+    // The first one has it, and 20 of 20 bytes wait.
+    let waiting = server.node.participants()[0].1.encounter_locks();
+    assert_eq!(waiting, (1, 20));
+    let refused = server.effects.list.iter().filter_map(|effect| match effect {
+        Effect::Send { envelope, .. } => match &envelope.message {
+            Message::Locked { refused, .. } => *refused,
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [Abort::Overloaded; 79]);
+}

@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
+use muesli_core::limits::Limits;
 use muesli_core::{
-    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, RepositoryId,
-    Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
+    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId,
+    RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
-use muesli_protocols::score::{Score, Snapshots};
+use muesli_protocols::score::{Rules, Score, Snapshots};
 use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
 
 const SPACE: SpaceId = SpaceId(0);
 const HERE: RepositoryId = RepositoryId(0);
 const OTHER: NodeId = NodeId(1);
+/// The repository's timer for reads that wait.
+const SWEEP_TIMER: u32 = 2;
 /// As docs/limits.md says.
 const READS_MAX: u64 = 65_536;
 
@@ -25,12 +28,16 @@ struct Server {
 
 impl Server {
     fn new() -> Server {
+        Server::with(Limits::default(), Rules::default())
+    }
+
+    fn with(limits: Limits, rules: Rules) -> Server {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let issuer = Some(Issuer::new([7; 16]));
-        let settings = Arc::new(Settings { issuer, ..Settings::default() });
-        let mut node = Node::new(NodeId(0), 1, catalog, settings, &Default::default());
+        let settings = Arc::new(Settings { issuer, limits, ..Settings::default() });
+        let mut node = Node::new(NodeId(0), 1, catalog, settings, &rules);
         let mut effects = Effects::default();
         node.start(&mut effects);
         Server { node, effects }
@@ -57,6 +64,37 @@ impl Server {
     }
 }
 
+/// A transaction that writes some bytes under a key.
+fn prepare(sequence: u64, key: &SmallBytes, value: usize) -> Message<Snapshots> {
+    Message::Prepare(Arc::new(Prepare {
+        txn: TxnId { node: OTHER, incarnation: 1, sequence },
+        settled_below: 0,
+        participants: [HERE, RepositoryId(1)].into_iter().collect(),
+        snapshot: Timestamp::ZERO,
+        reader: (),
+        strict: false,
+        reads: Vec::new().into(),
+        writes: [(SPACE, key.clone(), Some(vec![7; value].into()))].into_iter().collect(),
+        scans: Vec::new(),
+        delayed: Vec::new(),
+        extra: None,
+    }))
+}
+
+/// What was proposed for a transaction.
+fn proposal(said: &[Message<Snapshots>]) -> Timestamp {
+    let proposed = said.iter().find_map(|message| match message {
+        Message::Vote { vote: Vote::Yes(at), .. } => Some(*at),
+        _ => None,
+    });
+    proposed.expect("a vote for it")
+}
+
+fn abort(sequence: u64) -> Message<Snapshots> {
+    let txn = TxnId { node: OTHER, incarnation: 1, sequence };
+    Message::Decide { txn, decision: Decision::Abort(Abort::Abandoned), ballots: Vec::new() }
+}
+
 /// The numbers of the requests that were answered.
 fn answered(said: &[Message<Snapshots>]) -> Vec<u64> {
     let answers = said.iter().filter_map(|message| match message {
@@ -69,25 +107,8 @@ fn answered(said: &[Message<Snapshots>]) -> Vec<u64> {
 #[test]
 fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
     let mut server = Server::new();
-    let (key, txn) = (server.key(), TxnId { node: OTHER, incarnation: 1, sequence: 1 });
-    let said = server.hear(Message::Prepare(Arc::new(Prepare {
-        txn,
-        settled_below: 0,
-        participants: [HERE, RepositoryId(1)].into_iter().collect(),
-        snapshot: Timestamp::ZERO,
-        reader: (),
-        strict: false,
-        reads: Vec::new().into(),
-        writes: [(SPACE, key.clone(), Some("new".into()))].into_iter().collect(),
-        scans: Vec::new(),
-        delayed: Vec::new(),
-        extra: None,
-    })));
-    let proposal = said.iter().find_map(|message| match message {
-        Message::Vote { vote: Vote::Yes(at), .. } => Some(*at),
-        _ => None,
-    });
-    let snapshot = proposal.expect("a vote for it");
+    let key = server.key();
+    let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
     let read = |request| {
         let keys = [(SPACE, key.clone())].into_iter().collect();
         Message::Read(ReadRequest { request, snapshot, first: false, reader: (), keys })
@@ -97,10 +118,92 @@ fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
     }
     // One that waits asks again, and still waits.
     assert!(answered(&server.hear(read(3))).is_empty());
-    let decision = Decision::Abort(Abort::Abandoned);
-    let said = server.hear(Message::Decide { txn, decision, ballots: Vec::new() });
+    let said = server.hear(abort(1));
     assert_eq!(answered(&said), (1..=READS_MAX).collect::<Vec<_>>());
     // Those that were not kept ask again, as all do that are not answered.
     let late = READS_MAX + 10;
     assert_eq!(answered(&server.hear(read(late))), [late]);
+}
+
+/// Of a read that waits the first page is kept, and all together are no larger than a transaction.
+#[test]
+fn reads_that_wait_take_no_more_bytes_than_they_may() {
+    let limits = Limits { page_bytes: 10_000, ..Limits::default() };
+    let limits = Limits { value_bytes: 1_000, transaction_bytes: 200_000, ..limits };
+    let mut server = Server::with(limits, Rules::default());
+    let key = server.key();
+    let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
+    let long = |fill: u8| SmallBytes::from(vec![fill; 1_000]);
+    let catalog = server.node.catalog().clone();
+    let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+    let other = (0..=u8::MAX).map(long).find(here).unwrap();
+    let read = |request| {
+        let others = std::iter::repeat_n((SPACE, other.clone()), 5_000);
+        let keys = [(SPACE, key.clone())].into_iter().chain(others).collect();
+        Message::Read(ReadRequest { request, snapshot, first: false, reader: (), keys })
+    };
+    let bytes = |server: &Server| server.node.participants()[0].1.waiting_read_bytes();
+    server.hear(read(1));
+    assert!((10_000..12_000).contains(&bytes(&server)), "{} bytes of a page", bytes(&server));
+    server.hear(read(1));
+    assert!(bytes(&server) < 12_000, "asked for again: {} bytes", bytes(&server));
+    for request in 2..=100 {
+        assert!(answered(&server.hear(read(request))).is_empty(), "{request}");
+    }
+    let kept = server.node.participants()[0].1.waiting_reads();
+    assert!((17..=20).contains(&kept) && bytes(&server) <= 200_000, "{kept} are kept");
+    // They are answered with what was kept of them, and their coordinators ask for the rest.
+    let said = server.hear(abort(1));
+    assert_eq!(answered(&said), (1..=kept as u64).collect::<Vec<_>>());
+    let counts = said.iter().filter_map(|message| match message {
+        Message::ReadReply(reply) => Some(reply.found.len()),
+        _ => None,
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), vec![11; kept]);
+    assert_eq!(bytes(&server), 0);
+    assert_eq!(answered(&server.hear(read(100))), [100]);
+}
+
+/// A read that nobody asks for any more gives its bytes back.
+#[test]
+fn reads_that_are_dropped_take_nothing() {
+    let mut server = Server::new();
+    let key = server.key();
+    let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
+    let keys = [(SPACE, key)].into_iter().collect();
+    server.hear(Message::Read(ReadRequest {
+        request: 1,
+        snapshot,
+        first: false,
+        reader: (),
+        keys,
+    }));
+    assert!(server.node.participants()[0].1.waiting_read_bytes() > 0);
+    server.effects.now = Settings::default().in_doubt_after + Nanos(1);
+    server.node.timer(Role::Repository(HERE), SWEEP_TIMER, &mut server.effects);
+    let left = &server.node.participants()[0].1;
+    assert_eq!((left.waiting_reads(), left.waiting_read_bytes()), (0, 0));
+}
+
+/// So it is with prepares that wait for a lock: further ones are refused, and run again.
+#[test]
+fn prepares_that_wait_for_a_lock_take_no_more_bytes_than_a_transaction() {
+    let limits = Limits { value_bytes: 100_000, transaction_bytes: 200_000, ..Limits::default() };
+    let mut server = Server::with(limits, Rules::waiting());
+    let key = server.key();
+    proposal(&server.hear(prepare(1, &key, 3)));
+    let mut refused = Vec::new();
+    for sequence in 2..=8 {
+        refused.extend(server.hear(prepare(sequence, &key, 60_000)).iter().filter_map(|message| {
+            match message {
+                Message::Vote { txn, vote: Vote::No(Abort::Overloaded), .. } => Some(txn.sequence),
+                _ => None,
+            }
+        }));
+    }
+    assert_eq!(refused, [5, 6, 7, 8]);
+    assert_eq!(server.node.participants()[0].1.waiting_prepares(), 3);
+    // The first that waits has the lock now.
+    proposal(&server.hear(abort(1)));
+    assert_eq!(server.node.participants()[0].1.waiting_prepares(), 2);
 }

@@ -188,6 +188,14 @@ impl<V: Variant> Table<V> {
         assert_eq!(self.of_clients, entries + clients, "transactions of clients, and clients");
         let answers: usize = self.answers.values().map(answers_bytes).sum();
         assert_eq!(self.answer_bytes, answers, "bytes of answers");
+        let prepared = self.slots.iter().flatten();
+        let counted = prepared.fold(PreparedBytes::default(), |sum, one| {
+            let bytes = one.prepare.held_bytes();
+            assert_eq!(one.bytes, bytes, "bytes of {}", one.prepare.txn);
+            let more = if one.prepare.adds() { 0 } else { bytes };
+            PreparedBytes { all: sum.all + bytes, adding_nothing: sum.adding_nothing + more }
+        });
+        assert_eq!(self.prepared_bytes, counted, "bytes of what is prepared");
         let mut counts: BTreeMap<NodeId, (usize, usize)> = BTreeMap::new();
         for (txn, entry) in &self.standings {
             let (lasting, prepared) = counts.entry(txn.node).or_default();

@@ -19,6 +19,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use muesli_check::Level;
+use muesli_core::memory::Memory;
 use muesli_core::together::Backwards;
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, Nanos, NodeId, Pace, Recorder, Role, Rule, Settings,
@@ -242,6 +243,7 @@ impl<P: Subject> World<P> {
             together: Together::new(scope.together, Arc::new(Backwards)),
             pace,
             gossip_every,
+            memory: Memory::new(u64::MAX, u64::MAX), // All copies of a host report to it.
             ..Settings::default()
         });
         let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
