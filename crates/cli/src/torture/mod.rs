@@ -297,7 +297,8 @@ mod tests {
     #[test]
     fn leases_end_in_half_of_the_rounds_unless_data_are_loaded() {
         let rounds = |line: &str| {
-            let options = parsed(line);
+            let mut options = parsed(line);
+            options.workloads = workloads_of(&options.protocol);
             let round = move |seed| options.round(seed, ROUND_LEAST, Means::Proxy).to_string();
             (0..40).map(round).collect::<Vec<_>>()
         };
