@@ -91,13 +91,13 @@ fn time_warped_updates_are_not_refused_with_one_client_a_copy() {
     }
 }
 
-/// It is how few write a copy that spares them: where two clients do, they are refused.
+/// It is how few write a copy that spares them: where several clients do, they are refused.
 #[test]
-fn time_warped_updates_are_refused_with_two_clients_a_copy() {
+fn time_warped_updates_are_refused_with_six_clients_a_copy() {
     for case in CASES {
-        let (bumper, why) = refused(case, "bumper-waiting", 2 * COPIES);
+        let (bumper, why) = refused(case, "bumper-waiting", 6 * COPIES);
         let stale = why.iter().any(|(reason, _)| *reason == Abort::StaleRead);
-        assert!(bumper > 0 && stale, "{case:?}: {why:?}");
+        assert!(bumper > 3 && stale, "{case:?}: {bumper}, {why:?}");
     }
 }
 
