@@ -5,6 +5,8 @@
 //! key means is said once, here, and shown by `muesli start --help`.
 
 mod keys;
+#[cfg(test)]
+mod page_of_limits;
 mod values;
 
 use std::collections::BTreeMap;
@@ -175,24 +177,6 @@ mod tests {
         });
         let missing: Vec<_> = rows.filter(|row| !page.contains(row.as_str())).collect();
         assert!(missing.is_empty(), "docs/configuration.md lacks:\n{}", missing.join("\n"));
-    }
-
-    /// Keys whose numbers limit nothing: which server and cluster it is, and how long a loop looks
-    /// for more before it sleeps.
-    const NO_LIMITS: [&str; 3] = ["node", "cluster", "watch_for_us"];
-
-    /// The page of limits names each key that takes a number, in a row of a table.
-    #[test]
-    fn the_page_of_limits_names_all_keys_of_numbers() {
-        let page = include_str!("../../../../docs/limits.md");
-        let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).collect();
-        let is_number = |key: &&Key| ["N", "BYTES", "MS", "US"].contains(&key.value);
-        let limits = KEYS.iter().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
-        let limits: Vec<_> = limits.map(|key| format!("`{}`", key.name)).collect();
-        assert!(limits.len() > 40, "{limits:?}");
-        let is_named = |name: &&String| rows.iter().any(|row| row.contains(name.as_str()));
-        let missing: Vec<_> = limits.iter().filter(|name| !is_named(name)).collect();
-        assert!(missing.is_empty(), "docs/limits.md lacks rows for {missing:?}");
     }
 
     #[test]

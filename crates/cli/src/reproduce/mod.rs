@@ -84,7 +84,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         let points = points::run(figure, &options.course()?)?;
         let judged = judge::judge(figure, &points);
         write_files(figure, &points, &judged, &options.out)?;
-        let given = options.given();
+        let given = options.given(figure);
         if !given.is_empty() {
             let _ = writeln!(stdout(), "\n  given: {}", given.join(" "));
         }
@@ -94,9 +94,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 impl ReproduceOptions {
-    /// What is not as the figure has it, as it is told with the table.
-    fn given(&self) -> Vec<String> {
-        let protocols = (!self.protocols.is_empty()).then(|| self.protocols.join(","));
+    /// What is not as the figure has it, as it is told with the table, where lines keep their names
+    /// under other protocols.
+    fn given(&self, figure: &Figure) -> Vec<String> {
+        let lines = figure.lines.iter().zip(&self.protocols);
+        let protocols = lines.map(|(line, protocol)| format!("{}={protocol}", line.name));
         let replicas = self.replicas.map(|replicas| format!("replicas={replicas}"));
         let all = self.parameters.iter().chain(&self.machine).cloned();
         all.chain(protocols).chain(replicas).collect()
@@ -374,6 +376,14 @@ mod tests {
             let error = points::run(&SMALL, &course).unwrap_err().to_string();
             assert!(error.contains("nodes") && error.contains("1 to 1000"), "{error}");
         }
+    }
+
+    #[test]
+    fn lines_under_other_protocols_are_told_with_their_names() {
+        let line = "reproduce small --protocols gmu --param reads=9 --replicas 1";
+        let matches = command().get_matches_from(line.split(' '));
+        let options = ReproduceOptions::from_arg_matches(&matches).unwrap();
+        assert_eq!(options.given(&SMALL), ["reads=9", "score=gmu", "replicas=1"]);
     }
 
     #[test]

@@ -245,6 +245,7 @@ impl TortureOptions {
             workload,
             parameters,
             ballast: Ballast::of(self.data_mb << 20, self.value_kb << 10),
+            short_leases: seed / 4 % 2 == 1,
             fails_over_within: self.fails_over_within(),
         }
     }
@@ -291,5 +292,22 @@ mod tests {
         );
         let again = parsed(&options.again(7, Means::Proxy));
         assert_eq!(format!("{again:?}"), format!("{options:?}"));
+    }
+
+    #[test]
+    fn leases_end_in_half_of_the_rounds_unless_data_are_loaded() {
+        let rounds = |line: &str| {
+            let mut options = parsed(line);
+            options.workloads = workloads_of(&options.protocol);
+            let round = move |seed| options.round(seed, ROUND_LEAST, Means::Proxy).to_string();
+            (0..40).map(round).collect::<Vec<_>>()
+        };
+        let short = |round: &&String| round.ends_with(", 3 s, leases of 0.5 s");
+        let (bare, loaded) = (rounds("muesli torture"), rounds("muesli torture --data-mb 1"));
+        assert_eq!(bare.iter().filter(short).count(), 20, "{bare:?}");
+        for part in ["bank", "append", " 1 replicas", " 2 replicas"] {
+            assert!(bare.iter().filter(short).any(|round| round.contains(part)), "{bare:?}");
+        }
+        assert!(loaded.iter().all(|round| round.ends_with(", 3 s")), "{loaded:?}");
     }
 }

@@ -40,6 +40,13 @@ const GIVE_UP_AFTER: Duration = Duration::from_millis(1_500);
 const SERVES_WITHIN: Duration = Duration::from_secs(20);
 /// The clients go on for so long when it does.
 const CALM: Duration = Duration::from_millis(500);
+/// Connections are given up soon, and come again often.
+const SHORT_SILENCES: [&str; 2] = ["alive_every_ms = 200", "dead_after_ms = 1000"];
+/// Logs and checkpoints are small, so that there are many.
+const SMALL_LOGS: [&str; 2] = ["log_segment_bytes = 200000", "checkpoint_bytes = 300000"];
+/// Snapshots are let go while a client or a server is silent by a fault, which none is for the ten
+/// seconds of production.
+const SHORT_LEASES: [&str; 2] = ["snapshot_lease_ms = 500", "snapshot_age_max_ms = 1000"];
 
 /// What a round is to be.
 #[derive(Clone, Debug)]
@@ -56,8 +63,10 @@ pub struct Round {
     pub durable: bool,
     pub workload: &'static str,
     pub parameters: &'static [&'static str],
-    /// What is loaded beside.
+    /// What is loaded beside; something: all sizes and times are those of production.
     pub ballast: Ballast,
+    /// Whether leases of snapshots are so short that they end in faults, where nothing is loaded.
+    pub short_leases: bool,
     /// When a leader dies and nothing else is wrong, its group must serve again within this.
     pub fails_over_within: Duration,
 }
@@ -89,7 +98,8 @@ impl fmt::Display for Round {
         let seconds = self.length.as_secs_f64();
         let groups = if *group > 1 { format!(", groups of {group}") } else { String::new() };
         write!(f, "seed {seed}: {workload}, {nodes} nodes, {replicas} replicas{groups}")?;
-        write!(f, ", {seconds:.0} s")
+        let leases = if self.ends_leases() { ", leases of 0.5 s" } else { "" };
+        write!(f, ", {seconds:.0} s{leases}")
     }
 }
 
@@ -168,13 +178,24 @@ impl Round {
         if self.kinds.contains(&Kind::Join) { JOINS } else { 0 }
     }
 
-    fn plan(&self, network: &dyn Network) -> Plan {
-        let mut keys =
-            vec!["record_collected = true", "alive_every_ms = 200", "dead_after_ms = 1000"];
+    /// Whether leases of snapshots end while faults last.
+    fn ends_leases(&self) -> bool {
+        self.ballast.bytes == 0 && self.short_leases
+    }
+
+    /// What servers are configured with, beside what each cluster needs.
+    fn keys(&self) -> Vec<&'static str> {
+        let mut keys = vec!["record_collected = true"];
         if self.ballast.bytes == 0 {
-            // Logs and checkpoints are small, so that there are many.
-            keys.extend(["log_segment_bytes = 200000", "checkpoint_bytes = 300000"]);
+            keys.extend(SHORT_SILENCES.iter().chain(&SMALL_LOGS));
         }
+        if self.ends_leases() {
+            keys.extend(SHORT_LEASES);
+        }
+        keys
+    }
+
+    fn plan(&self, network: &dyn Network) -> Plan {
         Plan {
             nodes: self.nodes,
             loops: 1,
@@ -183,7 +204,7 @@ impl Round {
             group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
-            extra: keys.into_iter().map(str::to_owned).collect(),
+            extra: self.keys().into_iter().map(str::to_owned).collect(),
             reached: network.reached(),
             troubled: true,
         }

@@ -155,6 +155,22 @@ fn recorded_histories_are_judged_and_broken_ones_noticed() {
     assert_eq!(status(&muesli(&["check", &skew, "--level", "rr"])), 0);
 }
 
+/// A history that ends under load is whole: what was under way as the database closed is in it.
+#[test]
+fn a_bench_that_ends_by_time_under_load_records_what_can_be_judged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for run in 0..3 {
+        let file = folder.path().join(format!("history-{run}")).display().to_string();
+        let setup = ["bench", "bank", "--driver", "embedded", "--protocol", "score"];
+        let load = ["--repositories", "2", "--clients", "16", "--seconds", "1", "--history", &file];
+        let bench = muesli(&[&setup[..], &load].concat());
+        assert_eq!(status(&bench), 0, "{} {}", text(&bench.stdout), text(&bench.stderr));
+        let check = muesli(&["check", &file, "--level", "serializable"]);
+        assert_eq!(status(&check), 0, "run {run}: {}", text(&check.stdout));
+        assert!(text(&check.stdout).starts_with("serializable: holds"), "run {run}");
+    }
+}
+
 const WRITE_SKEW: &str = r#"
 {"id":"a","b":1,"e":9,"st":"c","ops":[["r","x",0],["r","y",0],["w","x",1]]}
 {"id":"b","b":1,"e":9,"st":"c","ops":[["r","x",0],["r","y",0],["w","y",1]]}

@@ -81,3 +81,13 @@ fn procedures_lose_nothing() {
     let tried = ["append-procedures", "counter-procedures", "kill", "pause"];
     assert!(tried.iter().all(|it| said.contains(it)), "{said}");
 }
+
+#[test]
+fn procedures_decided_by_votes_lose_nothing() {
+    let faults = ["--seed", "4", "--faults", "kill,pause,partition", "--round-seconds", "9"];
+    let workloads = "append-procedures,counter-procedures";
+    let procedures = ["--protocol", "sinfonia", "--workloads", workloads];
+    let said = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
+    let tried = ["append-procedures", "counter-procedures", "kill", "pause", "leases of 0.5 s"];
+    assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+}

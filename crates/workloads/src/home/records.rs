@@ -5,6 +5,9 @@
 //! of them and writes its private key. Which copy a remote update uses, and whether it is remote,
 //! come from one drawn number, by its remainders: with 160 copies and 5 % of remote updates these
 //! are 40 of the copies. That is so in the port, and is kept, since it decides who meets whom.
+//!
+//! With `update=put` an update writes one record at home and reads nothing: nobody meets anybody, as
+//! in the port's run that shows what the protocol itself costs.
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
@@ -31,6 +34,12 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read one record."),
     Parameter::new("remote", "5", Kind::Percent, "Share of updates that read another copy."),
+    Parameter::new(
+        "update",
+        "table",
+        Kind::Choice(&["table", "put"]),
+        "Whether an update touches a whole copy, or puts one record at home.",
+    ),
     Parameter::new("bytes", "200", Kind::Count(12, 1_000_000), "Bytes of a record."),
 ];
 
@@ -41,6 +50,7 @@ pub struct HomeRecords {
     count: u32,
     reads: f64,
     remote: f64,
+    puts: bool,
     bytes: usize,
     ledgers: Ledgers,
 }
@@ -61,6 +71,8 @@ enum Drawn {
     Local(u32),
     /// Reads this copy.
     Remote(u32),
+    /// Writes this record at home and reads nothing.
+    Put(u32),
 }
 
 impl HomeRecords {
@@ -71,6 +83,7 @@ impl HomeRecords {
             count: values.count("keys") as u32,
             reads: values.number("reads"),
             remote: values.number("remote"),
+            puts: values.word("update") == "put",
             bytes: values.count("bytes") as usize,
             ledgers: Ledgers::new(clients),
         }
@@ -80,6 +93,9 @@ impl HomeRecords {
         let record = chance.below(self.count.into());
         if chance.percent(self.reads) {
             return Drawn::Read(record as u32);
+        }
+        if self.puts {
+            return Drawn::Put(record as u32);
         }
         let random = chance.below(1 << 31);
         if ((random % 100) as f64) < self.remote {
@@ -117,12 +133,15 @@ impl HomeRecords {
         (client, number): (u32, u64),
         drawn: Drawn,
     ) -> Result<(), Error> {
-        let (home, written) = match drawn {
-            Drawn::Remote(home) => (home, None),
-            Drawn::Local(record) | Drawn::Read(record) => (self.homes.of(client), Some(record)),
+        let own = self.homes.of(client);
+        let (home, written, touched) = match drawn {
+            Drawn::Remote(home) => (home, None, 0..self.count),
+            Drawn::Local(record) => (own, Some(record), 0..self.count),
+            Drawn::Put(record) => (own, Some(record), record..record + 1),
+            Drawn::Read(_) => unreachable!("updates only"),
         };
         let value = Stamp { writer: client + 1, number }.value(self.bytes);
-        for record in 0..self.count {
+        for record in touched {
             let key = key(home, RECORD, record);
             if Some(record) == written {
                 self.ledgers.of(client).write(key.clone(), number);
@@ -206,6 +225,7 @@ mod tests {
                 Drawn::Read(record) => reads += u32::from(record < 8),
                 Drawn::Local(record) => local += u32::from(record < 8),
                 Drawn::Remote(home) => *copies.entry(home).or_insert(0) += 1,
+                Drawn::Put(_) => panic!("not asked for"),
             }
         }
         let remote: u32 = copies.values().sum();
@@ -213,5 +233,21 @@ mod tests {
         assert!((4_500..5_500).contains(&remote), "{remote}");
         assert_eq!(copies.len(), 40);
         assert!(copies.keys().all(|home| home % 20 < 5));
+    }
+
+    #[test]
+    fn puts_are_of_all_records_at_home() {
+        let given = ["keys=8".to_owned(), "update=put".to_owned()];
+        let values = Values::read("home-ycsb", PARAMETERS, &given).unwrap();
+        let (workload, mut chance) = (HomeRecords::new(&values, 1), Chance::new(1, 0, 1));
+        let drawn: Vec<_> = (0..1_000).map(|_| workload.draw(&mut chance)).collect();
+        let reads = drawn.iter().filter(|it| matches!(it, Drawn::Read(_))).count();
+        assert!((400..600).contains(&reads), "{reads}");
+        let mut put = [0; 8];
+        for drawn in drawn.into_iter().filter(|it| !matches!(it, Drawn::Read(_))) {
+            let Drawn::Put(record) = drawn else { panic!("{drawn:?}") };
+            put[record as usize] += 1;
+        }
+        assert!(put.iter().all(|times| *times > 30), "{put:?}");
     }
 }

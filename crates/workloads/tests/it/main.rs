@@ -7,6 +7,7 @@ mod behind;
 mod carried_on;
 mod deposed;
 mod groups;
+mod home_copies;
 mod hung_disk;
 mod lost;
 mod nearby;

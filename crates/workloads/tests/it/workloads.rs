@@ -52,6 +52,7 @@ const CASES: &[(&str, &str)] = &[
     ("home-lists", "homes=3 keys=40 initial=15 remote=40"),
     ("home-lists", "homes=2 keys=20 initial=8 remote=30 structure=list"),
     ("home-ycsb", "homes=3 keys=6 remote=40"),
+    ("home-ycsb", "homes=3 keys=6 update=put"),
     ("home-vacation", "homes=3 keys=4 users=70 remote=40 reads=30"),
     ("home-vacation", "homes=2 keys=3 units=3 reads=20 delayed=false"),
     ("append", "keys=5 length=20"),

@@ -3,7 +3,7 @@
 
 use muesli_workloads::machines::Machine;
 
-use super::bumper::{BUMPER_NODES, BUMPER_QUICK, hardly_aborts, speedup};
+use super::bumper::{BUMPER_NODES, BUMPER_QUICK, OVERHEAD, hardly_aborts, speedup};
 use super::{Figure, Measure, NOTHING, claim, protocol};
 
 /// 256 of 65 536 keys; half of the transactions look for one.
@@ -129,6 +129,29 @@ pub const FIGURES: &[Figure] = &[
             claim("tx/s, score", Measure::Throughput("score"), Some(4_800.0), None),
             hardly_aborts("updates aborted, bumper", "bumper-tw", None),
         ],
+        ..NOTHING
+    },
+    Figure {
+        name: "bumper-overhead-general",
+        about: "Bumper, in words: YCSB without conflicts, a read and a write",
+        workload: "ycsb",
+        parameters: &[
+            "workload=t",
+            "keys=10000",
+            "reads=1",
+            "writes=1",
+            "distribution=uniform",
+            "disjoint=true",
+            "updates=50",
+        ],
+        chosen: "One client a node; each has records of its own, of 10 000.",
+        machine: Machine::bumper_cluster,
+        xs: BUMPER_NODES,
+        quick_xs: BUMPER_QUICK,
+        lines: &[protocol("score"), protocol("bumper")],
+        updates: 0.5,
+        seconds: (2.0, 0.5),
+        claims: OVERHEAD,
         ..NOTHING
     },
 ];
