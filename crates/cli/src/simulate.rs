@@ -246,30 +246,33 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
     }
 }
 
+/// Of so few messages of a kind the share that was taken says little.
+const FEW: u64 = 60;
+
 fn strangers(options: &SimOptions) -> Option<Strangers> {
     let every = Span::from_nanos(1_000_000 / u64::from(options.strangers.max(1)));
     let as_members = options.as_members;
     (options.strangers > 0).then_some(Strangers { every, as_members })
 }
 
-/// How many messages of strangers passed the first checks, by kind and in all.
+/// How many messages of strangers passed the first checks, by kind and in all. A kind of which only
+/// few do is marked: what it does behind these checks is hardly looked at.
 fn of_strangers(heard: &BTreeMap<&'static str, Heard>) -> String {
     let line = |name: &str, it: Heard| {
         let all = it.taken + it.rejected;
         let share = 100.0 * it.taken as f64 / all.max(1) as f64;
-        format!(
-            "strangers: {name}: {} of {} taken, {share:.0} %\n",
-            grouped(it.taken),
-            grouped(all)
-        )
+        format!("strangers: {name}: {} of {} taken, {share:.0} %", grouped(it.taken), grouped(all))
     };
     let mut sum = Heard::default();
     let mut text = String::new();
     for (name, it) in heard {
         sum += *it;
+        let all = it.taken + it.rejected;
+        let is_low = all >= FEW && it.taken > 0 && 5 * it.taken < all;
         text += &line(name, *it);
+        text += if is_low { " BELOW A FIFTH\n" } else { "\n" };
     }
-    text + &line("all", sum)
+    text + &line("all", sum) + "\n"
 }
 
 fn progress(seeds: u64) -> ProgressBar {
@@ -497,6 +500,22 @@ mod tests {
             let again = parsed(&command_again(workload, &options, 5, None));
             assert_eq!(format!("{again:?}"), format!("{options:?}"));
         }
+    }
+
+    #[test]
+    fn kinds_of_which_few_messages_are_taken_are_marked() {
+        let heard = |taken, rejected| Heard { taken, rejected };
+        let all = [
+            ("Few", heard(1, 50)),
+            ("Low", heard(10, 50)),
+            ("None", heard(0, 90)),
+            ("Well", heard(30, 100)),
+        ];
+        let text = of_strangers(&all.into_iter().collect());
+        let marked: Vec<&str> =
+            text.lines().filter(|line| line.ends_with(" BELOW A FIFTH")).collect();
+        assert_eq!(marked, ["strangers: Low: 10 of 60 taken, 17 % BELOW A FIFTH"]);
+        assert!(text.ends_with("strangers: all: 41 of 331 taken, 12 %\n"));
     }
 
     #[test]

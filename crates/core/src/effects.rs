@@ -172,8 +172,10 @@ pub struct Maintenance {
     pub collected: u64,
     /// Entries of the logs of replication groups that were removed, as the state stands for them.
     pub trimmed: u64,
-    /// Snapshots that hold no versions back any more: nothing was heard of their node for the
-    /// lease, or their transaction was open for too long.
+    /// Snapshots that hold no versions back any more, as their transaction was open for too long.
+    pub snapshots_aged: u64,
+    /// Nodes whose snapshots hold no versions back any more, or whose copies are told nothing any
+    /// more, as nothing was heard of them for the lease; and copies that nobody used for as long.
     pub leases_ended: u64,
     /// Clients that repositories forgot, as nothing was heard of them for their lease.
     pub clients_forgotten: u64,
@@ -187,6 +189,7 @@ impl AddAssign for Maintenance {
     fn add_assign(&mut self, more: Maintenance) {
         self.collected += more.collected;
         self.trimmed += more.trimmed;
+        self.snapshots_aged += more.snapshots_aged;
         self.leases_ended += more.leases_ended;
         self.clients_forgotten += more.clients_forgotten;
         self.finished += more.finished;

@@ -92,6 +92,8 @@ pub struct World<P: Protocol> {
     checkpoint_every: Option<Span>,
     /// When each host begins its checkpoints, and how large their pieces are.
     checkpoint_chances: Vec<Random>,
+    /// Which timers fire early, if any do.
+    early_timers: Option<Random>,
     mistake: Option<Mistake>,
     crowd: Option<Crowd<P::Message>>,
     /// How many faults keep each host down.
@@ -154,6 +156,7 @@ impl<P: Protocol> World<P> {
         });
         let trace = if setup.trace_text { Trace::with_text() } else { Trace::digest_only() };
         let strangers_chance = setup.seed.split("strangers").stream();
+        let early = setup.seed.split("early timers").stream();
         let mut world = World {
             now: VirtualTime::ZERO,
             queue: EventQueue::new(),
@@ -175,6 +178,7 @@ impl<P: Protocol> World<P> {
             plan: setup.plan,
             checkpoint_every: setup.checkpoint_every,
             checkpoint_chances: Vec::new(),
+            early_timers: setup.early_timers.then_some(early),
             mistake: setup.mistake,
             crowd: setup.strangers.map(|how| Crowd::new(how, strangers_chance, setup.script)),
             crashes: vec![0; hosts],
@@ -258,7 +262,7 @@ impl<P: Protocol> World<P> {
         self.trace_message(P::message_name(&envelope.message), envelope);
         self.messages += u64::from(envelope.from.node != envelope.to.node);
         if let Some(crowd) = &mut self.crowd {
-            crowd.hear(envelope);
+            crowd.hear(P::message_name(&envelope.message), envelope);
         }
         let sender = self.sender_of(&sent);
         self.offer(sent.envelope.to.node.0 as usize, Input::Message(sender, sent));

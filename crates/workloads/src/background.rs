@@ -4,7 +4,7 @@
 use muesli_sim::world::Background;
 
 /// How many kinds of it are told apart.
-const KINDS: usize = 7;
+const KINDS: usize = 9;
 
 /// In how many runs something happened, and how often in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,17 @@ pub struct Backgrounds {
 /// A kind: how it is written, and what it counts.
 type Kind = (&'static str, &'static str, fn(&Background) -> u64);
 
+/// Transactions that were open for too long, of protocols that keep old versions.
+const AGED: &str = "open for too long";
+
 /// In the order in which they are written.
 const ALL: [Kind; KINDS] = [
     ("collected", "versions", |it| it.maintenance.collected),
-    ("cut", "checkpoints", |it| it.checkpoints),
+    ("took checkpoints", "checkpoints", |it| it.checkpoints),
+    ("cut", "records", |it| it.cut),
     ("trimmed", "entries of groups", |it| it.maintenance.trimmed),
-    ("leases ended", "snapshots", |it| it.maintenance.leases_ended),
+    (AGED, "snapshots", |it| it.maintenance.snapshots_aged),
+    ("leases ended", "nodes and copies", |it| it.maintenance.leases_ended),
     ("forgot", "clients", |it| it.maintenance.clients_forgotten),
     ("ended in doubt", "transactions", |it| it.maintenance.finished),
     ("gave up", "operations", |it| it.maintenance.given_up),
@@ -54,15 +59,12 @@ impl Backgrounds {
         all.find(|((known, ..), _)| *known == name).map(|(_, happened)| happened)
     }
 
-    /// All of it in one line. A protocol that keeps
-    /// no old versions has no leases on them.
+    /// All of it in one line. Under a protocol that keeps no old versions no snapshot is too old.
     pub fn line(&self, keeps_old_versions: bool, number: impl Fn(u64) -> String) -> String {
         let each =
             ALL.iter().zip(self.happened).map(|((name, what, _), Happened { runs, times })| {
                 match *name {
-                    "leases ended" if !keeps_old_versions && runs == 0 => {
-                        "no snapshot leases".to_owned()
-                    }
+                    AGED if !keeps_old_versions && runs == 0 => "no old snapshots".to_owned(),
                     "collected" => format!(
                         "collected in {} of {} runs ({} versions)",
                         number(runs),
@@ -88,13 +90,15 @@ mod tests {
         all.add(&Background { maintenance, checkpoints: 0, cut: 0 });
         all.add(&Background { maintenance, checkpoints: 2, cut: 30 });
         assert_eq!(all.of("collected"), Some(Happened { runs: 2, times: 10 }));
-        assert_eq!(all.of("cut"), Some(Happened { runs: 1, times: 2 }));
+        assert_eq!(all.of("took checkpoints"), Some(Happened { runs: 1, times: 2 }));
+        assert_eq!(all.of("cut"), Some(Happened { runs: 1, times: 30 }));
         assert_eq!(all.of("weather"), None);
         let line = |keeps_old_versions| all.line(keeps_old_versions, |number| number.to_string());
-        let begin = "collected in 2 of 2 runs (10 versions), cut in 1 (2 checkpoints), ";
+        let begin = "collected in 2 of 2 runs (10 versions), took checkpoints in 1 (2 checkpoints), \
+                     cut in 1 (30 records), ";
         assert!(line(true).starts_with(begin), "{}", line(true));
-        assert!(line(true).contains("leases ended in 0 (0 snapshots)"));
-        assert!(line(false).contains("no snapshot leases"));
+        assert!(line(true).contains("open for too long in 0 (0 snapshots)"));
+        assert!(line(false).contains("no old snapshots"));
         assert!(line(false).ends_with("gave up in 2 (2 operations)"));
     }
 }

@@ -9,14 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli::{Db, Error};
-use muesli_check::Level;
+use muesli::{Db, Error, SpaceOptions};
 use muesli_core::catalog::CatalogError;
 use muesli_core::together::Shuffled;
-use muesli_core::{Catalog, Isolation, Nanos, NodeId, Protocol, Together};
+use muesli_core::{Catalog, Nanos, NodeId, Protocol, Together};
 use muesli_group::Grouped;
 use muesli_group::layout::{self, Unfit};
-use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose, offers_strict};
+use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -28,13 +27,17 @@ use thiserror::Error;
 
 use crate::chance::Chance;
 use crate::embedded::Length;
+use crate::guest;
 use crate::lingering::linger;
 use crate::machines::Machine;
 use crate::pauses::{one_clock, pause};
+use crate::promises::ENDS;
 use crate::registry;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
 use crate::workload::{AnyWorkload, Check, Clock, Seat};
+
+pub use crate::promises::{is_promised, promise, promise_of};
 
 /// The most rows of a page of a scan.
 const PAGE_ROWS: usize = 4;
@@ -47,8 +50,6 @@ const PATIENCE_AMONG_LIARS: Span = Span::from_millis(500);
 const PATIENCE_WORKING: Span = Span::from_secs(3_600);
 /// How long loading may take.
 const LOADING_MOST: Span = Span::from_secs(600);
-/// The check that holds under every protocol, whatever it promises.
-const ENDS: &str = "everything that was begun ends";
 /// How often it is looked whether loading is done.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
@@ -88,10 +89,14 @@ pub struct Simulated {
     /// Whether these nodes are strange to the others, as processes of applications are to servers:
     /// they come and go, and whoever is silent for long is forgotten.
     pub visiting: bool,
+    /// Whether a client comes on a node of its own, and its process is killed early in the run.
+    pub guest: bool,
     /// Whether all transactions of the clients are strict.
     pub strict: bool,
     /// How often nodes do what they do once in a while; `None`: as often as in production.
     pub tempo: Option<Tempo>,
+    /// Whether some timers fire before their time.
+    pub early_timers: bool,
     /// Whether a history is recorded.
     pub history: bool,
     /// What strangers do and say, where there are some; `None`: what the seed draws.
@@ -120,12 +125,26 @@ impl Simulated {
             upkeep: Upkeep::default(),
             client_nodes: 0,
             visiting: false,
+            guest: false,
             strict: false,
             tempo: None,
+            early_timers: false,
             history: false,
             script: None,
             trace: false,
         }
+    }
+
+    /// What of this is the world's own.
+    fn set_up<P: Protocol>(&self, setup: &mut Setup<P>) {
+        setup.replicated = self.upkeep.group > 1;
+        setup.checkpoint_every = self.upkeep.checkpoint_every;
+        setup.early_timers = self.early_timers;
+        setup.strangers = self.upkeep.strangers;
+        setup.mistake = self.upkeep.mistake;
+        setup.script = self.script.clone();
+        setup.history = self.history;
+        setup.trace_text = self.trace;
     }
 }
 
@@ -273,41 +292,6 @@ pub fn run_protocol<P: Protocol>(
     Simulation::<P>::new(&Machine::measured(), workload, plan, rules, tallies)?.run()
 }
 
-/// What a protocol promises, as the checker judges it; `None` for one that there is not.
-pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
-    promise_of(protocol, false)
-}
-
-/// The same, where all transactions are strict if `strict` says so and the protocol has such.
-pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
-    struct Promise;
-    impl Choice for Promise {
-        type Output = Isolation;
-
-        fn chosen<P: Protocol>(self, _rules: P::Rules) -> Isolation {
-            P::ISOLATION
-        }
-    }
-    let isolation = choose(protocol, Promise).ok()?;
-    let level = match isolation {
-        _ if strict && offers_strict(protocol) => Level::StrictSerializable,
-        Isolation::Serializable => Level::Serializable,
-        Isolation::StrictSerializable => Level::StrictSerializable,
-        Isolation::ExtendedUpdateSerializable => Level::Eus,
-        Isolation::RepeatableRead => Level::Rr,
-    };
-    let session_order = isolation != Isolation::RepeatableRead;
-    Some((level, muesli_check::Options { session_order, ..Default::default() }))
-}
-
-/// Whether the protocol promises that a check of this name holds. One that promises less than
-/// workloads count on may lose updates: then totals change, lists lose elements, rows that belong
-/// together do not fit, and that is no fault of it.
-pub fn is_promised(protocol: &str, check: &str) -> bool {
-    let little = promise(protocol).is_some_and(|(level, _)| level == Level::Rr);
-    !little || check == ENDS
-}
-
 /// What a task in the world leaves when it has ended.
 type Answer<T> = Rc<RefCell<Option<Result<T, Error>>>>;
 
@@ -318,6 +302,8 @@ struct Simulation<'a, P: Protocol> {
     plan: &'a Simulated,
     tallies: &'a Arc<Tallies>,
     client_nodes: u32,
+    /// The node of a client that is killed.
+    guest: Option<NodeId>,
     clock: Clock,
     stop: Rc<Cell<bool>>,
     /// When the last client ended.
@@ -340,12 +326,14 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let nodes = first_master + plan.masters;
         let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
         let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
-        let catalog = match plan.visiting || plan.upkeep.strangers.is_some() {
+        let guest = plan.guest.then_some(NodeId(nodes as u32));
+        let come_and_go = plan.visiting || plan.guest || plan.upkeep.strangers.is_some();
+        let catalog = match come_and_go {
             true => catalog.with_visiting_coordinators(),
             false => catalog,
         };
         let catalog = Arc::new(catalog);
-        let topology = Topology::uniform(nodes, machine.network);
+        let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
         let seed = Seed::new(plan.seed);
         let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
         setup.rules = rules;
@@ -362,17 +350,11 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         setup.settings.logging = plan.logging || machine.log.is_some();
         setup.disk = machine.log.unwrap_or_default();
         setup.settings.procedures = registry::procedures();
-        setup.replicated = plan.upkeep.group > 1;
-        setup.checkpoint_every = plan.upkeep.checkpoint_every;
-        setup.strangers = plan.upkeep.strangers;
-        setup.mistake = plan.upkeep.mistake;
-        setup.script = plan.script.clone();
+        plan.set_up(&mut setup);
         setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };
         setup.settings.together = Together::new(plan.upkeep.together, Arc::new(order));
-        setup.history = plan.history;
-        setup.trace_text = plan.trace;
         let world = World::new(setup)?;
         let keys = if plan.upkeep.group > 1 { layout::inner(&catalog) } else { catalog };
         let db = Db::for_driver(world.database(), keys, machine.retry);
@@ -380,7 +362,18 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let clock = one_clock(world.database());
         let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
         let client_nodes = client_nodes as u32;
-        Ok(Simulation { world, db, workload, plan, tallies, client_nodes, clock, stop, ended })
+        Ok(Simulation {
+            world,
+            db,
+            workload,
+            plan,
+            tallies,
+            client_nodes,
+            guest,
+            clock,
+            stop,
+            ended,
+        })
     }
 
     fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
@@ -388,11 +381,17 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         self.world.let_strangers_speak();
         let (begun, messages) = (self.world.now(), self.world.messages());
         self.add_clients();
+        if let Some(node) = self.guest {
+            guest::comes_and_goes(&mut self.world, &self.db, node);
+        }
         let until = match self.plan.length {
             Length::Time(length) => begun + Span::from_nanos(length.as_nanos() as u64),
             Length::Transactions(_) => begun,
         };
         self.world.run_until(until.max(self.plan.plan.horizon()));
+        if let Some(tempo) = self.plan.tempo.filter(|_| self.guest.is_some()) {
+            guest::wait_until_forgotten(&mut self.world, tempo.client_lease);
+        }
         self.stop.set(true);
         let in_time = self.world.now().since(begun).as_nanos();
         let in_time = (self.tallies.total(), Duration::from_nanos(in_time));
@@ -554,6 +553,9 @@ fn catalog(
     let mut catalog = catalog.with_spread(plan.spread)?;
     for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
+    }
+    if plan.guest {
+        catalog = catalog.with_space(guest::SPACE, SpaceOptions::default())?;
     }
     Ok(catalog)
 }

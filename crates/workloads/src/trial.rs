@@ -162,6 +162,8 @@ const MARKS: [&str; 2] = ["marks=30", "blind-marks=30"];
 const TICK_OF_SERVERS: Nanos = Nanos::from_millis(20);
 /// Of so many seeds one runs strict transactions alone.
 const STRICT_ONCE_IN: u64 = 4;
+/// Of so many seeds one has timers that fire early.
+const EARLY_ONCE_IN: u64 = 4;
 
 impl Trial {
     /// A workload under SCORe on four nodes, with everything drawn and any fault that can be.
@@ -353,6 +355,7 @@ impl Trial {
         let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
         // As on servers, whose clients are processes of applications.
         let visiting = self.visiting.unwrap_or(chance.below(2) == 0) && client_nodes > 0;
+        let early_timers = chance.below(EARLY_ONCE_IN) == 0 && tempo.is_some();
         Simulated {
             nodes: self.nodes,
             masters: self.masters,
@@ -375,7 +378,9 @@ impl Trial {
             client_nodes,
             strict: self.strict.unwrap_or(strict) && offers_strict(&self.protocol),
             visiting,
+            guest: tempo.is_some(),
             tempo,
+            early_timers,
             history: true,
             ..Simulated::calm(&self.protocol, self.nodes, seed, Length::Time(Duration::ZERO))
         }

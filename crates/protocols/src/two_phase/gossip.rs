@@ -51,7 +51,7 @@ impl<V: Variant> Coordinator<V> {
         let since = cx.now() - cx.settings.snapshot_age_max;
         let all = V::rules(&self.rules).readers_hold_low;
         let aged = self.running().filter(|it| (self.aged..since).contains(&it.begun)).count();
-        cx.effects.maintenance.leases_ended += aged as u64;
+        cx.effects.maintenance.snapshots_aged += aged as u64;
         self.aged = self.aged.max(since);
         let counts = |slot: &&Slot<V>| all && slot.begun >= since;
         let running = self.running().filter(counts).map(|slot| slot.reads_at().clone());

@@ -35,6 +35,15 @@ fn among_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, programs: &[Pr
     }
 }
 
+/// Scopes with two faults, at any two points.
+fn among_two_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, programs: &[Program]) {
+    let faults = [(Fault::Crash(0), Fault::Crash(1)), (Fault::Lose, Fault::Outage(0))];
+    for (fault, second) in faults {
+        let (fault, second) = (Some(fault), Some(second));
+        scopes.push(Scope { fault, second, ..Scope::of(programs) });
+    }
+}
+
 fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
     let mut golden = goldenfile::Mint::new(folder);
@@ -56,6 +65,7 @@ fn two_phase_locking_is_strict_for_readers_too() {
     let with_reader = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_AB_AT_2]);
     let mut scopes = vec![with_reader, Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])];
     among_faults(&mut scopes, &[SKEW_A_AT_0, SKEW_B_AT_1]);
+    among_two_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
     scopes.push(Scope { before: vec![WRITE_A_AT_1], ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) });
     hold::<TryLocks>("2pc", Level::StrictSerializable, &scopes);
 }
@@ -67,6 +77,7 @@ fn repeatable_read_repeats() {
         Scope::of(&[WRITE_A_AT_1, SKEW_B_AT_1, READ_AGAIN_AT_2]),
     ];
     among_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
+    among_two_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
     scopes.push(Scope { before: vec![WRITE_A_AT_1], ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) });
     hold::<NewestVersions>("rr", Level::Rr, &scopes);
 }

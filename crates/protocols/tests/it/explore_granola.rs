@@ -224,6 +224,28 @@ fn pairs_with_one_fault_under_a_master() {
     hold("sinfonia_faults", &with_faults(Rules::sinfonia()));
 }
 
+/// Two faults at any two points. In locking mode one transaction is as much as a test has time for.
+fn with_two_faults(rules: Rules, programs: &[Program]) -> Vec<OneRound> {
+    let faults = [
+        (Fault::Crash(0), Fault::Crash(1)),
+        (Fault::Lose, Fault::Outage(0)),
+        (Fault::Repeat, Fault::Early),
+    ];
+    let with = |(fault, second)| OneRound {
+        fault: Some(fault),
+        second: Some(second),
+        ..after_one(of(rules, programs))
+    };
+    faults.map(with).into()
+}
+
+#[test]
+fn two_faults() {
+    let pair = [BUMP_AB_AT_0, BUMP_A_AT_1];
+    hold("granola_two_faults", &with_two_faults(Rules::default(), &pair));
+    hold("sinfonia_two_faults", &with_two_faults(Rules::sinfonia(), &[TAKE_AB_AT_1]));
+}
+
 /// One of two repositories, and two of r0 alone, on the same keys of r0 or on others.
 fn who_may_pass(rules: Rules) -> Vec<OneRound> {
     let programs =

@@ -102,12 +102,29 @@ impl<P: Protocol> World<P> {
         true
     }
 
+    /// The node's process is killed, and nobody starts it again.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn end_node(&mut self, node: NodeId) {
+        self.trace_node(node.0 as usize, "end", [0; 3]);
+        // Nobody reads its disk any more.
+        self.stop(node);
+    }
+
     /// The node stops, unless it is down already.
     fn crash(&mut self, node: NodeId) {
+        if self.stop(node) {
+            self.machine(node, |host, _| host.disk.crash());
+        }
+    }
+
+    /// The node's process ends. Returns whether there was one.
+    fn stop(&mut self, node: NodeId) -> bool {
         let place = node.0 as usize;
         self.crashes[place] += 1;
         if self.crashes[place] > 1 {
-            return;
+            return false;
         }
         self.stations[place].host.borrow_mut().crash();
         // The node's process is gone, and its clients' futures with it: nothing is there to hear
@@ -116,6 +133,7 @@ impl<P: Protocol> World<P> {
         for (other, cut) in self.network.crash(self.now, node) {
             self.expect_reconnect(node, other, &cut);
         }
+        true
     }
 
     /// The node starts its next life, unless another crash still keeps it down.

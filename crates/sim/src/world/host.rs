@@ -110,13 +110,20 @@ pub(super) struct Outgoing<P: Protocol> {
     pub(super) spawned: Vec<muesli_core::client::Task>,
 }
 
+/// Nodes of higher numbers are not in the world: only those whom strangers made up have such.
+const NODES_MOST: u32 = 1 << 16;
+
 /// A small set of nodes.
 #[derive(Debug, Default)]
 struct Peers(Vec<u64>);
 
 impl Peers {
-    /// Adds a node; false if it was there.
+    /// Adds a node; false if it was there. One that cannot be is not kept: a set has as many bits
+    /// as the highest number in it.
     fn insert(&mut self, node: NodeId) -> bool {
+        if node.0 >= NODES_MOST {
+            return true;
+        }
         let (word, bit) = (node.0 as usize / 64, 1 << (node.0 % 64));
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
@@ -217,7 +224,7 @@ impl<P: Protocol> Host<P> {
         self.node = Some(node);
     }
 
-    /// The node is gone, with everything that was not stable.
+    /// The node is gone, with everything that was in its memory.
     pub(super) fn crash(&mut self) {
         let recorder = self.take_running().map(|recorder| {
             self.journal.crash(recorder);
@@ -239,7 +246,6 @@ impl<P: Protocol> Host<P> {
         self.destinations.clear();
         (self.left_over, self.went_on) = (VecDeque::new(), false);
         self.processor.crash();
-        self.disk.crash();
     }
 
     /// What the node did beside transactions, over all lives.

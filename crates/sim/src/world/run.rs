@@ -188,6 +188,13 @@ impl<P: Protocol> World<P> {
         self.stations[node.0 as usize].host.borrow().node.as_ref().map(look)
     }
 
+    /// What all nodes have done so far beside transactions.
+    pub fn background(&self) -> Background {
+        let mut all = Background::default();
+        self.stations.iter().for_each(|station| all += station.host.borrow().background());
+        all
+    }
+
     fn rejections(&self) -> Vec<(&'static str, Rejection, u64)> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
         for station in &self.stations {
@@ -206,13 +213,12 @@ impl<P: Protocol> World<P> {
         let strangers = self.heard_of_strangers();
         let rejections = self.rejections();
         let (mut modes, mut longest) = (Modes::default(), Longest::default());
-        let mut background = Background::default();
+        let background = self.background();
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
             modes += host.effects.modes;
             longest = longest.or(host.longest);
-            background += host.background();
             let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
             let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }

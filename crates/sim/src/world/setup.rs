@@ -40,6 +40,8 @@ pub struct Setup<P: Protocol> {
     /// How often hosts begin a checkpoint on average, after which their logs are cut; `None`:
     /// never.
     pub checkpoint_every: Option<Span>,
+    /// Whether some timers fire before their time.
+    pub early_timers: bool,
     /// Whether other nodes keep what a node does, so that one of them may lose its disk.
     pub replicated: bool,
     /// A mistake of the drivers, to see it noticed.
@@ -108,6 +110,7 @@ impl<P: Protocol> Setup<P> {
             reconnect_every: Span::from_millis(10),
             plan,
             checkpoint_every: None,
+            early_timers: false,
             replicated: false,
             mistake: None,
             strangers: None,

@@ -25,6 +25,8 @@ pub(super) const FIRST: u32 = 0x9d5b_37a1;
 const COUNT: u64 = 3;
 /// A stranger looks so often for a message that a client might say.
 const LOOKS: usize = 6;
+/// One of so many messages in the name of members is of a kind that is drawn, however rare.
+const RARE_ONCE_IN: u64 = 4;
 /// So many messages of nodes are remembered, to say them again.
 const HEARD_MAX: usize = 512;
 /// Numbers at which something may go wrong.
@@ -102,6 +104,8 @@ pub(super) struct Crowd<M> {
     how: Strangers,
     random: Choices,
     heard: VecDeque<Envelope<M>>,
+    /// The newest of each kind: what is rarely said would be forgotten before it is said again.
+    newest: BTreeMap<&'static str, Envelope<M>>,
     /// Which of these is forgotten next.
     oldest: usize,
     /// They say nothing more.
@@ -111,11 +115,15 @@ pub(super) struct Crowd<M> {
 impl<M: Wire + Clone> Crowd<M> {
     pub(super) fn new(how: Strangers, random: Random, script: Option<Arc<[u8]>>) -> Crowd<M> {
         let random = script.map_or(Choices::Drawn(random), |bytes| Choices::Script(bytes, 0));
-        Crowd { how, random, heard: VecDeque::new(), oldest: 0, silent: how.as_members }
+        let (heard, newest) = (VecDeque::new(), BTreeMap::new());
+        Crowd { how, random, heard, newest, oldest: 0, silent: how.as_members }
     }
 
-    /// A node has said something to another one.
-    pub(super) fn hear(&mut self, envelope: &Envelope<M>) {
+    /// A node has said something of this kind to another one.
+    pub(super) fn hear(&mut self, kind: &'static str, envelope: &Envelope<M>) {
+        if self.how.as_members {
+            self.newest.insert(kind, envelope.clone());
+        }
         if self.heard.len() < HEARD_MAX {
             self.heard.push_back(envelope.clone());
         } else {
@@ -139,8 +147,13 @@ impl<M: Wire + Clone> Crowd<M> {
         }
         let stranger = self.stranger();
         let members = self.how.as_members;
-        let at = self.some_heard::<P>(stranger);
-        let mut envelope = self.heard[at].clone();
+        let mut envelope = match members && self.random.below(RARE_ONCE_IN) == 0 {
+            true => self.some_kind(),
+            false => {
+                let at = self.some_heard::<P>(stranger);
+                self.heard[at].clone()
+            }
+        };
         let owns = !members || self.random.below(4) == 0;
         let own = match owns && self.random.below(8) != 0 {
             true => P::as_client(&envelope.message, stranger),
@@ -166,6 +179,12 @@ impl<M: Wire + Clone> Crowd<M> {
             false => Sender::Client { issued },
         };
         Some((sender, envelope))
+    }
+
+    /// The newest message of one of the kinds that were heard.
+    fn some_kind(&mut self) -> Envelope<M> {
+        let at = self.random.below(self.newest.len() as u64) as usize;
+        self.newest.values().nth(at).expect("one of so many").clone()
     }
 
     /// One of the messages heard. Most that nodes say to each other, no client says: where

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use muesli_core::Protocol;
 use muesli_core::client::{self, Engine};
+use muesli_core::{Nanos, Protocol};
 
 use super::host::{Host, Input};
 use super::links::Sent;
@@ -16,6 +16,8 @@ use crate::time::VirtualTime;
 
 /// The most polls of one turn; what is still ready then waits for the next.
 const POLLS_A_TURN: usize = 1_024;
+/// One timer of so many is early, where any are.
+const EARLY_ONCE_IN: u64 = 64;
 
 impl<P: Protocol> World<P> {
     /// Gives a host an input, unless its node is down.
@@ -123,12 +125,22 @@ impl<P: Protocol> World<P> {
             self.send(sent, leave);
         }
         for (role, timer, after) in host.outgoing.timers.drain(..) {
+            let after = self.perhaps_early(after);
             let due = host.clock.after(self.now, after);
             self.queue.push(due, Event::Timer { place, incarnation, role, timer });
         }
         for (op, duration) in host.outgoing.sleeps.drain(..) {
             let due = host.clock.after(self.now, duration);
             self.queue.push(due, Event::Awake { place, incarnation, op });
+        }
+    }
+
+    /// Of some timers half of their time, or nothing. No protocol counts on time.
+    fn perhaps_early(&mut self, after: Nanos) -> Nanos {
+        let Some(random) = &mut self.early_timers else { return after };
+        match random.below(EARLY_ONCE_IN) {
+            0 => Nanos(after.0 / 2 * random.below(2)),
+            _ => after,
         }
     }
 

@@ -10,8 +10,11 @@ use std::time::Duration;
 use muesli_check::check;
 use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
+use muesli_protocols::global_clock::GlobalClock;
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::granola::Granola;
+use muesli_protocols::locking::{self, TwoPhaseLocking};
+use muesli_protocols::repeatable_read::{self, RepeatableRead};
 use muesli_protocols::score::{Rules, Score};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -20,7 +23,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Mistake;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry;
-use muesli_workloads::simulated::{Simulated, Upkeep, promise, run_protocol};
+use muesli_workloads::simulated::{Simulated, Upkeep, promise_of, run_protocol};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::tempo::Tempo;
 use muesli_workloads::trial::MOST_BYTES;
@@ -41,6 +44,8 @@ struct Search {
     /// Nodes on which clients run as applications do on theirs; without these they run beside the
     /// three repositories.
     client_nodes: usize,
+    /// All transactions are strict, and judged so.
+    strict: bool,
 }
 
 impl Search {
@@ -63,6 +68,7 @@ impl Search {
             client_nodes: self.client_nodes,
             visiting: self.client_nodes > 0,
             tempo: Some(self.tempo),
+            strict: self.strict,
             ..Simulated::calm(P::NAME, 3, seed, length)
         };
         let tallies = Arc::new(Tallies::new(CLIENTS));
@@ -72,7 +78,7 @@ impl Search {
         }));
         let Ok(run) = run else { return true };
         let run = run.unwrap();
-        let (level, options) = promise(P::NAME).unwrap();
+        let (level, options) = promise_of(P::NAME, self.strict).unwrap();
         let holds = |history| check(&history, level, &options).holds();
         let is_long = run.run.longest.over(MOST_BYTES).is_some();
         is_long
@@ -131,13 +137,13 @@ fn cutting() -> Search {
     let checkpoint_every = Some(Span::from_millis(3));
     let upkeep = Upkeep { checkpoint_every, ..Upkeep::default() };
     let (workload, plan, tempo) = (SHORT, crashes as fn(u64, u64) -> Plan, short());
-    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 0 }
+    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 0, strict: false }
 }
 
 /// Clients on nodes of their own, as applications are.
 fn applications(workload: &'static str, plan: fn(u64, u64) -> Plan, tempo: Tempo) -> Search {
     let upkeep = Upkeep::default();
-    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 3 }
+    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 3, strict: false }
 }
 
 /// Leases of open snapshots run out.
@@ -204,24 +210,81 @@ fn a_long_chain_in_one_piece_of_a_checkpoint_is_noticed() {
     assert!(many_versions().first::<Score>(&rules, 0..10).is_some());
 }
 
+/// Whether a mistake in keeping the log is noticed under a protocol.
+fn is_caught<P: Protocol>(mistake: Mistake, rules: &P::Rules, seeds: Range<u64>) {
+    let upkeep = Upkeep { mistake: Some(mistake), ..cutting().upkeep };
+    let search = Search { upkeep, ..cutting() };
+    assert!(search.first::<P>(rules, seeds).is_some(), "{mistake:?}, {}", P::NAME);
+}
+
 #[test]
 fn a_log_that_lacks_what_was_stable_is_noticed() {
-    let (newest, cuts) = (Mistake::LosesTheNewest, Mistake::CutsTooMuch);
-    for (mistake, gmu, granola) in [(newest, 0..120, 0..60), (cuts, 0..60, 0..300)] {
-        let upkeep = Upkeep { mistake: Some(mistake), ..cutting().upkeep };
-        let search = Search { upkeep, ..cutting() };
-        assert!(search.first::<Score>(&Rules::default(), 0..30).is_some(), "{mistake:?}");
-        assert!(search.first::<Gmu>(&gmu::Rules::default(), gmu).is_some(), "{mistake:?}");
-        assert!(search.first::<Granola>(&Default::default(), granola).is_some(), "{mistake:?}");
-    }
+    let lost = Mistake::LosesTheNewest;
+    is_caught::<Score>(lost, &Rules::default(), 0..30);
+    is_caught::<Gmu>(lost, &gmu::Rules::default(), 0..120);
+    is_caught::<Bumper>(lost, &bumper::Rules::time_warping(), 0..120);
+    is_caught::<TwoPhaseLocking>(lost, &locking::Rules::default(), 0..40);
+    is_caught::<RepeatableRead>(lost, &repeatable_read::Rules::default(), 0..20);
+    is_caught::<GlobalClock>(lost, &Rules::default(), 0..120);
+    is_caught::<Granola>(lost, &Default::default(), 0..60);
+}
+
+#[test]
+fn a_log_that_is_cut_too_far_is_noticed() {
+    let cuts = Mistake::CutsTooMuch;
+    is_caught::<Score>(cuts, &Rules::default(), 0..30);
+    is_caught::<Gmu>(cuts, &gmu::Rules::default(), 0..60);
+    is_caught::<Bumper>(cuts, &bumper::Rules::time_warping(), 0..60);
+    is_caught::<TwoPhaseLocking>(cuts, &locking::Rules::default(), 0..200);
+    is_caught::<RepeatableRead>(cuts, &repeatable_read::Rules::default(), 0..20);
+    is_caught::<GlobalClock>(cuts, &Rules::default(), 0..60);
+    is_caught::<Granola>(cuts, &Default::default(), 0..300);
 }
 
 #[test]
 fn a_decision_without_a_record_is_noticed() {
-    let rules = Rules { logs_decisions: false, ..Rules::default() };
-    assert!(cutting().first::<Score>(&rules, 0..20).is_some());
-    let rules = gmu::Rules { family: rules, ..gmu::Rules::default() };
-    assert!(cutting().first::<Gmu>(&rules, 0..20).is_some());
+    let family = Rules { logs_decisions: false, ..Rules::default() };
+    assert!(cutting().first::<Score>(&family, 0..20).is_some());
+    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    assert!(cutting().first::<Gmu>(&gmu, 0..20).is_some());
+    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    assert!(cutting().first::<Bumper>(&bumper, 0..20).is_some());
+    let locking = locking::Rules { family, ..locking::Rules::default() };
+    assert!(cutting().first::<TwoPhaseLocking>(&locking, 0..20).is_some());
+    let repeatable = repeatable_read::Rules { family, ..repeatable_read::Rules::default() };
+    assert!(cutting().first::<RepeatableRead>(&repeatable, 0..20).is_some());
+    assert!(cutting().first::<GlobalClock>(&family, 0..20).is_some());
+}
+
+/// All transactions are strict, among crashes.
+fn strict() -> Search {
+    Search { strict: true, ..cutting() }
+}
+
+#[test]
+fn strict_readers_that_are_not_validated_are_noticed() {
+    let sound = 0..10;
+    assert_eq!(strict().first::<Score>(&Rules::default(), sound.clone()), None);
+    assert_eq!(strict().first::<Gmu>(&gmu::Rules::default(), sound.clone()), None);
+    assert_eq!(strict().first::<Bumper>(&bumper::Rules::time_warping(), sound), None);
+    let family = Rules { validates_strict: false, ..Rules::default() };
+    assert!(strict().first::<Score>(&family, 0..30).is_some(), "SCORe");
+    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    assert!(strict().first::<Gmu>(&gmu, 0..30).is_some(), "GMU");
+    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    assert!(strict().first::<Bumper>(&bumper, 0..30).is_some(), "Bumper");
+}
+
+/// Without faults `sabotage` has it noticed; with them under each protocol that has a watermark.
+#[test]
+fn a_watermark_raised_early_is_noticed_among_faults() {
+    let search = Search { workload: LONG, ..cutting() };
+    let family = Rules { readers_hold_low: false, refuses_old_reads: false, ..Rules::default() };
+    assert!(search.first::<Score>(&family, 0..20).is_some(), "SCORe");
+    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    assert!(search.first::<Gmu>(&gmu, 0..20).is_some(), "GMU");
+    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    assert!(search.first::<Bumper>(&bumper, 0..20).is_some(), "Bumper");
 }
 
 #[test]

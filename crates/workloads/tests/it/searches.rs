@@ -6,6 +6,7 @@ use std::io::BufReader;
 
 use muesli_check::{History, check};
 use muesli_protocols::keeps_old_versions;
+use muesli_sim::fault::FaultKinds;
 use muesli_workloads::background::Backgrounds;
 use muesli_workloads::registry;
 use muesli_workloads::simulated::promise_of;
@@ -23,43 +24,84 @@ const LENGTHS: [(&str, u16, bool); 8] = [
     ("granola", 3, false),
 ];
 
-/// The protocols that are searched, each with a workload.
-const SEARCHED: [(&str, &str); 15] = [
-    ("score", "bank"),
-    ("gmu", "bank"),
-    ("bumper", "bank"),
-    ("bumper-tw", "bank"),
-    ("bumper-da", "bank"),
-    ("bumper-reconciled", "bank"),
-    ("2pc", "bank"),
-    ("rr", "bank"),
-    ("ngm", "bank"),
-    ("granola", "bank"),
-    ("granola", "append-procedures"),
-    ("granola-locking", "bank"),
-    ("granola-locking", "append-procedures"),
-    ("sinfonia", "bank"),
-    ("sinfonia", "append-procedures"),
+/// The protocols that are searched, each with a workload, in groups of so many.
+const SEARCHED: [(&str, &str, u16); 17] = [
+    ("score", "bank", 1),
+    ("gmu", "bank", 1),
+    ("bumper", "bank", 1),
+    ("bumper-tw", "bank", 1),
+    ("bumper-da", "bank", 1),
+    ("bumper-reconciled", "bank", 1),
+    ("2pc", "bank", 1),
+    ("rr", "bank", 1),
+    ("ngm", "bank", 1),
+    ("granola", "bank", 1),
+    ("granola", "append-procedures", 1),
+    ("granola-locking", "bank", 1),
+    ("granola-locking", "append-procedures", 1),
+    ("sinfonia", "bank", 1),
+    ("sinfonia", "append-procedures", 1),
+    ("score", "bank", 3),
+    ("granola", "bank", 3),
 ];
 
+/// Of runs of so many transactions there is one for each protocol.
+const LONG: u64 = 1_000;
+
 /// Versions are collected, logs are cut and leases end in every run, whatever the seed draws.
+/// Operations are given up, and transactions end in doubt, in some.
 #[test]
 fn garbage_logs_and_leases_end_in_every_run() {
-    for (protocol, workload) in SEARCHED {
-        let trial =
-            Trial { protocol: protocol.to_owned(), ..Trial::of(registry::find(workload).unwrap()) };
+    for (protocol, workload, group) in SEARCHED {
+        let short = Trial {
+            protocol: protocol.to_owned(),
+            group,
+            ..Trial::of(registry::find(workload).unwrap())
+        };
+        let long = Trial { transactions_least: LONG, ..short.clone() };
+        let name = format!("{protocol} {workload}, groups of {group}");
         let mut all = Backgrounds::default();
-        for seed in 1..6 {
+        for seed in 1..7 {
+            let trial = if seed == 6 && workload == "bank" { &long } else { &short };
             let trialled = trial.run(seed, false).unwrap();
-            assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, seed {seed}");
+            assert_eq!(trialled.problems, Vec::<String>::new(), "{name}, seed {seed}");
             trialled.background.iter().for_each(|run| all.add(run));
         }
-        let line = all.line(keeps_old_versions(protocol), |number| number.to_string());
-        println!("{protocol} {workload}: {line}");
-        let in_all = |name: &str| all.of(name).is_some_and(|it| it.runs == all.runs);
-        assert!(in_all("collected") && in_all("cut"), "{protocol} {workload}: {line}");
-        let leases = in_all("leases ended") || !keeps_old_versions(protocol);
-        assert!(leases, "{protocol} {workload}: {line}");
+        let keeps_old_versions = keeps_old_versions(protocol);
+        let line = all.line(keeps_old_versions, |number| number.to_string());
+        println!("{name}: {line}");
+        let mut in_all = vec!["collected", "took checkpoints", "cut", "forgot"];
+        if keeps_old_versions {
+            in_all.extend(["open for too long", "leases ended"]);
+        }
+        if group > 1 {
+            in_all.push("trimmed");
+        }
+        for kind in in_all {
+            assert_eq!(all.of(kind).unwrap().runs, all.runs, "{name}: {kind}: {line}");
+        }
+        for kind in ["gave up", "ended in doubt"] {
+            assert!(all.of(kind).unwrap().times > 0, "{name}: {kind}: {line}");
+        }
+    }
+}
+
+/// Whoever is killed is forgotten where nothing else happens, too.
+#[test]
+fn clients_are_forgotten_in_runs_without_faults() {
+    for (protocol, group) in [("score", 1), ("granola", 1), ("sinfonia", 3)] {
+        let trial = Trial {
+            protocol: protocol.to_owned(),
+            group,
+            transactions_least: 50,
+            faults: FaultKinds::NONE,
+            ..Trial::of(registry::find("bank").unwrap())
+        };
+        let trialled = trial.run(1, false).unwrap();
+        assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, groups of {group}");
+        for run in trialled.background {
+            assert!(run.maintenance.clients_forgotten > 0, "{protocol}, groups of {group}");
+        }
     }
 }
 
