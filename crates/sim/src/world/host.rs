@@ -110,6 +110,9 @@ pub(super) struct Outgoing<P: Protocol> {
     pub(super) spawned: Vec<muesli_core::client::Task>,
 }
 
+/// Nodes of higher numbers are not in the world: only those whom strangers made up have such.
+const NODES_MOST: u32 = 1 << 16;
+
 /// A small set of nodes.
 #[derive(Debug, Default)]
 struct Peers(Vec<u64>);
@@ -117,6 +120,9 @@ struct Peers(Vec<u64>);
 impl Peers {
     /// Adds a node; false if it was there.
     fn insert(&mut self, node: NodeId) -> bool {
+        if node.0 >= NODES_MOST {
+            return true;
+        }
         let (word, bit) = (node.0 as usize / 64, 1 << (node.0 % 64));
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
