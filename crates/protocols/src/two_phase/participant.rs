@@ -191,7 +191,9 @@ impl<V: Variant> Participant<V> {
             }
             return;
         };
-        if self.table.get(owner).decided.is_some() {
+        // Votes of liars may come to what cannot be; then the end is waited for.
+        let can_be = self.judge_end(txn, &decision, cx.catalog.repositories()).is_ok();
+        if self.table.get(owner).decided.is_some() || !can_be {
             return;
         }
         if self.rules.logs_decisions {
@@ -404,25 +406,6 @@ impl<V: Variant> Participant<V> {
         cx.log_lazily(|| Record::Refused { txn, reason });
         self.remember(txn, Vote::No(reason), cx);
     }
-
-    fn replay_committed(
-        &mut self,
-        place: &V::Place,
-        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
-        cx: &mut Context<'_, V>,
-    ) {
-        let at = V::Time::version_of(place);
-        self.time.applied(place, writes.iter().map(|(space, key, _)| (*space, key)));
-        for (space, key, value) in writes {
-            let versions = self.space(space, cx);
-            let handle = versions.find_or_create(Handle::NONE, &key);
-            // What a checkpoint has already was installed before the key's turn in it came.
-            if at > versions.newest(handle).at {
-                versions.install(handle, value, at);
-            }
-        }
-        self.count_step(cx);
-    }
 }
 
 impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
@@ -527,6 +510,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
+    }
+
+    fn judge_record(&self, record: &Record<V>, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
     }
 
     fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {
