@@ -92,6 +92,5 @@ pub(super) fn judge_moves(
     let partitions = held.iter().map(|(partition, _)| partition).chain(named).chain(loose);
     ensure(partitions.into_iter().all(is_there), Rejection::Catalog)?;
     held.iter().try_for_each(|(_, held)| has_room(held.at))?;
-    let mut holders = names.iter().flat_map(|(_, owners)| &owners.holders);
-    ensure(holders.all(|it| usize::from(it.0) < catalog.repositories()), Rejection::Catalog)
+    ensure(names.iter().all(|(_, owners)| owners.can_be(catalog)), Rejection::Catalog)
 }

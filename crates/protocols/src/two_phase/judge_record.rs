@@ -65,7 +65,9 @@ impl<V: Variant> Participant<V> {
         for (space, key, _) in &prepare.writes {
             ensure(self.lock_at(*space, key).is_free(), Rejection::State)?;
         }
-        distinct(prepare.writes.iter().map(|(space, key, _)| (*space, key)))?;
+        if prepare.writes.len() > 1 {
+            distinct(prepare.writes.iter().map(|(space, key, _)| (*space, key)))?;
+        }
         match prepare.delays() {
             true => self.judge_delays(prepare, catalog),
             false => Ok(()),

@@ -191,9 +191,11 @@ impl<V: Variant> Participant<V> {
             }
             return;
         };
+        if self.table.get(owner).decided.is_some() {
+            return;
+        }
         // Votes of liars may come to what cannot be; then the end is waited for.
-        let can_be = self.judge_end(txn, &decision, cx.catalog.repositories()).is_ok();
-        if self.table.get(owner).decided.is_some() || !can_be {
+        if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
             return;
         }
         if self.rules.logs_decisions {

@@ -353,7 +353,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         in_range((*yes).into())?;
         // What the votes of all come to is tagged with no later version than one of them alone.
         match <V as Scalar>::decide_alone(*yes) {
-            Decision::Commit(place) => ensure(V::version(place) <= place.into(), Rejection::Range),
+            Decision::Commit(place) => {
+                let at: Timestamp = place.into();
+                ensure(V::version(place) <= at, Rejection::Range)
+            }
             Decision::Abort(_) => Ok(()),
         }
     }
