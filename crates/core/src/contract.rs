@@ -19,7 +19,7 @@ use crate::checkpoint::{Cursor, Readiness};
 use crate::delay::Delay;
 use crate::effects::{Address, Context, Row};
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
-use crate::judgement::{Rejection, Sender, View};
+use crate::judgement::{Rejection, Rejections, Sender, View};
 use crate::lag::Lag;
 use crate::options::{Nanos, Settings, TxnOptions};
 use crate::outcome::{Committed, Doubt, Failure, Outcome};
@@ -460,6 +460,18 @@ pub trait Participant<P: Protocol>: Debug {
     fn receive(&mut self, from: Address, message: P::Message, cx: &mut Context<'_, P>);
     /// A timer that this participant set.
     fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>);
+    /// Whether a record can come next, as somebody else says who wrote the log so far: as this role
+    /// and the record alone say, so that all who replay one log judge alike. Whatever this role
+    /// may log is taken; what is taken can be [replayed](Self::replay). A role's own log is not
+    /// judged: a contradiction in it is a fault, and loud.
+    ///
+    /// # Errors
+    /// It contradicts what came before it, and is to be left out.
+    fn judge_record(&self, record: &P::Record, catalog: &Catalog) -> Result<(), Rejection>;
+    /// Records of others that were left out, if any are judged here.
+    fn rejections(&self) -> Option<&Rejections> {
+        None
+    }
     /// Applies a record of an earlier life, in log order. Nothing is sent.
     fn replay(&mut self, record: P::Record, cx: &mut Context<'_, P>);
     /// Begins a [checkpoint](crate::checkpoint) of the state after everything logged so far:

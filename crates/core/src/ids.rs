@@ -85,6 +85,8 @@ impl Timestamp {
     /// it: at a million a second, nine years. Counters that follow a clock of microseconds come
     /// here in the year 2103.
     pub const FARTHEST: Timestamp = Timestamp(u64::MAX - (1 << 60));
+    /// The largest that a repository can have come to by itself.
+    pub const LOGGED_MOST: Timestamp = Timestamp(u64::MAX - (1 << 59));
 
     /// The timestamp (counter, repository).
     pub fn new(counter: u64, repository: RepositoryId) -> Timestamp {

@@ -101,6 +101,13 @@ impl Rejections {
         *self.counts.entry((message, reason)).or_default() += 1;
     }
 
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, others: &Rejections) {
+        for (key, count) in &others.counts {
+            *self.counts.entry(*key).or_default() += count;
+        }
+    }
+
     /// How many there were.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
@@ -210,6 +217,15 @@ pub fn ensure(holds: bool, reason: Rejection) -> Result<(), Rejection> {
 /// It is beyond.
 pub fn in_range(at: Timestamp) -> Result<(), Rejection> {
     ensure(at <= Timestamp::FARTHEST, Rejection::Range)
+}
+
+/// A timestamp that a repository may have logged: one of its own may lie above all that are
+/// [taken from elsewhere](in_range), and there is room above it all the same.
+///
+/// # Errors
+/// It is beyond.
+pub fn has_room(at: Timestamp) -> Result<(), Rejection> {
+    ensure(at <= Timestamp::LOGGED_MOST, Rejection::Range)
 }
 
 /// The number of a transaction is one that a coordinator can have come to.

@@ -458,9 +458,12 @@ impl<P: Protocol> Node<P> {
         self.coordinator.oldest_snapshot()
     }
 
-    /// What was left out, by kind and reason.
-    pub fn rejections(&self) -> &Rejections {
-        &self.rejections
+    /// What was left out, by kind and reason: messages, and records of members.
+    pub fn rejections(&self) -> Rejections {
+        let mut all = self.rejections.clone();
+        let judges = self.participants.iter().filter_map(|(_, it)| it.rejections());
+        judges.for_each(|more| all.add(more));
+        all
     }
 
     /// A message of this process: of another loop of it, or of this node's own, which waited for

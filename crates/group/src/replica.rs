@@ -21,7 +21,7 @@ use std::fmt;
 use muesli_core::wire::WireError;
 use muesli_core::{
     Address, Catalog, Cursor, Lag, NodeId, Participant, Post, Protocol, Readiness, Rejection,
-    RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, Timestamp, View,
+    Rejections, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, Timestamp, View,
 };
 
 use self::catch_up::Fetching;
@@ -69,6 +69,8 @@ pub struct Replica<P: Protocol> {
     consensus: Option<Consensus>,
     joining: Joining,
     inner: P::Participant,
+    /// Records of the group's log that this member left out.
+    rejections: Rejections,
     /// How many entries the participant has seen, those of `lazy` included.
     applied: u64,
     /// Of a leader: entries that nothing waits for. They are appended with the next that something
@@ -366,6 +368,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             consensus: None,
             joining: Joining::default(),
             inner,
+            rejections: Rejections::default(),
             applied: 0,
             lazy: Vec::new(),
             leading: None,
@@ -457,6 +460,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             self.step(cx, |inner, cx| inner.timer(timer - INNER_TIMERS, cx));
         }
         self.turn(cx);
+    }
+
+    /// What a member logs for itself is its own.
+    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
+        Ok(())
+    }
+
+    fn rejections(&self) -> Option<&Rejections> {
+        Some(&self.rejections)
     }
 
     fn replay(&mut self, record: Record, cx: &mut Context<'_, P>) {

@@ -55,7 +55,7 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
 
     /// Whether some transaction stands at `at`.
     pub fn is_taken(&self, at: K) -> bool {
-        self.entries.iter().any(|entry| entry.at == at)
+        self.entries.binary_search_by_key(&at, |entry| entry.at).is_ok()
     }
 
     /// Enters a pending transaction at its proposed timestamp.
@@ -64,6 +64,15 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
     /// If the timestamp is taken.
     pub fn propose(&mut self, at: K, txn: T) {
         self.insert(Entry { at, ready: false, txn });
+    }
+
+    /// Enters a transaction that is ready at its final timestamp.
+    ///
+    /// # Panics
+    /// If the timestamp is taken.
+    pub fn enter_ready(&mut self, at: K, txn: T) {
+        self.ready += 1;
+        self.insert(Entry { at, ready: true, txn });
     }
 
     /// Moves a pending transaction to its final timestamp and makes it ready.

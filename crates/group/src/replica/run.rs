@@ -204,8 +204,10 @@ impl<P: Protocol> Replica<P> {
         !entries.is_empty()
     }
 
+    /// A record that contradicts those before it is left out: a member of the group has lied.
+    ///
     /// # Panics
-    /// If the entry is no record: a member of the group has lied.
+    /// If the entry is no record: such are not taken in.
     fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
         self.applied += 1;
         let leaves_out = !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT);
@@ -213,6 +215,10 @@ impl<P: Protocol> Replica<P> {
             return;
         }
         let record = P::Record::decode_all(&entry.0).expect("entries are records");
+        let catalog = self.inside.catalog(cx.catalog);
+        if let Err(reason) = self.inner.judge_record(&record, &catalog) {
+            return self.rejections.count("Record", reason);
+        }
         let (role, inner) = (self.role(), &mut self.inner);
         // A replay says nothing; what it would have said was said by the leader.
         let _ = self.inside.run(role, cx, |cx| inner.replay(record, cx));

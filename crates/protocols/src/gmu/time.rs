@@ -96,6 +96,12 @@ impl VectorTime {
     }
 }
 
+/// Whether a vector can be one of a log of so many repositories.
+fn judge_logged_vector(vector: &VectorClock, repositories: usize) -> Result<(), Rejection> {
+    ensure(vector.len() <= repositories, Rejection::Range)?;
+    ensure(vector.largest_counter() <= Timestamp::LOGGED_MOST.counter(), Rejection::Range)
+}
+
 impl Time<Vectors> for VectorTime {
     fn new(id: RepositoryId, rules: &Rules) -> VectorTime {
         VectorTime {
@@ -233,6 +239,12 @@ impl Time<Vectors> for VectorTime {
         self.queue.propose(turn, owner);
     }
 
+    fn enter_decided(&mut self, txn: TxnId, place: &CommitVector, owner: Owner) {
+        let turn = self.turn(txn, &place.vector);
+        self.last_prepared = self.last_prepared.max(turn.number.counter);
+        self.queue.enter_ready(turn, owner);
+    }
+
     fn withdraw(&mut self, txn: TxnId, yes: &Ballot, owner: Owner) {
         self.queue.remove(self.turn(txn, &yes.vector), owner);
     }
@@ -306,6 +318,34 @@ impl Time<Vectors> for VectorTime {
         Ok(reach)
     }
 
+    fn judge_logged_yes(
+        prepare: &Prepare<Vectors>,
+        yes: &Ballot,
+        repositories: usize,
+    ) -> Result<(), Rejection> {
+        let writes = !prepare.writes.is_empty();
+        ensure(yes.txn == prepare.txn && yes.writes == writes, Rejection::Range)?;
+        judge_logged_vector(&yes.vector, repositories)
+    }
+
+    /// Whoever was alone has one number, here and in its versions.
+    fn judge_logged_place(
+        &self,
+        place: &CommitVector,
+        alone: bool,
+        repositories: usize,
+    ) -> Result<(), Rejection> {
+        let here = place.vector.get(self.me).counter;
+        ensure(!alone || here == place.counter, Rejection::Range)?;
+        ensure(place.counter <= place.vector.largest_counter(), Rejection::Range)?;
+        judge_logged_vector(&place.vector, repositories)
+    }
+
+    fn judge_restored(&self, repositories: usize) -> Result<(), Rejection> {
+        ensure(self.last_prepared <= Timestamp::LOGGED_MOST.counter(), Rejection::Range)?;
+        judge_logged_vector(self.log.most_recent(), repositories)
+    }
+
     /// A place is above the vote in every entry, and has its own number where the transaction
     /// writes.
     fn can_decide(&self, txn: TxnId, yes: &Ballot, place: &CommitVector) -> bool {
@@ -348,8 +388,7 @@ impl Time<Vectors> for VectorTime {
 
     fn can_enter(&self, txn: TxnId, yes: &Ballot, decided: Option<&CommitVector>) -> bool {
         let proposed = self.turn(txn, &yes.vector);
-        let later = |turn| turn == proposed || turn > proposed && !self.queue.is_taken(turn);
-        !self.queue.is_taken(proposed)
-            && decided.is_none_or(|place| later(self.turn(txn, &place.vector)))
+        let turn = decided.map_or(proposed, |place| self.turn(txn, &place.vector));
+        turn >= proposed && !self.queue.is_taken(turn)
     }
 }

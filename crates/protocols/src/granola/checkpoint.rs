@@ -15,12 +15,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
+use muesli_core::judgement::{has_room, sequence};
 use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Timestamp, TxnId};
 
 use super::ballots;
+use super::judge_record::judge_moves;
+use super::memory::{CarriedOver, Settled};
 use super::message::{Agreement, Message, Request, Told};
 use super::moving::CarriedMoves;
 use super::participant::{Context, Participant};
@@ -109,18 +112,40 @@ impl Participant {
         match u8::decode(&mut input)? {
             kind::CLOCK => {
                 let (done, proposed, ceiling) = Wire::decode(&mut input)?;
+                let judged = [done, proposed, ceiling].into_iter().try_for_each(has_room);
+                judged.map_err(|_| contradiction("clock that can be"))?;
                 self.clock.raise(done);
                 self.clock.restart_above(proposed);
                 self.clock.restart_above(ceiling);
             }
             kind::VOTED => self.restore_voted(Wire::decode(&mut input)?, cx)?,
-            kind::MEMORY => self.memory.recall(Wire::decode(&mut input)?),
-            kind::SETTLED => self.memory.recall_settled(Wire::decode(&mut input)?),
+            kind::MEMORY => {
+                let over: Vec<CarriedOver> = Wire::decode(&mut input)?;
+                let mut all = over.iter().map(|(txn, _)| *txn);
+                // What was voted for and is not over comes before.
+                let can_be = |txn| sequence(txn).is_ok() && !self.active.contains_key(&txn);
+                if !all.all(can_be) {
+                    return Err(contradiction("end that can be remembered"));
+                }
+                self.memory.recall(over);
+            }
+            kind::SETTLED => {
+                let settled: Vec<Settled> = Wire::decode(&mut input)?;
+                if settled.iter().any(|(.., below)| *below > TxnId::SEQUENCE_MAX) {
+                    return Err(contradiction("number of a transaction"));
+                }
+                self.memory.recall_settled(settled);
+            }
             kind::TOLD => {
                 let (txn, told): (TxnId, Vec<Told>) = Wire::decode(&mut input)?;
                 self.memory.hear_of(txn, told);
             }
-            kind::MOVES => self.moves.recall(Wire::decode(&mut input)?),
+            kind::MOVES => {
+                let moves: CarriedMoves = Wire::decode(&mut input)?;
+                let judged = judge_moves(&moves, cx.catalog);
+                judged.map_err(|_| contradiction("moves that can have been"))?;
+                self.moves.recall(moves);
+            }
             kind::FLOORS => self.memory.recall_floors(Wire::decode(&mut input)?),
             kind::FLOOR => self.memory.recall_floor(Timestamp::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
@@ -133,14 +158,10 @@ impl Participant {
     /// Bytes from outside may say anything: what cannot have been voted on here is refused.
     fn restore_voted(&mut self, voted: Voted, cx: &Context<'_>) -> Result<(), WireError> {
         let (request, at) = voted;
-        let sound = request.participants.contains(&self.id)
-            && self.is_logged(&request)
-            && request.agreement != Agreement::Alone
-            && !self.active.contains_key(&request.txn)
+        let sound = self.judge_voted(&request, at, cx.catalog).is_ok()
             && wire::is_about(&Message::Request(request.clone()), cx.catalog);
         if !sound {
-            let what = "transaction that can be voted on";
-            return Err(WireError::Variant { what, at: 0, found: 0 });
+            return Err(contradiction("transaction that can be voted on"));
         }
         let votes = Votes::from_voters(self.others(&request));
         self.memory.note_vote(request.txn);
@@ -148,4 +169,8 @@ impl Participant {
         self.enter((request, about), at, votes, cx);
         Ok(())
     }
+}
+
+fn contradiction(what: &'static str) -> WireError {
+    WireError::Variant { what, at: 0, found: 0 }
 }

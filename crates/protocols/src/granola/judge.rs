@@ -19,7 +19,7 @@ use super::message::{
     Agreement, Answer, Ballot, End, Followed, Install, Message, News, Order, Part, Request, Task,
     Write,
 };
-use super::owners::name_service;
+use super::owners::{Owners, name_service};
 use super::participant::Participant;
 use crate::doubts::CLIENTS_ASKED_MAX;
 
@@ -78,7 +78,7 @@ pub(super) fn judge(
         Message::Reply { txn, repository, end, .. } => {
             judge_answer(*repository, from, sender, view)?;
             ensure(txn.node == view.me.node, Rejection::Sender)?;
-            judge_end(end)
+            judge_end(end, view)
         }
         Message::Acknowledge { repository, txns } => {
             judge_answer(*repository, from, sender, view)?;
@@ -286,23 +286,29 @@ fn judge_news(news: &News) -> Result<(), Rejection> {
     }
 }
 
-fn judge_end(end: &End) -> Result<(), Rejection> {
+fn judge_end(end: &End, view: View<'_>) -> Result<(), Rejection> {
     match end {
         End::Done { at, answers } => {
             in_range(*at)?;
-            answers.iter().try_for_each(|(_, answer)| judge_given(answer))
+            answers.iter().try_for_each(|(_, answer)| judge_given(answer, view))
         }
         End::Moved { at } | End::Refused { at, .. } => in_range(*at),
         End::Conflict => Ok(()),
     }
 }
 
-fn judge_given(answer: &Answer) -> Result<(), Rejection> {
+fn judge_given(answer: &Answer, view: View<'_>) -> Result<(), Rejection> {
     match answer {
         Answer::Found(all) => all.iter().try_for_each(|found| in_range(found.version)),
         Answer::Rows(rows, _) => rows.iter().try_for_each(|(_, found)| in_range(found.version)),
         Answer::Taken { has, .. } => judge_fetched(has),
-        Answer::Given(_) | Answer::Installed | Answer::Names(_) => Ok(()),
+        Answer::Names(all) => {
+            let can_be = |(partition, owners): &(u16, Owners)| {
+                usize::from(*partition) < view.catalog.partitions() && owners.can_be(view.catalog)
+            };
+            ensure(all.iter().all(can_be), Rejection::Catalog)
+        }
+        Answer::Given(_) | Answer::Installed => Ok(()),
     }
 }
 

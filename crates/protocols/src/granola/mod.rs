@@ -49,6 +49,7 @@ pub mod feed;
 mod here;
 pub mod interactive;
 mod judge;
+mod judge_record;
 mod leaving;
 mod limits;
 pub mod loading;

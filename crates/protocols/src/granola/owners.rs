@@ -26,6 +26,18 @@ pub struct Owners {
     pub holders: Repositories,
 }
 
+impl Owners {
+    /// Whether it can be: as many as hold a partition, all there, once each.
+    pub(super) fn can_be(&self, catalog: &Catalog) -> bool {
+        let mut holders = self.holders.clone();
+        holders.sort_unstable();
+        holders.dedup();
+        holders.len() == self.holders.len()
+            && holders.len() == usize::from(catalog.replicas)
+            && holders.iter().all(|it| usize::from(it.0) < catalog.repositories())
+    }
+}
+
 /// What a repository knows of a partition that it gave away or was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {

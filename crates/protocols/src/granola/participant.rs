@@ -295,6 +295,10 @@ impl muesli_core::Participant<Granola> for Participant {
         }
     }
 
+    fn judge_record(&self, record: &Record, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
+    }
+
     fn replay(&mut self, record: Record, cx: &mut Context<'_>) {
         self.replay_record(record, cx);
     }

@@ -288,11 +288,17 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
 }
 
 fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
+    let known = |part: &Part| task_is_about(&part.task, catalog);
+    is_placed(request, catalog) && request.parts.iter().all(known)
+}
+
+/// The same but for spaces, which some may know before others.
+pub(super) fn is_placed(request: &Request, catalog: &Catalog) -> bool {
     let repositories = catalog.repositories();
     let ascending = request.participants.windows(2).all(|pair| pair[0] < pair[1]);
     let there = request.participants.iter().all(|it| usize::from(it.0) < repositories);
     let alone = request.agreement != Agreement::Alone || request.participants.len() == 1;
-    let parts = request.parts.iter().all(|part| part_is_about(part, catalog));
+    let parts = request.parts.iter().all(|part| part_is_placed(part, catalog));
     let numbered = request.parts.len() <= usize::from(u16::MAX);
     let moves = request.moving().is_none_or(|order| {
         let all = [order.from, order.to];
@@ -303,7 +309,7 @@ fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
     ascending && there && alone && parts && numbered && moves
 }
 
-fn part_is_about(part: &Part, catalog: &Catalog) -> bool {
+fn part_is_placed(part: &Part, catalog: &Catalog) -> bool {
     let there = |it: &RepositoryId| usize::from(it.0) < catalog.repositories();
     let holders = part.owners.iter().flat_map(|owners| &owners.holders);
     let is_known = usize::from(part.partition) < catalog.partitions();
@@ -315,7 +321,7 @@ fn part_is_about(part: &Part, catalog: &Catalog) -> bool {
         }
         _ => true,
     };
-    is_known && is_sound && holders.into_iter().all(there) && task_is_about(&part.task, catalog)
+    is_known && is_sound && holders.into_iter().all(there)
 }
 
 /// Keys of a partition, and of no other.

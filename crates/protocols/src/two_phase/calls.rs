@@ -99,16 +99,6 @@ impl<V: Variant> Participant<V> {
         Ok(())
     }
 
-    /// Whether the locks of delayed procedures are free, or held for others that share them.
-    pub(super) fn calls_are_open(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
-        prepare.calls().iter().all(|call| {
-            call.keys.iter().all(|(space, key)| {
-                let lock = self.lock_of((*space, key), cx);
-                lock.is_free() || call.steady && is_open(lock)
-            })
-        })
-    }
-
     /// Takes the locks of delayed procedures.
     pub(super) fn enter_calls(
         &mut self,

@@ -39,11 +39,12 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 
 use super::Variant;
+use super::judge_record::judge_settled;
 use super::message::{Answers, Prepare};
 use super::participant::{Context, Participant};
+use super::prepare::Restored;
 use super::table::{Prepared, Remembered, Settled};
 use super::time::Time;
-use super::turns::contradicts_itself;
 use super::wire::is_call_about;
 
 /// What a piece begins with.
@@ -157,10 +158,23 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), WireError> {
         let mut input = Reader::new(piece);
         match u8::decode(&mut input)? {
-            kind::CLOCK => self.time.restore(&mut input)?,
+            kind::CLOCK => {
+                self.time.restore(&mut input)?;
+                let known = self.time.judge_restored(cx.catalog.repositories());
+                known.map_err(|_| contradiction("clock that can be"))?;
+            }
             kind::PREPARED => self.restore_prepared(Wire::decode(&mut input)?, cx)?,
-            kind::MEMORY => self.table.recall(Vec::<Remembered<V>>::decode(&mut input)?),
-            kind::SETTLED => self.table.recall_settled(Vec::<Settled>::decode(&mut input)?),
+            kind::MEMORY => {
+                let over = Vec::<Remembered<V>>::decode(&mut input)?;
+                let judged = self.judge_remembered(&over);
+                judged.map_err(|_| contradiction("end that can be remembered"))?;
+                self.table.recall(over);
+            }
+            kind::SETTLED => {
+                let settled = Vec::<Settled>::decode(&mut input)?;
+                judge_settled(&settled).map_err(|_| contradiction("number of a transaction"))?;
+                self.table.recall_settled(settled);
+            }
             kind::ANSWERS => {
                 for (txn, answers) in Vec::<(TxnId, Answers)>::decode(&mut input)? {
                     self.table.keep_answers(txn, answers);
@@ -184,18 +198,16 @@ impl<V: Variant> Participant<V> {
         now: PreparedNow<V>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), WireError> {
-        let contradiction =
-            WireError::Variant { what: "prepared transaction that can be", at: 0, found: 0 };
         let shared = shared_keys(&now.0, &now.3);
         if !self.can_be(&now, &shared, cx) {
-            return Err(contradiction);
+            return Err(contradiction("prepared transaction that can be"));
         }
         let (prepare, yes, decided, _) = now;
         let txn = prepare.txn;
-        self.enter_prepared(prepare, yes.clone(), Nanos(0), Some(&shared), cx);
+        let restored = Restored { shared: &shared, decided: decided.as_ref() };
+        self.enter_prepared(prepare, yes, Nanos(0), Some(restored), cx);
         if let Some(place) = decided {
             let owner = self.table.owner(txn).expect("just entered");
-            self.time.decided(txn, &yes, &place, owner);
             self.table.get_mut(owner).decided = Some(place.clone());
             if self.orders_waits() {
                 self.free_what_it_read(owner, &place, cx);
@@ -214,21 +226,26 @@ impl<V: Variant> Participant<V> {
             && prepare.scans.iter().all(|range| known(&range.space))
             && prepare.delayed.iter().all(|(space, ..)| known(space))
             && bits.len() <= prepare.reads.len().div_ceil(8)
-            && self.table.owner(prepare.txn).is_none()
-            && self.time.can_enter(prepare.txn, yes, decided.as_ref())
             && prepare.calls().iter().all(|call| is_call_about(call, cx.catalog))
-            && !contradicts_itself(prepare);
-        let mut written = BTreeSet::new();
+            && self.judge_prepared(prepare, (yes, decided.as_ref()), cx.catalog).is_ok()
+            && self.can_be_decided(decided.as_ref(), cx.catalog.repositories());
+        let written: BTreeSet<_> =
+            prepare.writes.iter().map(|(space, key, _)| (*space, key)).collect();
         sound
-            && prepare.writes.iter().all(|(space, key, _)| {
-                self.lock_of((*space, key), cx).is_free() && written.insert((*space, key))
-            })
             && shared.iter().all(|(space, key)| {
                 let lock = self.lock_of((*space, key), cx);
                 !lock.is_for_writing() && !written.contains(&(*space, key))
             })
-            && self.delayed_are_open(prepare, cx)
     }
+
+    fn can_be_decided(&self, decided: Option<&V::Place>, repositories: usize) -> bool {
+        let logged = |place| self.time.judge_logged_place(place, false, repositories).is_ok();
+        decided.is_none_or(logged)
+    }
+}
+
+fn contradiction(what: &'static str) -> WireError {
+    WireError::Variant { what, at: 0, found: 0 }
 }
 
 /// A bit for each, eight to a byte; as many bytes as it takes to hold those that are set.

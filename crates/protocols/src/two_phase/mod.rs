@@ -40,6 +40,7 @@ mod failed;
 pub mod finish;
 pub mod gossip;
 mod judge;
+mod judge_record;
 mod limits;
 mod memory;
 pub mod message;

@@ -1,8 +1,10 @@
 //! Both phases in one step, where one repository on the coordinator's node is all of a
 //! transaction's footprint.
 
+use muesli_core::limits::writes_bytes;
 use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
-use muesli_core::{Abort, Decision, SmallBytes, Timestamp};
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Abort, Decision, SmallBytes, SpaceId, Timestamp};
 
 use super::message::Record;
 use super::participant::{Context, Participant};
@@ -128,6 +130,27 @@ impl<V: Variant> Participant<V> {
         self.time.applied(place, sets.writes.iter().map(|write| (write.space, &write.key)));
         self.time.rest();
         self.note_moved(sets.written_bytes());
+        self.count_step(cx);
+    }
+
+    /// The log has such a commit.
+    pub(super) fn replay_committed(
+        &mut self,
+        place: &V::Place,
+        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let at = V::Time::version_of(place);
+        self.time.applied(place, writes.iter().map(|(space, key, _)| (*space, key)));
+        self.note_moved(writes_bytes(&writes));
+        for (space, key, value) in writes {
+            let versions = self.space(space, cx);
+            let handle = versions.find_or_create(Handle::NONE, &key);
+            // What a checkpoint has already was installed before the key's turn in it came.
+            if at > versions.newest(handle).at {
+                versions.install(handle, value, at);
+            }
+        }
         self.count_step(cx);
     }
 }

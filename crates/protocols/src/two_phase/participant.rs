@@ -188,6 +188,10 @@ impl<V: Variant> Participant<V> {
         if self.table.get(owner).decided.is_some() {
             return;
         }
+        // Votes of liars may come to what cannot be; then the end is waited for.
+        if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
+            return;
+        }
         if self.rules.logs_decisions {
             cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
         }
@@ -400,26 +404,6 @@ impl<V: Variant> Participant<V> {
         cx.log_lazily(|| Record::Refused { txn, reason });
         self.remember(txn, Vote::No(reason), cx);
     }
-
-    fn replay_committed(
-        &mut self,
-        place: &V::Place,
-        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
-        cx: &mut Context<'_, V>,
-    ) {
-        let at = V::Time::version_of(place);
-        self.time.applied(place, writes.iter().map(|(space, key, _)| (*space, key)));
-        self.note_moved(writes_bytes(&writes));
-        for (space, key, value) in writes {
-            let versions = self.space(space, cx);
-            let handle = versions.find_or_create(Handle::NONE, &key);
-            // What a checkpoint has already was installed before the key's turn in it came.
-            if at > versions.newest(handle).at {
-                versions.install(handle, value, at);
-            }
-        }
-        self.count_step(cx);
-    }
 }
 
 impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
@@ -523,6 +507,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             other => unreachable!("no timer {other}"),
         }
+    }
+
+    fn judge_record(&self, record: &Record<V>, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
     }
 
     fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {

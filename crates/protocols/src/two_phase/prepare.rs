@@ -23,6 +23,15 @@ pub(super) const NO_HANDLE: Handle = Handle::NONE;
 /// A key read is compared with at most so many keys written.
 const COMPARED_MAX: usize = 4;
 
+/// What a checkpoint knows of a prepared transaction.
+#[derive(Debug)]
+pub(super) struct Restored<'a, V: Variant> {
+    /// Keys that it read and has locks on.
+    pub shared: &'a [(SpaceId, SmallBytes)],
+    /// Where it lies, if it is decided.
+    pub decided: Option<&'a V::Place>,
+}
+
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Check<S> {
@@ -324,13 +333,13 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Takes the locks and the place in the queue of a transaction that nothing stands against. Of
-    /// one from a checkpoint it is known which of its reads had locks.
+    /// one from a checkpoint more is known.
     pub(super) fn enter_prepared(
         &mut self,
         prepare: Arc<Prepare<V>>,
         yes: V::Yes,
         since: Nanos,
-        restored: Option<&[(SpaceId, SmallBytes)]>,
+        restored: Option<Restored<'_, V>>,
         cx: &Context<'_, V>,
     ) {
         let owner = self.table.next_owner();
@@ -346,8 +355,10 @@ impl<V: Variant> Participant<V> {
             assert!(taken, "prepared over a lock");
             writes.push(LockedWrite { space: *space, handle, value: value.clone() });
         }
-        let shared = match restored {
-            Some(keys) => self.share(keys.iter().map(|(space, key)| (*space, key)), cx),
+        let shared = match &restored {
+            Some(Restored { shared, .. }) => {
+                self.share(shared.iter().map(|(space, key)| (*space, key)), cx)
+            }
             None => self.lock_what_it_read(&prepare, cx),
         };
         if self.rules.validate_scans {
@@ -355,7 +366,10 @@ impl<V: Variant> Participant<V> {
                 self.ranges.lock(owner, range.clone());
             }
         }
-        self.time.enter(prepare.txn, &yes, owner);
+        match restored.and_then(|it| it.decided) {
+            Some(place) => self.time.enter_decided(prepare.txn, place, owner),
+            None => self.time.enter(prepare.txn, &yes, owner),
+        }
         let delayed = self.enter_delayed(&prepare, owner, cx);
         let calls = self.enter_calls(&prepare, owner, cx);
         let decided = None;

@@ -1,6 +1,6 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
-use muesli_core::judgement::{ensure, in_range};
+use muesli_core::judgement::{ensure, has_room, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
@@ -267,6 +267,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.queue.propose((*yes).into(), owner);
     }
 
+    fn enter_decided(&mut self, _txn: TxnId, place: &V::Place, owner: Owner) {
+        let at = (*place).into();
+        self.clock.promise(at);
+        self.queue.enter_ready(at, owner);
+    }
+
     fn withdraw(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
         self.queue.remove((*yes).into(), owner);
     }
@@ -344,13 +350,44 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn judge_yes(_txn: TxnId, yes: &V::Yes, _repositories: usize) -> Result<(), Rejection> {
-        in_range((*yes).into())
+        in_range((*yes).into())?;
+        // What the votes of all come to is tagged with no later version than one of them alone.
+        match <V as Scalar>::decide_alone(*yes) {
+            Decision::Commit(place) => {
+                let at: Timestamp = place.into();
+                ensure(V::version(place) <= at, Rejection::Range)
+            }
+            Decision::Abort(_) => Ok(()),
+        }
     }
 
     fn judge_place(place: &V::Place, _repositories: usize) -> Result<Timestamp, Rejection> {
         let at = (*place).into();
         ensure(V::version(*place) <= at, Rejection::Range)?;
         in_range(at).map(|()| at)
+    }
+
+    fn judge_logged_yes(
+        _prepare: &Prepare<V>,
+        yes: &V::Yes,
+        _repositories: usize,
+    ) -> Result<(), Rejection> {
+        has_room((*yes).into())
+    }
+
+    fn judge_logged_place(
+        &self,
+        place: &V::Place,
+        _alone: bool,
+        _repositories: usize,
+    ) -> Result<(), Rejection> {
+        let at = (*place).into();
+        ensure(V::version(*place) <= at, Rejection::Range)?;
+        has_room(at)
+    }
+
+    fn judge_restored(&self, _repositories: usize) -> Result<(), Rejection> {
+        has_room(self.clock.promised().max(self.ceiling))
     }
 
     fn can_decide(&self, _txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool {
@@ -398,7 +435,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn can_enter(&self, _txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool {
         let proposed: Timestamp = (*yes).into();
-        let later = |at: Timestamp| at == proposed || at > proposed && !self.queue.is_taken(at);
-        !self.queue.is_taken(proposed) && decided.is_none_or(|place| later((*place).into()))
+        let at = decided.map_or(proposed, |place| (*place).into());
+        at >= proposed && !self.queue.is_taken(at)
     }
 }

@@ -146,6 +146,8 @@ pub trait Time<V: Variant>: Clone + Debug {
     fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<V::Snapshot>) -> V::Yes;
     /// A transaction that voted enters the queue.
     fn enter(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
+    /// A transaction enters that is decided already, and waits for its turn.
+    fn enter_decided(&mut self, txn: TxnId, place: &V::Place, owner: Owner);
     /// It aborted.
     fn withdraw(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
     /// It will commit: its place in the queue is final.
@@ -189,6 +191,31 @@ pub trait Time<V: Variant>: Clone + Debug {
     fn judge_place(place: &V::Place, repositories: usize) -> Result<Timestamp, Rejection>;
     /// Whether a transaction that voted this here and is not decided may come to lie at `place`.
     fn can_decide(&self, txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool;
+    /// Whether a repository of so many can have logged this vote.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn judge_logged_yes(
+        prepare: &Prepare<V>,
+        yes: &V::Yes,
+        repositories: usize,
+    ) -> Result<(), Rejection>;
+    /// Whether this repository, one of so many, can have logged this place: of a transaction that
+    /// it took part in, and perhaps alone.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn judge_logged_place(
+        &self,
+        place: &V::Place,
+        alone: bool,
+        repositories: usize,
+    ) -> Result<(), Rejection>;
+    /// Whether all that this clock knows leaves room.
+    ///
+    /// # Errors
+    /// It does not.
+    fn judge_restored(&self, repositories: usize) -> Result<(), Rejection>;
     /// The largest timestamp that was issued here, or that members have told of.
     fn issued(&self) -> Timestamp;
 

@@ -78,13 +78,6 @@ impl<V: Variant> Participant<V> {
         self.check_calls(prepare, standing, way, cx)
     }
 
-    /// Whether the locks of delayed actions are free, or held for others.
-    pub(super) fn delayed_are_open(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
-        let mut keys = prepare.delayed.iter().map(|(space, key, _)| (*space, key));
-        let actions = keys.all(|key| is_open(self.lock_of(key, cx)));
-        actions && self.calls_are_open(prepare, cx)
-    }
-
     /// Takes the locks of delayed actions; one for each, though some may have one key.
     pub(super) fn enter_delayed(
         &mut self,

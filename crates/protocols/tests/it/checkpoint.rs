@@ -12,7 +12,8 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::{
     Abort, Action, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId,
-    RepositoryId, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
+    Participant as _, Rejection, RepositoryId, Rule, Settings, SmallBytes, SpaceId, SpaceOptions,
+    Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
 use muesli_protocols::global_clock::Everybody;
@@ -26,6 +27,8 @@ use muesli_protocols::two_phase::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+
+mod false_records;
 
 type Node<V> = muesli_core::Node<TwoPhase<V>>;
 /// What is said about a transaction.
@@ -137,8 +140,11 @@ struct Stage<V: Tested> {
 }
 
 fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
-    let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).expect("one repository");
-    let catalog = catalog.with_space("keys", SpaceOptions::default()).expect("a space");
+    let both = [HERE, ELSEWHERE];
+    let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
+    // All keys live here.
+    let options = SpaceOptions { rule: Rule::Range(vec!["z".into()]), ..SpaceOptions::default() };
+    let catalog = catalog.with_space("keys", options).expect("a space");
     let settings = Settings { logging: true, ..Settings::default() };
     Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
 }
@@ -302,8 +308,14 @@ impl<V: Tested> Stage<V> {
         stage
     }
 
+    /// What a member of a group makes of a record.
+    fn judge(&self, record: &Record<V>) -> Result<(), Rejection> {
+        self.participant().judge_record(record, self.node.catalog())
+    }
+
     fn replay(&mut self, records: &[Record<V>]) {
         for record in records {
+            assert_eq!(self.judge(record), Ok(()), "an honest leader's: {record:?}");
             self.node.replay(REPOSITORY, record.clone(), &mut self.effects);
         }
         self.effects.list.clear();

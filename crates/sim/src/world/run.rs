@@ -199,8 +199,10 @@ impl<P: Protocol> World<P> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
         for station in &self.stations {
             let host = station.host.borrow();
-            let counted = host.node.iter().flat_map(|node| node.rejections().iter());
-            counted.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
+            for counted in host.node.iter().map(Node::rejections) {
+                let each = counted.iter();
+                each.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
+            }
         }
         all.into_iter().map(|((name, why), count)| (name, why, count)).collect()
     }

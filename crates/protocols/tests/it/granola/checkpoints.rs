@@ -3,14 +3,20 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Cursor, Nanos, Participant as _, RepositoryId, SmallBytes, Timestamp};
+use muesli_core::{
+    Cursor, Nanos, Participant as _, Rejection, RepositoryId, SmallBytes, Timestamp,
+};
 use muesli_protocols::granola::Rules;
-use muesli_protocols::granola::message::{Agreement, Ballot, Install, Message, Request, Task};
+use muesli_protocols::granola::message::{
+    Agreement, Ballot, Install, Message, Record, Request, Task,
+};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use super::procedures::{SPACE, key};
 use super::steps::{Stage, txn, vote};
+
+mod false_records;
 
 /// A request says that all are settled that are older by so many.
 const SETTLED: u64 = 25;
@@ -185,8 +191,14 @@ impl Working {
         anew
     }
 
+    /// What a member of a group makes of a record.
+    fn judge(&self, record: &Record) -> Result<(), Rejection> {
+        self.stage.participant.judge_record(record, &self.stage.catalog)
+    }
+
     fn replay(&mut self, other: &Working, from: usize) {
         for record in &other.stage.log[from..] {
+            assert_eq!(self.judge(record), Ok(()), "an honest leader's: {record:?}");
             self.stage.step(|participant, cx| participant.replay(record.clone(), cx));
         }
     }

@@ -389,6 +389,10 @@ impl Participant<Registers> for Bank {
 
     fn timer(&mut self, _: u32, _: &mut Context<'_, Registers>) {}
 
+    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
+        Ok(())
+    }
+
     fn replay(&mut self, record: Record, _: &mut Context<'_, Registers>) {
         self.apply(record.txn, record.writes);
     }
