@@ -37,7 +37,7 @@ impl Answer {
             Answer::Given(result) => ENTRY_BYTES + result.len(),
             Answer::Found(all) => all.iter().map(value).sum(),
             Answer::Rows(rows, _) => rows.iter().map(|(key, row)| key.len() + value(row)).sum(),
-            Answer::Installed | Answer::Taken { .. } | Answer::Names(_) => 0,
+            Answer::Installed | Answer::Absent(_) | Answer::Taken { .. } | Answer::Names(_) => 0,
         }
     }
 }

@@ -8,13 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::recorder::Status;
-use muesli_core::{Abort, Catalog, Committed, Failure, OpId, OpResult, Step, Txn};
+use muesli_core::recorder::{Operations, Status};
+use muesli_core::{
+    Abort, Catalog, Committed, Failure, OpId, OpResult, Step, Timestamp, Txn, TxnId,
+};
 
 use super::calls::{Holders, failure_of, participants_of};
 use super::coordinator::{Context, Coordinator, Slot};
 use super::limits::check_parts_size;
-use super::message::{Agreement, Few, Install, Part, Request, Task};
+use super::message::{Agreement, Answer, Few, Install, Part, Request, Task};
 use super::pending::{Purpose, Verdict};
 
 impl Coordinator {
@@ -92,7 +94,8 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) {
         let (status, at, result) = match verdict {
-            Verdict::Done(at, _) => {
+            Verdict::Done(at, answers) => {
+                note_absent(request.txn, at, &answers, cx);
                 (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
             }
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
@@ -104,6 +107,20 @@ impl Coordinator {
         };
         self.end(txn, Some(request.txn), status, at, cx);
         cx.complete(op, result);
+    }
+}
+
+/// For histories: the deletions that participants have found where the transaction found keys
+/// absent. Where they are on this node they have recorded so themselves.
+fn note_absent(txn: TxnId, at: Timestamp, answers: &[(u16, Answer)], cx: &mut Context<'_>) {
+    let Some(recorder) = &mut cx.effects.recorder else { return };
+    for (part, answer) in answers {
+        let Answer::Absent(absent) = answer else { continue };
+        let mut operations = Operations::default();
+        for (space, key, deleted) in absent {
+            operations.read(*space, key, *deleted, None);
+        }
+        recorder.told(txn, *part, at, operations);
     }
 }
 

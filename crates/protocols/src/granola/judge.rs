@@ -308,6 +308,7 @@ fn judge_given(answer: &Answer, view: View<'_>) -> Result<(), Rejection> {
             };
             ensure(all.iter().all(can_be), Rejection::Catalog)
         }
+        Answer::Absent(all) => all.iter().try_for_each(|(.., at)| in_range(*at)),
         Answer::Given(_) | Answer::Installed => Ok(()),
     }
 }

@@ -417,6 +417,10 @@ pub enum Answer {
     },
     /// Who holds the partitions that were moved.
     Names(Vec<(u16, Owners)>),
+    /// As [`Installed`](Answer::Installed); and for histories, where collected deletions are
+    /// recorded: the deletions of keys that the transaction has read and that are absent. These it
+    /// ended with, whichever it found when it read.
+    Absent(Vec<(SpaceId, SmallBytes, Timestamp)>),
 }
 
 /// A version of a key as it was read.

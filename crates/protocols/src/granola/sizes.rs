@@ -59,6 +59,9 @@ pub(super) fn answers_bytes(answers: &[(u16, Answer)]) -> usize {
             6 + stopped + rows.iter().map(row).sum::<usize>()
         }
         Answer::Installed => 3,
+        Answer::Absent(all) => {
+            6 + all.iter().map(|(_, key, _)| KEY_BYTES + key.len() + 8).sum::<usize>()
+        }
         Answer::Taken { .. } => 32,
         Answer::Names(all) => {
             6 + all.iter().map(|(_, it)| 14 + 2 * it.holders.len()).sum::<usize>()

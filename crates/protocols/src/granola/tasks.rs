@@ -177,30 +177,33 @@ impl Participant {
         if !install.scans.iter().all(|seen| self.is_unchanged(one, seen, looked, cx)) {
             return Err(Refusal::Aborted(Abort::Phantom));
         }
+        let absent = self.absent(partition, install, cx);
         if cx.recording {
-            self.record_absent(partition, install, sets, cx);
+            for (space, key, at) in &absent {
+                sets.operations.read(*space, key, *at, None);
+            }
         }
         for (space, key, value) in &install.writes {
             let (space, key, value) = (*space, key.clone(), value.clone());
             let written = sets.write(space, key, value, &cx.settings.limits);
             written.map_err(|failure: Failure| Refusal::Faulty(failure.to_string()))?;
         }
-        Ok(Answer::Installed)
+        Ok(if absent.is_empty() { Answer::Installed } else { Answer::Absent(absent) })
     }
 
     /// For histories: the collected deletions of keys that are absent still, or again. A key that
     /// came and went since it was read is as it was: the transaction reads what it ends with.
-    fn record_absent(
+    fn absent(
         &self,
         partition: u16,
         install: &Install,
-        sets: &mut TransactionSets,
         cx: Sight<'_>,
-    ) {
+    ) -> Vec<(SpaceId, SmallBytes, Timestamp)> {
+        let mut absent = Vec::new();
         for (space, key, _) in &install.reads {
             let found = self.found(*space, key);
             if found.collected != Timestamp::ZERO {
-                sets.operations.read(*space, key, found.collected, None);
+                absent.push((*space, key.clone(), found.collected));
             }
         }
         for KeyRange { space, lo, hi } in install.scans.iter().map(|seen| &seen.range) {
@@ -208,10 +211,11 @@ impl Participant {
             for (key, at) in store.collected_in(lo, hi.as_ref(), Timestamp::MAX) {
                 let mine = cx.catalog.partition(*space, key) == partition;
                 if mine && store.find(key).is_none() {
-                    sets.operations.read(*space, key, at, None);
+                    absent.push((*space, key.clone(), at));
                 }
             }
         }
+        absent
     }
 }
 

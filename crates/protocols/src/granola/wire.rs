@@ -169,6 +169,7 @@ wire_enum!(Answer, "answer" {
     3 => Answer::Installed,
     4 => Answer::Taken { has: Fetched, whole: bool },
     5 => Answer::Names(all: Vec<(u16, Owners)>),
+    6 => Answer::Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
 });
 
 wire_enum!(End, "end" {

@@ -69,6 +69,7 @@ fn ends() -> Vec<End> {
         Answer::Installed,
         Answer::Taken { has: fetched(), whole: true },
         Answer::Names(vec![(3, Owners { epoch: 1, holders: Repositories::new() })]),
+        Answer::Absent(vec![(SpaceId(2), "gone".into(), Timestamp(3))]),
     ];
     let answers: Few<_> = (0..).zip(answers).collect();
     let refusals = [

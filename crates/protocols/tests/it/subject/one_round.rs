@@ -238,6 +238,7 @@ fn end(end: &End) -> String {
                 Answer::Found(all) => format!("{} found", all.len()),
                 Answer::Rows(rows, _) => format!("{} rows", rows.len()),
                 Answer::Installed => "installed".to_owned(),
+                Answer::Absent(all) => format!("installed, {} absent", all.len()),
                 Answer::Taken { has, whole } => {
                     format!("{}{}", fetched(has), if *whole { ", which is all" } else { "" })
                 }
