@@ -2,6 +2,7 @@
 
 pub mod change;
 mod partitions;
+mod status;
 mod survey;
 
 use std::io::{Write, stdout};
@@ -31,7 +32,7 @@ group keeps at least 2 members. `group = 1` is no group, and cannot grow.
 `partitions` and `move-partition` need a protocol that moves partitions (`granola` and its kin); \
 repositories are groups there, by their numbers, where there are groups.
 
-Where the cluster has a secret, all commands but `members` and `partitions` need it \
+Where the cluster has a secret, all commands but `members`, `status` and `partitions` need it \
 (`--secret-file`): servers take changes from nobody who does not prove that he knows it.
 
 Where servers run several loops, each loop is a node of its own for `members`, `placement`, \
@@ -69,6 +70,7 @@ pub fn command() -> Command {
         .arg(protocol)
         .arg(secret())
         .subcommand(Command::new("members").about("Say which part each member takes"))
+        .subcommand(Command::new("status").about("Say all numbers that the servers count"))
         .subcommand(Command::new("placement").about("Say where each member is to live"))
         .subcommand(
             Command::new("move")
@@ -138,6 +140,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             partitions::relocate(addresses, (&text("protocol"), secret), partition, way)?
         }
         "members" => members(&Survey::of(&addresses, None)?),
+        "status" => status::status(&addresses)?,
         _ => {
             let admin = Admin::connect(addresses, &text("protocol"), secret)?;
             match name {

@@ -10,7 +10,7 @@ use muesli_core::{Lag, NodeId, Post, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 
 /// How long a server may take to answer.
-const WITHIN: Duration = Duration::from_secs(1);
+pub const WITHIN: Duration = Duration::from_secs(1);
 
 /// A server, and what it said.
 pub struct Surveyed {
@@ -135,7 +135,7 @@ impl Survey {
 }
 
 /// The map, as the first server says that answers.
-fn map_of(addresses: &[String]) -> anyhow::Result<MapParts> {
+pub fn map_of(addresses: &[String]) -> anyhow::Result<MapParts> {
     let mut trouble = "no address was given".to_owned();
     for address in addresses {
         match Visit::begin(address, WITHIN) {

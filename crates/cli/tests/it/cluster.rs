@@ -101,6 +101,49 @@ fn output_of(node: &Path) -> String {
     std::fs::read_to_string(node.join("output")).unwrap()
 }
 
+/// What a transaction that is left open holds back is shown, with the client that holds it.
+#[test]
+fn what_an_open_snapshot_holds_back_is_shown_in_the_status() {
+    let cluster = Cluster::up(&["--nodes", "1", "--memory"]);
+    let db = cluster.connect(false);
+    let space = db.create_space("s", SpaceOptions::default()).unwrap();
+    let put = |db: &Db| {
+        let value = vec![7; 100_000];
+        db.blocking()
+            .transact(move |tx| {
+                let value = value.clone();
+                async move { tx.put(space, "key", value).await }
+            })
+            .unwrap();
+    };
+    put(&db);
+    let reader = db.blocking().begin().unwrap();
+    assert!(muesli::blocking::block_on(reader.get(space, "key")).unwrap().is_some());
+    let client = cluster.connect(false);
+    let held = || cluster.status(0, "old-version-bytes");
+    while held() < 1_000_000 {
+        put(&client);
+    }
+    let addresses = cluster.addresses().join(",");
+    let output = muesli(&["admin", "status", "--connect", &addresses]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let admin = said(&output);
+    let names = ["memory-bytes", "old-version-bytes", "oldest-snapshot-ms", "oldest-snapshot-node"];
+    for name in names {
+        assert!(admin.contains(name), "{name} is not in\n{admin}");
+    }
+    assert!(cluster.status(0, "memory-bytes") >= held());
+    // The server knows who holds it, a client and no server, and not since when.
+    while cluster.status(0, "oldest-snapshot-node") == 0 {
+        put(&client);
+    }
+    assert_eq!(cluster.status(0, "oldest-snapshot-ms"), 0);
+    muesli::blocking::block_on(reader.rollback()).unwrap();
+    while held() > 500_000 {
+        put(&client);
+    }
+}
+
 /// Runs transfers over a client of this process and judges their history.
 fn bank_holds(cluster: &Cluster, transactions: u64) {
     let workload = find("bank").unwrap().build(&["keys=200".to_owned()], 8).unwrap();

@@ -1,0 +1,33 @@
+//! The numbers that servers say of themselves, beside each other.
+
+use anyhow::bail;
+use muesli_cluster::visit::{self, Visited};
+
+use super::survey::{WITHIN, map_of};
+use crate::table;
+
+/// A line for each number, and a column for each server of the cluster that one of these addresses
+/// belongs to.
+///
+/// # Errors
+/// No server answers.
+pub fn status(addresses: &[String]) -> anyhow::Result<String> {
+    let map = map_of(addresses)?;
+    let there = map.servers.iter().filter(|(node, _)| !map.left.contains(node));
+    let asked: Vec<_> =
+        there.map(|(node, address)| (node, visit::status(address, WITHIN).ok())).collect();
+    let Some(first) = asked.iter().find_map(|(_, said)| said.as_ref()) else {
+        bail!("no server answers")
+    };
+    let header = asked.iter().map(|(node, _)| format!("server {}", node.0));
+    let mut table = table::new(["number".to_owned()].into_iter().chain(header).collect());
+    for (name, _) in &first.status {
+        let number = |said: &Option<Visited>| {
+            let number = said.as_ref().and_then(|said| said.status_of(name));
+            number.map_or("-".to_owned(), |number| number.to_string())
+        };
+        let numbers = asked.iter().map(|(_, said)| number(said));
+        table.add_row([name.clone()].into_iter().chain(numbers));
+    }
+    Ok(table.to_string())
+}
