@@ -6,8 +6,8 @@
 //! come from one drawn number, by its remainders: with 160 copies and 5 % of remote updates these
 //! are 40 of the copies. That is so in the port, and is kept, since it decides who meets whom.
 //!
-//! With `update=put` an update writes one record at home and reads nothing: nobody meets anybody, as
-//! in the port's run that shows what the protocol itself costs.
+//! With `update=put` an update writes one record at home and reads nothing: nobody meets anybody,
+//! as in the port's run that shows what the protocol itself costs.
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 

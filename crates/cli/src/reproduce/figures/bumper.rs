@@ -133,8 +133,8 @@ pub const FIGURES: &[Figure] = &[
         about: "Bumper, in words: YCSB, 16 keys read",
         workload: "home-ycsb",
         parameters: &["homes={nodes}", "keys=16", "reads=50", "remote=5"],
-        chosen: "One client and one table a node; 16 records of 200 bytes, the paper's number (8 in \
-                 the port's script); an update reads all of a table and writes one key.",
+        chosen: "One client and one table a node; 16 records of 200 bytes, the paper's number (8 \
+                 in the port's script); an update reads all of a table and writes one key.",
         claims: &[
             speedup("bumper", 2.8, 2.8),
             claim("tx/s, bumper", Measure::Throughput("bumper"), Some(13_000.0), None),
@@ -148,8 +148,8 @@ pub const FIGURES: &[Figure] = &[
         about: "Bumper, in words: YCSB without conflicts",
         workload: "home-ycsb",
         parameters: &["homes={nodes}", "keys=16", "reads=50", "update=put"],
-        chosen: "As bumper-ycsb, but an update puts one record of its node's table, and there are no \
-                 remote ones.",
+        chosen: "As bumper-ycsb, but an update puts one record of its node's table, and there are \
+                 no remote ones.",
         seconds: (2.0, 0.5),
         claims: OVERHEAD,
         ..PORT
