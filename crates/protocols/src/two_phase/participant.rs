@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use muesli_core::limits::writes_bytes;
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
