@@ -72,13 +72,15 @@ impl Sending {
         self.transfer == transfer
     }
 
-    /// The receiver has so many pieces on its disk; `again`: what was sent after them was lost.
+    /// The receiver has so many pieces on its disk; `again`: what was sent after them was lost. It
+    /// may name some that are to be sent again, or that never were.
     pub(super) fn acknowledge(&mut self, have: u64, again: bool) {
         while self.first < have {
             let Some(piece) = self.pieces.pop_front() else { break };
             self.bytes -= piece.state.0.len() as u64;
             self.first += 1;
         }
+        self.sent = self.sent.max(self.first);
         if again {
             self.sent = self.first;
             self.is_over = false;
@@ -207,6 +209,22 @@ mod tests {
         assert_eq!(sent(&mut it, 13), [1, 13]);
         it.acknowledge(1, true);
         assert_eq!(sent(&mut it, 13), [1, 13], "it was lost");
+    }
+
+    #[test]
+    fn more_may_be_acknowledged_than_counts_as_sent() {
+        let mut it = begun();
+        take(&mut it, 13);
+        assert_eq!(sent(&mut it, 13), [1, 13]);
+        it.acknowledge(0, true);
+        it.acknowledge(2, false);
+        take(&mut it, 14);
+        assert_eq!(sent(&mut it, 14), [2, 14], "what was sent at first has come after all");
+        take(&mut it, 15);
+        it.acknowledge(u64::MAX, false);
+        assert_eq!((it.first, it.sent), (4, 4), "or so a liar says of what was never sent");
+        take(&mut it, 16);
+        assert_eq!(sent(&mut it, 16), [4, 16]);
     }
 
     #[test]
