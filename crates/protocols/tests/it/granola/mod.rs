@@ -1,5 +1,6 @@
 //! Granola in simulated worlds: every class of transaction, under every kind of fault.
 
+mod absent;
 mod bounded;
 mod checkpoints;
 mod clients;

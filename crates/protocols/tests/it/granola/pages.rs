@@ -14,12 +14,12 @@ use muesli_core::{
 use muesli_protocols::granola::message::{Agreement, Answer, End, Message, Part, Request, Task};
 use muesli_protocols::granola::{Granola, Rules};
 
-const SPACE: SpaceId = SpaceId(0);
-const SERVER: NodeId = NodeId(0);
-const CLIENT: NodeId = NodeId(1);
+pub const SPACE: SpaceId = SpaceId(0);
+pub const SERVER: NodeId = NodeId(0);
+pub const CLIENT: NodeId = NodeId(1);
 const ROWS: usize = 100_000;
 
-fn key(number: usize) -> SmallBytes {
+pub fn key(number: usize) -> SmallBytes {
     SmallBytes::from(format!("{number:08}").as_str())
 }
 
@@ -28,9 +28,9 @@ fn everything(reverse: bool, limit: usize) -> Scan {
 }
 
 /// A client and a server with all repositories, and what is said between them.
-struct Pair {
+pub struct Pair {
     nodes: [Node<Granola>; 2],
-    effects: [Effects<Granola>; 2],
+    pub effects: [Effects<Granola>; 2],
     sent: VecDeque<Envelope<Message>>,
     /// Timers without delay.
     left_over: VecDeque<(usize, Role, u32)>,
@@ -44,11 +44,20 @@ struct Pair {
 
 impl Pair {
     fn new(spread: usize, repositories: usize) -> Pair {
+        let mut pair = Pair::empty(spread, repositories, Settings::default());
+        for first in (0..ROWS).step_by(1_000) {
+            pair.write(SERVER, first..first + 1_000);
+        }
+        pair
+    }
+
+    /// The same without rows.
+    pub fn empty(spread: usize, repositories: usize, settings: Settings) -> Pair {
         let homes = vec![SERVER; repositories];
         let catalog = Catalog::new(&homes, 1, &[SERVER, CLIENT]).unwrap();
         let catalog = catalog.with_spread(spread).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
-        let settings = Arc::new(Settings::default());
+        let settings = Arc::new(settings);
         let node = |id| {
             let (catalog, settings) = (Arc::clone(&catalog), Arc::clone(&settings));
             Node::new(id, 1, catalog, settings, &Rules::default())
@@ -65,13 +74,10 @@ impl Pair {
         };
         pair.on(SERVER, |node, effects| node.start(effects));
         pair.on(CLIENT, |node, effects| node.start(effects));
-        for first in (0..ROWS).step_by(1_000) {
-            pair.write(SERVER, first..first + 1_000);
-        }
         pair
     }
 
-    fn on<T>(
+    pub fn on<T>(
         &mut self,
         node: NodeId,
         run: impl FnOnce(&mut Node<Granola>, &mut Effects<Granola>) -> T,
@@ -139,7 +145,7 @@ impl Pair {
         }
     }
 
-    fn begin(&mut self, node: NodeId) -> Txn {
+    pub fn begin(&mut self, node: NodeId) -> Txn {
         self.on(node, |node, effects| node.begin(TxnOptions::default(), effects)).unwrap()
     }
 
@@ -153,7 +159,7 @@ impl Pair {
         assert_eq!(self.commit(node, txn), Ok(()));
     }
 
-    fn commit(&mut self, node: NodeId, txn: Txn) -> Result<(), Failure> {
+    pub fn commit(&mut self, node: NodeId, txn: Txn) -> Result<(), Failure> {
         let op = match self.on(node, |node, effects| node.commit(txn, effects)) {
             Step::Wait(op) => op,
             Step::Done(done) => return done.map(|_| ()),
@@ -165,13 +171,13 @@ impl Pair {
         }
     }
 
-    fn answer(&mut self, node: NodeId, op: OpId) -> OpResult {
+    pub fn answer(&mut self, node: NodeId, op: OpId) -> OpResult {
         self.run(usize::MAX);
         self.answers.remove(&(node, op)).expect("an answer")
     }
 
     /// Begins something of the client's that takes several messages.
-    fn begins(
+    pub fn begins(
         &mut self,
         run: impl FnOnce(&mut Node<Granola>, &mut Effects<Granola>) -> OpId,
     ) -> OpId {
@@ -185,7 +191,7 @@ impl Pair {
 }
 
 /// The operation that is waited for.
-fn waits<T: std::fmt::Debug>(step: Step<T>) -> OpId {
+pub fn waits<T: std::fmt::Debug>(step: Step<T>) -> OpId {
     match step {
         Step::Wait(op) => op,
         Step::Done(done) => panic!("nobody was asked: {done:?}"),

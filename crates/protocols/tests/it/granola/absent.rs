@@ -1,0 +1,65 @@
+//! Keys that are absent when a transaction reads them, come and go, and are absent when it ends: it
+//! commits, and its history has what it ended with, also where its client is no server.
+
+use muesli_core::recorder::{Operation, Recorder};
+use muesli_core::{OpResult, Scan, Settings, SmallBytes, Timestamp, TxnId};
+
+use super::pages::{CLIENT, Pair, SERVER, SPACE, key, waits};
+
+/// The server writes a key, or deletes it.
+fn change(pair: &mut Pair, value: Option<SmallBytes>) {
+    let txn = pair.begin(SERVER);
+    pair.on(SERVER, |node, effects| node.put(txn, SPACE, key(0), value, effects)).unwrap();
+    assert_eq!(pair.commit(SERVER, txn), Ok(()));
+}
+
+/// The deletion of key 0 that the client's last transaction has read, as it recorded that itself,
+/// and as the server said in the end.
+fn found(pair: &Pair) -> (Timestamp, Option<Timestamp>) {
+    let recorder = pair.effects[1].recorder.as_ref().expect("it records");
+    let (record, operations) = recorder.transactions().last().expect("a transaction");
+    let read = operations.filter_map(|operation| match operation {
+        Operation::Read { key: read, version, .. } if read == key(0) => Some(version),
+        Operation::Scan { rows, .. } => rows.iter().find(|row| row.0 == key(0)).map(|row| row.1),
+        _ => None,
+    });
+    (read.last().expect("it was read"), told(recorder, record.id))
+}
+
+fn told(recorder: &Recorder, txn: TxnId) -> Option<Timestamp> {
+    let told = recorder.ran_for(txn).filter(|ran| ran.told).flat_map(|ran| ran.operations);
+    let of_key = told.filter_map(|operation| match operation {
+        Operation::Read { key: read, version, hash: None, .. } if read == key(0) => Some(version),
+        _ => None,
+    });
+    of_key.last()
+}
+
+#[test]
+fn what_came_and_went_is_recorded_as_it_was_in_the_end() {
+    for scans in [false, true] {
+        let settings = Settings { record_collected: true, ..Settings::default() };
+        let mut pair = Pair::empty(1, 1, settings);
+        pair.effects[1].recorder = Some(Recorder::new());
+        change(&mut pair, Some("first".into()));
+        change(&mut pair, None);
+        let txn = pair.begin(CLIENT);
+        let op = pair.begins(|node, effects| match scans {
+            false => waits(node.get(txn, SPACE, &key(0), effects)),
+            true => {
+                let (lo, hi) = (SmallBytes::EMPTY, None);
+                let scan = Scan { space: SPACE, lo, hi, reverse: false, limit: usize::MAX };
+                waits(node.scan(txn, scan, effects))
+            }
+        });
+        let nothing = if scans { OpResult::Rows(Vec::new()) } else { OpResult::Value(None) };
+        assert_eq!(pair.answer(CLIENT, op), nothing);
+        change(&mut pair, Some("second".into()));
+        change(&mut pair, None);
+        let value = Some("written".into());
+        pair.on(CLIENT, |node, effects| node.put(txn, SPACE, key(1), value, effects)).unwrap();
+        assert_eq!(pair.commit(CLIENT, txn), Ok(()), "the key is as it was");
+        let (first, last) = found(&pair);
+        assert!(first > Timestamp::ZERO && last > Some(first), "{first} and then {last:?}");
+    }
+}
