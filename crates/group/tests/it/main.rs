@@ -3,6 +3,7 @@
 mod amnesia;
 mod bank;
 mod golden;
+mod golden_pieces;
 mod moves;
 mod network;
 mod passed_on;
