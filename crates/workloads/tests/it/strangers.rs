@@ -191,7 +191,7 @@ fn nodes_outlive_strangers_that_pass_for_members() {
 /// Once some of its messages are in the log of a group, a stranger is one of those who write it.
 #[test]
 fn members_leave_out_records_that_contradict_each_other() {
-    let mut left_out = BTreeMap::new();
+    let mut left_out: BTreeMap<bool, u64> = BTreeMap::new();
     for (protocol, _) in PROTOCOLS.iter().filter(|(_, group)| *group == 1) {
         for seed in CONTRADICTING {
             let outcome = run_every(Span::from_nanos(20_000), protocol, 3, seed, true);
@@ -201,7 +201,7 @@ fn members_leave_out_records_that_contradict_each_other() {
         }
     }
     println!("records left out: {left_out:?}");
-    assert!(left_out.values().all(|count: &u64| *count > 0), "{left_out:?}");
+    assert!(left_out.values().all(|count| *count > 0), "{left_out:?}");
 }
 
 #[test]
