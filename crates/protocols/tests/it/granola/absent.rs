@@ -40,7 +40,7 @@ fn what_came_and_went_is_recorded_as_it_was_in_the_end() {
     for scans in [false, true] {
         let settings = Settings { record_collected: true, ..Settings::default() };
         let mut pair = Pair::empty(1, 1, settings);
-        pair.effects[1].recorder = Some(Recorder::new());
+        pair.effects[1].recorder = Some(Box::default());
         change(&mut pair, Some("first".into()));
         change(&mut pair, None);
         let txn = pair.begin(CLIENT);
