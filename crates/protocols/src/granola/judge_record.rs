@@ -8,7 +8,7 @@
 
 use muesli_core::judgement::{ensure, has_room, sequence};
 use muesli_core::parts::spaces::Newest;
-use muesli_core::{Catalog, Rejection, Timestamp, TxnId};
+use muesli_core::{Catalog, Rejection, Timestamp};
 
 use super::message::{Agreement, Record, Request};
 use super::moving::CarriedMoves;
@@ -26,7 +26,10 @@ impl Participant {
                 ensure(end_by(ballot).is_some(), Rejection::Range)?;
                 ensure(!self.active.contains_key(txn), Rejection::State)
             }
-            Record::Done { txn, at, .. } => self.judge_done(*txn, *at),
+            Record::Done { txn, at, .. } => {
+                sequence(*txn)?;
+                has_room(*at)
+            }
             Record::Told { txn, .. } => {
                 sequence(*txn)?;
                 let is_known = self.active.contains_key(txn) || self.memory.get(*txn).is_some();
@@ -58,14 +61,6 @@ impl Participant {
         ensure(is_placed(request, catalog), Rejection::Catalog)?;
         ensure(self.is_logged(request), Rejection::State)?;
         ensure(!self.active.contains_key(&request.txn), Rejection::State)
-    }
-
-    /// What was voted for is done at what was proposed here, or above it.
-    fn judge_done(&self, txn: TxnId, at: Timestamp) -> Result<(), Rejection> {
-        sequence(txn)?;
-        has_room(at)?;
-        let proposed = self.active.get(&txn).map_or(Timestamp::ZERO, |active| active.proposed);
-        ensure(at >= proposed, Rejection::State)
     }
 
     /// Keys are fetched of a partition that is not here.

@@ -315,7 +315,6 @@ impl<V: Tested> Stage<V> {
 
     fn replay(&mut self, records: &[Record<V>]) {
         for record in records {
-            assert_eq!(self.judge(record), Ok(()), "an honest leader's: {record:?}");
             self.node.replay(REPOSITORY, record.clone(), &mut self.effects);
         }
         self.effects.list.clear();

@@ -109,8 +109,11 @@ fn looked_at<P: Protocol>(
 }
 
 fn two_phase<V: Tested>() -> Node<V> {
-    let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).expect("one repository");
-    let catalog = catalog.with_space("keys", SpaceOptions::default()).expect("a space");
+    let both = [HERE, ELSEWHERE];
+    let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
+    // All keys live here.
+    let options = SpaceOptions { rule: Rule::Range(vec!["z".into()]), ..SpaceOptions::default() };
+    let catalog = catalog.with_space("keys", options).expect("a space");
     Node::new(HERE, 1, Arc::new(catalog), settings(), &V::Rules::default())
 }
 
