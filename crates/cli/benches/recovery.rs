@@ -9,8 +9,9 @@
 //! - *away*: SIGKILL, and started again when the clients have committed `--away-mb` meanwhile;
 //! - *folder lost*: SIGKILL, its folder removed, and started again.
 //!
-//! In the end the disk of each server in turn makes nothing stable for ten seconds (`trouble_file`), while each
-//! of them leads a group; told is how long the slowest transaction took that was under way then.
+//! In the end the disk of each server in turn makes nothing stable for ten seconds
+//! (`trouble_file`), while each of them leads a group; told is how long the slowest transaction
+//! took that was under way then.
 //!
 //! Timed is from the start of the process until `muesli admin members` shows that all nine members
 //! take part and are up to date. Beside the second, in the same minute and beside the same clients,

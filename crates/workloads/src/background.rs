@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(all.of("cut"), Some(Happened { runs: 1, times: 30 }));
         assert_eq!(all.of("weather"), None);
         let line = |keeps_old_versions| all.line(keeps_old_versions, |number| number.to_string());
-        let begin = "collected in 2 of 2 runs (10 versions), took checkpoints in 1 (2 checkpoints), \
-                     cut in 1 (30 records), ";
+        let begin = "collected in 2 of 2 runs (10 versions), \
+                     took checkpoints in 1 (2 checkpoints), cut in 1 (30 records), ";
         assert!(line(true).starts_with(begin), "{}", line(true));
         assert!(line(true).contains("open for too long in 0 (0 snapshots)"));
         assert!(line(false).contains("no old snapshots"));
