@@ -165,6 +165,10 @@ const STRICT_ONCE_IN: u64 = 4;
 /// Of so many seeds one has timers that fire early.
 const EARLY_ONCE_IN: u64 = 4;
 
+/// What records of a group's log that a member leaves out are counted as. Honest members write none
+/// that contradicts what is there, so none is left out.
+const RECORD: &str = "Record";
+
 impl Trial {
     /// A workload under SCORe on four nodes, with everything drawn and any fault that can be.
     pub fn of(workload: &'static Description) -> Trial {
@@ -250,6 +254,11 @@ impl Trial {
         }
         if self.strangers.is_some_and(|how| how.as_members) {
             return Ok(outcome.run.trace_text);
+        }
+        let left_out = outcome.run.rejections.iter().filter(|(kind, ..)| *kind == RECORD);
+        for (_, reason, times) in left_out {
+            let problem = format!("{times} records of groups were left out, as {reason}");
+            trialled.problems.push(format!("{}: {problem}", description.name));
         }
         let counts = |check: &&Check| !check.ok && is_promised(&self.protocol, check.name);
         for check in outcome.checks.iter().filter(counts) {

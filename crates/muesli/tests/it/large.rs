@@ -116,6 +116,10 @@ fn clients_write_at_the_same_time(
         .into_iter()
         .map(|first| {
             let db = connect(servers, Limits::default());
+            // Its server may not have heard yet of the space that another one has made.
+            while db.space("s").is_err() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
             std::thread::spawn(move || {
                 let begun = std::time::Instant::now();
                 write(&db, first, rows, value_bytes).unwrap();
