@@ -379,8 +379,8 @@ pub const KEYS: &[Key] = &[
         name: "memory_bytes",
         value: "BYTES",
         default: "9223372036854775807",
-        help: "Where keys and versions take more memory than this, writes are refused, and nothing \
-               else: reads and deletes go on",
+        help: "Where keys and versions, and transactions under way, take more memory than this, \
+               writes are refused, and nothing else: reads and deletes go on",
         set: |config, text| limit(text, &mut config.server.settings.memory.limit),
     },
     Key {

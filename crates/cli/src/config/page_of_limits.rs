@@ -82,7 +82,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "GIVE_UP_MOST: Nanos = Nanos::from_millis(120_000);",
         "10 s, 2 minutes at most |",
     ),
-    ("core/src/options.rs", "lock_waiters_max: 10_000,", "| 10,000 (`lock_waiters_max`) |"),
+    ("core/src/options.rs", "lock_waiters_max: 10_000,", "| 10,000 (`lock_waiters_max`), and"),
     ("core/src/secret.rs", "SECRET_BYTES_MAX: usize = 4096;", "| secret | 16 to 4,096 bytes |"),
     ("group/src/layout.rs", "PLACES: u16 = 9;", "| members of a group | 9 |"),
     (
