@@ -1,6 +1,6 @@
 //! Strangers among honest clients: nodes live, and histories of honest clients hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use muesli_workloads::simulated::{
     self, Simulated, SimulatedOutcome, Upkeep, is_promised, promise,
 };
 use muesli_workloads::tally::Tallies;
+use muesli_workloads::trial::Trial;
 use serde_json::Map;
 
 const CLIENTS: u32 = 6;
@@ -222,4 +223,82 @@ fn honest_nodes_reject_nothing_of_each_other() {
         let rejected = &outcome.run.rejections;
         assert!(rejected.is_empty(), "{protocol}, groups of {group}: {rejected:?}");
     }
+}
+
+/// Kinds that no stranger hears, so that none says them: `Stable` a node says to itself alone,
+/// `Long` comes before an entry of more than a megabyte, and `Tell` is of procedures that are told
+/// what others read, of which no workload has any.
+const UNSAID: [&str; 3] = ["Stable", "Long", "Tell"];
+
+/// The names of kinds of messages, from the source of their protocol.
+fn names(source: &'static str) -> BTreeSet<&'static str> {
+    let arms = source.lines().filter_map(|line| line.trim().split_once(" => \""));
+    let of_messages = arms.filter(|(variant, _)| variant.starts_with("Message::"));
+    of_messages.map(|(_, name)| name.trim_end_matches("\",")).collect()
+}
+
+/// Kinds that strangers say in the name of members, under faults, in so many seeds each.
+fn said(trials: &[Trial], seeds: u64) -> BTreeMap<&'static str, Heard> {
+    let mut all: BTreeMap<&'static str, Heard> = BTreeMap::new();
+    for trial in trials {
+        for seed in 1..=seeds {
+            for (name, heard) in trial.run(seed, false).unwrap().strangers {
+                *all.entry(name).or_default() += heard;
+            }
+        }
+    }
+    all
+}
+
+/// Whatever nodes say to each other, somebody says wrongly: each kind of message, under faults,
+/// with moves, copies, masters and delayed actions.
+#[test]
+fn every_kind_of_message_is_said() {
+    let strangers = Some(Strangers { every: Span::from_micros(100), as_members: true });
+    let of = |protocol: &str, workload: &str, group: u16| Trial {
+        protocol: protocol.to_owned(),
+        group,
+        strangers,
+        transactions_least: 100,
+        ..Trial::of(registry::find(workload).unwrap())
+    };
+    let with = |trial: Trial, parameters: &[&str]| {
+        let own = parameters.iter().map(|given| (*given).to_owned());
+        Trial { parameters: trial.parameters.iter().cloned().chain(own).collect(), ..trial }
+    };
+    let later = ["delayed=true", "procedures=true", "asked=true"];
+    let two_phase = [
+        with(of("score", "ycsb", 1), &["workload=s"]),
+        of("rr", "bank", 1),
+        Trial { spread: 3, ..with(of("bumper", "counters", 1), &later) },
+    ];
+    let procedures = |protocol| of(protocol, "append-procedures", 1);
+    let granola = [
+        Trial { caches: true, ..with(procedures("granola"), &["nearby=50"]) },
+        Trial { spread: 3, ..with(procedures("granola"), &["moving=5"]) },
+        procedures("granola-passing"),
+        Trial { masters: 1, ..procedures("sinfonia") },
+    ];
+    let groups = [of("score", "bank", 3), of("bumper", "bank", 3)];
+    let kinds = [
+        (
+            "two-phase",
+            names(include_str!("../../../protocols/src/two_phase/message.rs")),
+            said(&two_phase, 3),
+        ),
+        (
+            "granola",
+            names(include_str!("../../../protocols/src/granola/message.rs")),
+            said(&granola, 3),
+        ),
+        ("groups", names(include_str!("../../../group/src/protocol.rs")), said(&groups, 3)),
+    ];
+    let mut never = Vec::new();
+    for (family, names, said) in kinds {
+        println!("{family}: {said:?}");
+        assert!(names.len() > 10, "{family}: {names:?}");
+        let unsaid = names.into_iter().filter(|name| !said.contains_key(name));
+        never.extend(unsaid.filter(|name| !UNSAID.contains(name)).map(|name| (family, name)));
+    }
+    assert!(never.is_empty(), "strangers never say {never:?}");
 }
