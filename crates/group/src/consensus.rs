@@ -5,6 +5,8 @@
 //! so a seed of the simulator repeats it exactly. What it asks of its storage, to write at once,
 //! is kept by whoever holds the messages back ([`ledger`](crate::ledger)).
 
+mod bounds;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -134,10 +136,11 @@ impl Consensus {
     }
 
     /// Takes a message of another member; false if it is none, or one that no member sends: with
-    /// entries that are no records, by `is_record`, or to go after entries that are not here.
+    /// entries that are no records, by `is_record`, or to go after entries that are not here, or
+    /// with numbers that no election comes to.
     pub fn receive(&mut self, from: u16, bytes: &[u8], is_record: impl Fn(&Entry) -> bool) -> bool {
         let Ok(message) = postcard::from_bytes::<Message<Entry>>(bytes) else { return false };
-        let carried = Carried::by(&message);
+        let carried = Carried::by(&message).filter(|_| bounds::has_room(&message));
         if !carried
             .is_some_and(|it| it.after <= self.accepted() && it.entries.iter().all(is_record))
         {

@@ -114,6 +114,8 @@ pub struct Trialled {
     pub trace: Option<String>,
     /// What became of strangers' messages, by kind.
     pub strangers: BTreeMap<&'static str, Heard>,
+    /// Records of groups' logs that members left out, since liars had written them.
+    pub left_out: u64,
     /// The longest of what was said and kept.
     pub longest: Longest,
     /// What was done beside transactions, in each run.
@@ -165,10 +167,6 @@ const STRICT_ONCE_IN: u64 = 4;
 /// Of so many seeds one has timers that fire early.
 const EARLY_ONCE_IN: u64 = 4;
 
-/// What records of a group's log that a member leaves out are counted as. Honest members write none
-/// that contradicts what is there, so none is left out.
-const RECORD: &str = "Record";
-
 impl Trial {
     /// A workload under SCORe on four nodes, with everything drawn and any fault that can be.
     pub fn of(workload: &'static Description) -> Trial {
@@ -213,6 +211,7 @@ impl Trial {
             problems: Vec::new(),
             trace: None,
             strangers: BTreeMap::new(),
+            left_out: 0,
             longest: Longest::default(),
             background: Vec::new(),
         };
@@ -252,12 +251,12 @@ impl Trial {
         for (name, heard) in &outcome.run.strangers {
             *trialled.strangers.entry(name).or_default() += *heard;
         }
+        trialled.left_out += outcome.run.records_left_out();
         if self.strangers.is_some_and(|how| how.as_members) {
             return Ok(outcome.run.trace_text);
         }
-        let left_out = outcome.run.rejections.iter().filter(|(kind, ..)| *kind == RECORD);
-        for (_, reason, times) in left_out {
-            let problem = format!("{times} records of groups were left out, as {reason}");
+        if outcome.run.records_left_out() > 0 {
+            let problem = "members left out records of their group's log, which contradict it";
             trialled.problems.push(format!("{}: {problem}", description.name));
         }
         let counts = |check: &&Check| !check.ok && is_promised(&self.protocol, check.name);

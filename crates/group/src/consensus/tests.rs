@@ -70,3 +70,32 @@ fn decided_entries_are_counted_as_the_message_has_them() {
     assert!(!is_told_to_fetch(ENTRIES, bytes));
     assert!(is_told_to_fetch(ENTRIES, bytes - 1));
 }
+
+/// A member that lies about how many elections there have been would have the others count beyond
+/// the end of numbers.
+#[test]
+fn a_ballot_that_no_election_comes_to_is_not_taken() {
+    let mut members = members(u64::MAX);
+    members.iter_mut().for_each(Consensus::tick);
+    let bytes = loop {
+        members[1].tick();
+        if let Some(Outgoing { bytes: Some(bytes), .. }) = members[1].outgoing().pop() {
+            break bytes;
+        }
+    };
+    assert!(members[0].receive(1, bytes.as_slice(), |_| true), "as it was sent");
+    let reply = |n: u32| {
+        let ballot = omnipaxos::ballot_leader_election::Ballot::with(1, n, 0, 2);
+        let reply = omnipaxos::messages::ballot_leader_election::HeartbeatReply {
+            round: 1,
+            ballot,
+            leader: ballot,
+            happy: false,
+        };
+        let message: Message<Entry> =
+            Message::BLE(BLEMessage { from: 2, to: 1, msg: HeartbeatMsg::Reply(reply) });
+        postcard::to_allocvec(&message).expect("it has a form")
+    };
+    assert!(members[0].receive(1, &reply(7), |_| true));
+    assert!(!members[0].receive(1, &reply(u32::MAX), |_| true));
+}

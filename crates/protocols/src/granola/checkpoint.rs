@@ -120,13 +120,13 @@ impl Participant {
             }
             kind::VOTED => self.restore_voted(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => {
-                let over: Vec<CarriedOver> = Wire::decode(&mut input)?;
-                let mut all = over.iter().map(|(txn, _)| *txn);
-                // What was voted for and is not over comes before.
-                let can_be = |txn| sequence(txn).is_ok() && !self.active.contains_key(&txn);
-                if !all.all(can_be) {
+                let mut over: Vec<CarriedOver> = Wire::decode(&mut input)?;
+                if over.iter().any(|(txn, _)| sequence(*txn).is_err()) {
                     return Err(contradiction("end that can be remembered"));
                 }
+                // What was voted for and is not over comes before. Only a liar can have had a
+                // member take it for both.
+                over.retain(|(txn, _)| !self.active.contains_key(txn));
                 self.memory.recall(over);
             }
             kind::SETTLED => {

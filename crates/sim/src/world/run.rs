@@ -61,6 +61,13 @@ impl Run {
     pub fn history(&self, meta: Map<String, Json>) -> Result<History, BuildError> {
         history::by_versions(&self.hosts, &self.catalog, meta)
     }
+
+    /// How many records of their groups' logs members, in their last lives, left out since they
+    /// contradict the state. Honest members write none that does.
+    pub fn records_left_out(&self) -> u64 {
+        let of_records = self.rejections.iter().filter(|(kind, ..)| *kind == "Record");
+        of_records.map(|(.., times)| times).sum()
+    }
 }
 
 /// What one host recorded.

@@ -226,7 +226,7 @@ fn a_log_that_lacks_what_was_stable_is_noticed() {
     is_caught::<TwoPhaseLocking>(lost, &locking::Rules::default(), 0..40);
     is_caught::<RepeatableRead>(lost, &repeatable_read::Rules::default(), 0..20);
     is_caught::<GlobalClock>(lost, &Rules::default(), 0..120);
-    is_caught::<Granola>(lost, &Default::default(), 0..60);
+    is_caught::<Granola>(lost, &Default::default(), 0..300);
 }
 
 #[test]

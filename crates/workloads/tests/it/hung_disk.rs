@@ -107,8 +107,8 @@ fn by_the_settings_of_servers_another_member_leads_within_a_second() {
 
 #[test]
 fn a_disk_that_was_slow_before_it_hangs_makes_nobody_wait_for_longer_than_a_second() {
-    // Its syncs take some 300 ms each, and others wait behind them.
-    let waits = waits_of_servers(|hung| format!("1s+3s disk n{hung} x2000; "));
+    // Its syncs take some 150 ms each, and others wait behind them.
+    let waits = waits_of_servers(|hung| format!("1s+3s disk n{hung} x1000; "));
     assert!(waits.iter().all(|waited| *waited < FOLLOWS_WITHIN), "{waits:?}");
     let leader = waits.iter().max().expect("one of them led");
     assert!(*leader > Nanos::from_millis(750), "it was waited for longer: {waits:?}");

@@ -47,7 +47,9 @@ fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, rules: &P::Rul
     let Ok(run) = run else { return true };
     let options = muesli_check::Options::default();
     let holds = |history| check(&history, Level::Serializable, &options).holds();
-    run.checks.iter().any(|check| !check.ok) || !run.run.history(Map::new()).is_ok_and(holds)
+    run.run.records_left_out() > 0
+        || run.checks.iter().any(|check| !check.ok)
+        || !run.run.history(Map::new()).is_ok_and(holds)
 }
 
 /// Runs with crashes and checkpoints, until a mistake is noticed or none was.
