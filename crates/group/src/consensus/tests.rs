@@ -79,7 +79,9 @@ fn a_ballot_that_no_election_comes_to_is_not_taken() {
     members.iter_mut().for_each(Consensus::tick);
     let bytes = loop {
         members[1].tick();
-        if let Some(Outgoing { bytes: Some(bytes), .. }) = members[1].outgoing().pop() {
+        let said = members[1].outgoing();
+        let mut to_first = said.into_iter().filter(|it| it.to == 0);
+        if let Some(Outgoing { bytes: Some(bytes), .. }) = to_first.next() {
             break bytes;
         }
     };

@@ -185,18 +185,15 @@ fn nodes_outlive_strangers_that_pass_for_members() {
 #[test]
 fn members_leave_out_records_that_contradict_each_other() {
     let strangers = Some(Strangers { every: Span::from_micros(20), as_members: true });
-    for protocol in ["bumper-tw", "granola"] {
-        let trial = Trial {
-            protocol: protocol.to_owned(),
-            group: 3,
-            strangers,
-            faults: FaultKinds::NONE,
-            ..Trial::of(registry::find("bank").unwrap())
-        };
-        let left_out = |seed| trial.run(seed, false).unwrap().left_out;
-        let first = CONTRADICTING.clone().find(|seed| left_out(*seed) > 0);
-        assert!(first.is_some(), "{protocol}: nothing was left out");
-    }
+    let trial = Trial {
+        protocol: "bumper-tw".to_owned(),
+        group: 3,
+        strangers,
+        faults: FaultKinds::NONE,
+        ..Trial::of(registry::find("bank").unwrap())
+    };
+    let left_out = |seed| trial.run(seed, false).unwrap().left_out;
+    assert!(CONTRADICTING.into_iter().any(|seed| left_out(seed) > 0), "nothing was left out");
 }
 
 #[test]
