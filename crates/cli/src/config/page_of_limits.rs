@@ -172,7 +172,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
     (
         "protocols/src/two_phase/waiting_reads.rs",
         "READS_MAX: usize = 65_536;",
-        "for their snapshot | 65,536 at a repository |",
+        "for their snapshot | 65,536 at a repository, and",
     ),
     (
         "protocols/src/two_phase/encounter.rs",
