@@ -139,8 +139,9 @@ fn what_an_open_snapshot_holds_back_is_shown_in_the_status() {
     }
     assert_eq!(cluster.status(0, "oldest-snapshot-ms"), 0);
     muesli::blocking::block_on(reader.rollback()).unwrap();
-    while held() > 500_000 {
-        put(&client);
+    // Clients say by timers what they need.
+    while held() > 0 {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
