@@ -17,9 +17,8 @@ const SEQUENCE_END: u64 = 1 << 63;
 /// Whether no ballot and no sequence number of a message is one that only a liar can come to.
 pub(super) fn has_room(message: &Message<Entry>) -> bool {
     let (ballots, sequence) = numbers(message);
-    let ballots = ballots.into_iter().flatten();
     let sequence = sequence.is_none_or(|it| it.session.max(it.counter) < SEQUENCE_END);
-    sequence && ballots.into_iter().all(|ballot| ballot.n < BALLOT_END)
+    sequence && ballots.into_iter().flatten().all(|ballot| ballot.n < BALLOT_END)
 }
 
 fn numbers(message: &Message<Entry>) -> ([Option<Ballot>; 2], Option<SequenceNumber>) {
