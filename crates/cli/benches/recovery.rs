@@ -60,6 +60,9 @@ struct Arguments {
     /// Clients that change rows, each its own
     #[arg(long, default_value_t = 32)]
     clients: u64,
+    /// A setting of the servers, KEY=VALUE; may be given again
+    #[arg(long)]
+    set: Vec<String>,
     /// Where the servers' folders are made
     #[arg(long, default_value = ".")]
     folder: PathBuf,
@@ -75,8 +78,12 @@ struct Servers {
 }
 
 impl Servers {
-    fn up(dir: &Path) -> anyhow::Result<Servers> {
-        muesli(&["cluster", "up", "--nodes", "3", "--group", "3", "--dir", &text(dir)])?;
+    fn up(dir: &Path, settings: &[String]) -> anyhow::Result<Servers> {
+        let dir_text = text(dir);
+        let mut arguments =
+            vec!["cluster", "up", "--nodes", "3", "--group", "3", "--dir", &dir_text];
+        settings.iter().for_each(|it| arguments.extend(["--set", it]));
+        muesli(&arguments)?;
         let addresses = fs::read_to_string(dir.join("addresses"))?;
         let addresses = addresses.lines().map(str::to_owned).collect();
         Ok(Servers { dir: dir.to_owned(), addresses })
@@ -332,7 +339,7 @@ fn row(name: &str, unit: &str, mut numbers: Vec<f64>) {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let folder = tempfile::Builder::new().prefix("recovery-").tempdir_in(&arguments.folder)?;
-    let servers = Arc::new(Servers::up(&folder.path().join("cluster"))?);
+    let servers = Arc::new(Servers::up(&folder.path().join("cluster"), &arguments.set)?);
     servers.wait_until_well()?;
     let stop = Arc::new(AtomicBool::new(false));
     let watched = watch(&servers, &stop);

@@ -33,6 +33,8 @@ pub struct Consensus {
     early: BTreeMap<u64, Vec<Message<Entry>>>,
     /// So many entries are stable here.
     stable: u64,
+    /// How many entries each other member knew as decided when it promised last.
+    decided_at: BTreeMap<u64, u64>,
     member: u16,
     configuration: Configuration,
     ledger: Ledger,
@@ -99,6 +101,7 @@ impl Consensus {
             library,
             early: BTreeMap::new(),
             stable: 0,
+            decided_at: BTreeMap::new(),
             member,
             configuration: configuration.clone(),
             ledger,
@@ -153,6 +156,9 @@ impl Consensus {
         let other = self.configuration.has(from) && from != self.member;
         let addressed =
             sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
+        if let (Some(decided), true) = (promised_by(&message), addressed) {
+            self.decided_at.insert(sender, decided);
+        }
         match accepted_by(&message).filter(|&accepted| accepted > self.stable) {
             _ if !addressed || self.ignores(&message) => {}
             Some(accepted) => self.early.entry(accepted).or_default().push(message),
@@ -193,6 +199,25 @@ impl Consensus {
         bytes.sum::<u64>() > self.sync_bytes_max
     }
 
+    /// Leaves out of what a member is sent after its promise what it knew as decided by then.
+    ///
+    /// The library begins where the ballot ended under which the member accepted something last, if
+    /// the leader was elected by what was accepted under that one. But the member may have fetched
+    /// all since (`replica/catch_up`), which is no acceptance. It would be told that it lacks too
+    /// much for a message after each promise, until somebody else leads. What is decided is the same
+    /// at both.
+    fn leave_out_decided(&self, to: u64, sync: &mut LogSync<Entry>) {
+        let known = self.decided_at.get(&to).map_or(0, |it| (*it).min(self.decided()));
+        // What was trimmed is not in the suffix.
+        let from = (sync.sync_idx as u64).max(self.ledger.look(|standing| standing.log.base()));
+        if known > from {
+            let known_here = sync.suffix.len().min((known - from) as usize);
+            assert_eq!(from + known_here as u64, known, "what is decided is in the log");
+            sync.suffix.drain(..known_here);
+            sync.sync_idx = known as usize;
+        }
+    }
+
     /// So many entries are stable here: what others said of them counts now, together with this
     /// member's having them. The library takes a leader for one that has all its entries.
     pub fn stable_upto(&mut self, entries: u64) {
@@ -206,7 +231,12 @@ impl Consensus {
     pub fn outgoing(&mut self) -> Vec<Outgoing> {
         let mut messages = Vec::new();
         self.library.take_outgoing_messages(&mut messages);
-        let each = |message: Message<Entry>| {
+        let each = |mut message: Message<Entry>| {
+            if let Message::SequencePaxos(it) = &mut message
+                && let PaxosMsg::AcceptSync(sync) = &mut it.msg
+            {
+                self.leave_out_decided(it.to, &mut sync.log_sync);
+            }
             let too_much = match &message {
                 Message::SequencePaxos(it) => self.is_too_much(&it.msg),
                 Message::BLE(_) => false,
@@ -313,6 +343,17 @@ fn accepted_by(message: &Message<Entry>) -> Option<u64> {
     match message {
         Message::SequencePaxos(it) => match &it.msg {
             PaxosMsg::Accepted(accepted) => Some(accepted.accepted_idx as u64),
+            _ => None,
+        },
+        Message::BLE(_) => None,
+    }
+}
+
+/// How many entries the sender knows as decided, if it promises something.
+fn promised_by(message: &Message<Entry>) -> Option<u64> {
+    match message {
+        Message::SequencePaxos(it) => match &it.msg {
+            PaxosMsg::Promise(promise) => Some(promise.decided_idx as u64),
             _ => None,
         },
         Message::BLE(_) => None,

@@ -171,6 +171,14 @@ impl Standing {
         self.log.length()
     }
 
+    /// How many pieces of a state that is under way to this member it has.
+    pub fn pieces(&self) -> u64 {
+        match self.held {
+            Held::Part { pieces, .. } => pieces,
+            Held::Whole | Held::Nothing => 0,
+        }
+    }
+
     /// How many bytes the entries that are not decided take in a message, at most.
     pub fn undecided_bytes(&self) -> u64 {
         let bytes =

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use muesli::{Connect, Db, Error, SmallBytes, Space, SpaceOptions};
 
 /// The space of these data.
@@ -34,15 +35,16 @@ impl Ballast {
         Ballast { bytes, longest }
     }
 
-    /// Loads it, if it is more than nothing.
+    /// Loads it, if it is more than nothing, until `over` is set.
     ///
     /// # Errors
-    /// What the cluster says.
+    /// What the cluster says; or `over` was set.
     pub fn load(
         self,
         addresses: &[String],
         protocol: &str,
         seed: u64,
+        over: &AtomicBool,
     ) -> anyhow::Result<Option<Loaded>> {
         if self.bytes == 0 {
             return Ok(None);
@@ -57,6 +59,7 @@ impl Ballast {
         let content = Content { seed, longest: self.longest as usize };
         let (mut keys, mut bytes) = (0, 0);
         while bytes < self.bytes {
+            ensure!(!over.load(Ordering::Relaxed), "interrupted while data were loaded");
             let (first, mut batch, mut of_batch) = (keys, Vec::new(), 0);
             while of_batch < LOAD_BYTES && bytes + (of_batch as u64) < self.bytes {
                 let value = content.value(keys, 0);

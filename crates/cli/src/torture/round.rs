@@ -36,8 +36,11 @@ const CLIENTS: u32 = 16;
 const PAUSE_MOST: Duration = Duration::from_millis(10);
 /// An operation of a client waits so long for its answer.
 const GIVE_UP_AFTER: Duration = Duration::from_millis(1_500);
-/// When all faults are over, the cluster must serve again within this.
+/// When all faults are over, the cluster must serve again within this, and longer where much was
+/// loaded: what a server holds it reads from its disk, or fetches, and all may do so at once.
 const SERVES_WITHIN: Duration = Duration::from_secs(20);
+/// So much longer for each megabyte that was loaded.
+const A_MEGABYTE_TAKES: Duration = Duration::from_millis(20);
 /// The clients go on for so long when it does.
 const CALM: Duration = Duration::from_millis(500);
 /// Connections are given up soon, and come again often.
@@ -141,7 +144,7 @@ impl Round {
             stop: Arc::default(),
         };
         clients.load().context("the first data cannot be written")?;
-        let ballast = self.ballast.load(&addresses, &self.protocol, self.seed)?;
+        let ballast = self.ballast.load(&addresses, &self.protocol, self.seed, over)?;
         let probe = Probe::begin(&addresses, &self.protocol)?;
         let catalog = clients.dbs[0].catalog();
         let kinds: Vec<_> = self.kinds.iter().copied().filter(|kind| kind.is_beside()).collect();
@@ -167,6 +170,12 @@ impl Round {
             catalog,
         };
         running.run(probe, over, dir)
+    }
+
+    /// When all faults are over, the cluster must serve again within this.
+    fn serves_within(&self) -> Duration {
+        let megabytes = u32::try_from(self.ballast.bytes >> 20).unwrap_or(u32::MAX);
+        SERVES_WITHIN + A_MEGABYTE_TAKES.saturating_mul(megabytes)
     }
 
     fn parameters(&self) -> Vec<String> {
@@ -283,10 +292,11 @@ impl Running<'_> {
         let victims = Victims { cluster, roster, network, copies: Copies::default() };
         let suffered = victims.suffer(&draw(seed, kinds, nodes, length), over)?;
         let healed = Instant::now();
-        let served = probe.wait_until_served(healed, SERVES_WITHIN);
+        let within = self.round.serves_within();
+        let served = probe.wait_until_served(healed, within);
         served.with_context(|| {
             let words: Vec<_> = (0..nodes).map(|node| self.cluster.last_words(node)).collect();
-            let seconds = SERVES_WITHIN.as_secs();
+            let seconds = within.as_secs();
             format!("not served within {seconds} s after all faults; last words: {words:?}")
         })?;
         std::thread::sleep(CALM);
@@ -295,12 +305,13 @@ impl Running<'_> {
 
     /// What is wrong with what was seen, if anything.
     fn judge(&self, dir: &std::path::Path) -> anyhow::Result<Option<String>> {
-        let mut checks = match self.clients.check(SERVES_WITHIN) {
+        let within = self.round.serves_within();
+        let mut checks = match self.clients.check(within) {
             Ok(checks) => checks,
             Err(error) => return Ok(Some(format!("the data cannot be read: {error}"))),
         };
         checks.push(self.clients.tallies.total().expected());
-        if let Some(wrong) = self.ballast.as_ref().and_then(|it| it.check(SERVES_WITHIN)) {
+        if let Some(wrong) = self.ballast.as_ref().and_then(|it| it.check(within)) {
             return Ok(Some(wrong));
         }
         let reports = self.clients.close();

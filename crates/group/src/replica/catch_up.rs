@@ -157,7 +157,7 @@ impl<P: Protocol> Replica<P> {
             let configuration = configuration.unwrap_or_default();
             let (upto, bytes) = (base.upto, base.bytes);
             self.ledger.make(vec![Change::Rebased { upto, bytes, configuration }]);
-            self.is_on_disk = false;
+            (self.is_on_disk, self.loading) = (false, None);
             self.start_over();
         }
         if joins && !self.keep_undecided(&summary) {
@@ -178,6 +178,10 @@ impl<P: Protocol> Replica<P> {
             self.ledger.make(vec![Change::Entries(length, undecided.to_vec())]);
         }
         self.replay_decided(cx);
+        if self.is_full_of_entries(cx) {
+            self.fetching = None; // The rest is fetched once the state is there.
+            return;
+        }
         let early = joins && !self.rules.joins_whole;
         if is_last || early { self.fetched(&summary, cx) } else { self.ask_for_entries(false, cx) }
     }

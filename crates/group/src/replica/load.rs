@@ -16,7 +16,7 @@ use super::Replica;
 use super::catch_up::{MISSES_MAX, PATIENCE_TICKS};
 use crate::inside::Context;
 use crate::join::Formed;
-use crate::ledger::{Change, Held};
+use crate::ledger::{Change, Held, Standing};
 use crate::protocol::Message;
 use crate::transfer::{FetchState, StatePiece};
 
@@ -32,6 +32,10 @@ pub(super) struct Loading {
     source: u16,
     /// The number of the transfer, once it has begun.
     transfer: Option<u64>,
+    /// A transfer that is to begin, and after how many entries: more than are known here as decided.
+    ahead: Option<(u64, u64)>,
+    /// Pieces are missing before one that has come, and were asked for again.
+    asked_again: bool,
     /// When something came last, and how often nothing came since.
     heard: u64,
     misses: u32,
@@ -53,14 +57,25 @@ impl<P: Protocol> Replica<P> {
     /// Begins where there is no state, and asks again where nothing comes.
     pub(super) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
         let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
-        if !remembers || !self.lacks_state() || self.fetching.is_some() {
+        if !remembers || !self.lacks_state() {
             (self.loading, self.served) = (None, self.ticks);
+            return;
+        }
+        // The entries may begin after a state that is asked for now. One that is under way goes on:
+        // entries are fetched again and again where a member lags under load, and a transfer that
+        // began anew each time would never end.
+        if self.fetching.is_some() && self.loading.is_none() {
+            self.served = self.ticks;
             return;
         }
         if self.is_on_disk && self.ticks > self.served + ALONE_TICKS {
             return cx.restart();
         }
-        let (waits_for_itself, begun) = (self.waits_for_its_disk(), self.pieces() > 0);
+        if self.begin_what_was_ahead() {
+            return self.ask_for_state(true, cx);
+        }
+        let (waits_for_itself, begun) =
+            (self.waits_for_its_disk(), self.ledger.look(Standing::pieces) > 0);
         let Some(loading) = &mut self.loading else { return self.start_loading(None, cx) };
         if waits_for_itself {
             loading.heard = self.ticks;
@@ -70,6 +85,7 @@ impl<P: Protocol> Replica<P> {
         }
         loading.heard = self.ticks;
         loading.misses += 1;
+        loading.asked_again = false;
         // Another member would begin with its state from the first piece.
         if loading.misses >= if begun { MISSES_IN_TRANSFER_MAX } else { MISSES_MAX } {
             let from = loading.source;
@@ -115,24 +131,42 @@ impl<P: Protocol> Replica<P> {
         let at = after.and_then(|it| sources.iter().position(|source| *source == it));
         let next = at.map_or(0, |at| (at + 1) % sources.len().max(1));
         let Some(&source) = sources.get(next) else { return };
-        let (transfer, heard, misses, percent) = (None, self.ticks, 0, 0);
-        self.loading = Some(Loading { source, transfer, heard, misses, percent });
+        self.loading = Some(Loading {
+            source,
+            transfer: None,
+            ahead: None,
+            asked_again: false,
+            heard: self.ticks,
+            misses: 0,
+            percent: 0,
+        });
         self.ask_for_state(true, cx);
+    }
+
+    /// Begins with a transfer once all is here that was decided before it. True if it has begun.
+    fn begin_what_was_ahead(&mut self) -> bool {
+        let decided = self.ledger.look(|it| it.decided);
+        let loading = self.loading.as_mut().filter(|it| it.transfer.is_none());
+        let ahead = loading.and_then(|it| it.ahead.take_if(|(_, covers)| *covers <= decided));
+        let Some((transfer, covers)) = ahead else { return false };
+        self.begin_transfer(transfer, covers);
+        true
+    }
+
+    fn begin_transfer(&mut self, transfer: u64, covers: u64) {
+        let Some(loading) = &mut self.loading else { return };
+        loading.transfer = Some(transfer);
+        self.ledger.make(vec![Change::Install(covers)]);
+        self.start_over();
     }
 
     fn ask_for_state(&mut self, again: bool, cx: &mut Context<'_, P>) {
         let Some(loading) = &self.loading else { return };
-        let have = loading.transfer.map(|transfer| (transfer, self.pieces()));
+        let pieces = self.ledger.look(Standing::pieces);
+        let have = loading.transfer.map(|transfer| (transfer, pieces));
         if let Some(to) = self.address_of(loading.source, cx) {
             cx.send(to, Message::FetchState(FetchState { have, again }));
         }
-    }
-
-    fn pieces(&self) -> u64 {
-        self.ledger.look(|it| match it.held {
-            Held::Part { pieces, .. } => pieces,
-            Held::Whole | Held::Nothing => 0,
-        })
     }
 
     /// A piece has come. One that is of no checkpoint ends the transfer: another member is asked.
@@ -146,26 +180,29 @@ impl<P: Protocol> Replica<P> {
             return; // It is behind this member: later, or of another one.
         }
         if piece.covers > decided {
-            // It is ahead: soon.
-            loading.heard = (ticks + 2).saturating_sub(PATIENCE_TICKS);
+            // Its first piece is asked for again as soon as that is decided here. A transfer that is
+            // newer would be ahead again.
+            if loading.transfer.is_none() {
+                loading.ahead = Some((piece.transfer, piece.covers));
+            }
             return;
         }
+        if loading.transfer.is_none() && piece.number == 0 {
+            self.begin_transfer(piece.transfer, piece.covers);
+        }
+        let known = |it: &&mut Loading| it.transfer == Some(piece.transfer);
+        let Some(loading) = self.loading.as_mut().filter(known) else { return };
         (loading.heard, loading.misses, loading.percent) = (ticks, 0, piece.percent);
         self.served = ticks;
-        if loading.transfer.is_none() && piece.number == 0 {
-            loading.transfer = Some(piece.transfer);
-            self.ledger.make(vec![Change::Install(piece.covers)]);
-            self.start_over();
-        }
-        if self.loading.as_ref().is_none_or(|it| it.transfer != Some(piece.transfer)) {
-            return;
-        }
-        let have = self.pieces();
+        let have = self.ledger.look(Standing::pieces);
         if piece.number != have {
-            return if piece.number > have {
+            let is_asked_for = piece.number < have || loading.asked_again;
+            loading.asked_again |= !is_asked_for;
+            return if !is_asked_for {
                 self.ask_for_state(true, cx)
             };
         }
+        loading.asked_again = false;
         match piece.piece {
             Some(state) => {
                 let (role, inner) = (self.role(), &mut self.inner);
