@@ -34,7 +34,7 @@ pub struct Consensus {
     /// So many entries are stable here.
     stable: u64,
     /// How many entries each other member knew as decided when it promised last.
-    decided_at: BTreeMap<u64, u64>,
+    decided_when_promised: BTreeMap<u64, u64>,
     member: u16,
     configuration: Configuration,
     ledger: Ledger,
@@ -101,7 +101,7 @@ impl Consensus {
             library,
             early: BTreeMap::new(),
             stable: 0,
-            decided_at: BTreeMap::new(),
+            decided_when_promised: BTreeMap::new(),
             member,
             configuration: configuration.clone(),
             ledger,
@@ -156,8 +156,8 @@ impl Consensus {
         let other = self.configuration.has(from) && from != self.member;
         let addressed =
             sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
-        if let (Some(decided), true) = (promised_by(&message), addressed) {
-            self.decided_at.insert(sender, decided);
+        if let (Some(decided), true) = (decided_by_promise(&message), addressed) {
+            self.decided_when_promised.insert(sender, decided);
         }
         match accepted_by(&message).filter(|&accepted| accepted > self.stable) {
             _ if !addressed || self.ignores(&message) => {}
@@ -207,15 +207,20 @@ impl Consensus {
     /// much for a message after each promise, until somebody else leads. What is decided is the same
     /// at both.
     fn leave_out_decided(&self, to: u64, sync: &mut LogSync<Entry>) {
-        let known = self.decided_at.get(&to).map_or(0, |it| (*it).min(self.decided()));
-        // What was trimmed is not in the suffix.
-        let from = (sync.sync_idx as u64).max(self.ledger.look(|standing| standing.log.base()));
-        if known > from {
-            let known_here = sync.suffix.len().min((known - from) as usize);
-            assert_eq!(from + known_here as u64, known, "what is decided is in the log");
-            sync.suffix.drain(..known_here);
+        let known = self.decided_when_promised.get(&to).copied().unwrap_or(0);
+        let known = known.min(self.decided());
+        self.ledger.look(|standing| {
+            // What was trimmed is not in the suffix. Nothing is trimmed between the promise and this.
+            let from = (sync.sync_idx as u64).max(standing.log.base());
+            let Some(left_out) = known.checked_sub(from).map(|it| it as usize) else { return };
+            if left_out > sync.suffix.len() {
+                return; // Only where a member lies about what is decided.
+            }
+            let rest = sync.suffix.get(left_out).zip(standing.log.entry(known + 1));
+            assert!(rest.is_none_or(|(said, kept)| said == kept), "the rest follows what it knew");
+            sync.suffix.drain(..left_out);
             sync.sync_idx = known as usize;
-        }
+        });
     }
 
     /// So many entries are stable here: what others said of them counts now, together with this
@@ -311,13 +316,18 @@ struct Carried<'a> {
 
 impl<'a> Carried<'a> {
     /// `None`: a message that members do not send. They append entries where they lead only, cut
-    /// their logs by themselves, and end a configuration by an entry.
+    /// their logs by themselves, and end a configuration by an entry; and what is decided they have.
     fn by(message: &'a Message<Entry>) -> Option<Carried<'a>> {
         let nothing = Carried { after: 0, entries: &[] };
         let Message::SequencePaxos(message) = message else { return Some(nothing) };
         match &message.msg {
             PaxosMsg::AcceptDecide(it) => Some(Carried { after: 0, entries: &it.entries }),
-            PaxosMsg::AcceptSync(it) => Carried::by_sync(&it.log_sync),
+            PaxosMsg::AcceptSync(it) => {
+                let end = it.log_sync.sync_idx.checked_add(it.log_sync.suffix.len());
+                Carried::by_sync(&it.log_sync)
+                    .filter(|_| end.is_some_and(|end| it.decided_idx <= end))
+            }
+            PaxosMsg::Promise(it) if it.decided_idx > it.accepted_idx => None,
             PaxosMsg::Promise(Promise { log_sync: Some(it), .. }) => Carried::by_sync(it),
             PaxosMsg::PrepareReq(_)
             | PaxosMsg::Prepare(_)
@@ -350,7 +360,7 @@ fn accepted_by(message: &Message<Entry>) -> Option<u64> {
 }
 
 /// How many entries the sender knows as decided, if it promises something.
-fn promised_by(message: &Message<Entry>) -> Option<u64> {
+fn decided_by_promise(message: &Message<Entry>) -> Option<u64> {
     match message {
         Message::SequencePaxos(it) => match &it.msg {
             PaxosMsg::Promise(promise) => Some(promise.decided_idx as u64),

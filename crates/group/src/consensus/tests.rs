@@ -72,9 +72,16 @@ fn decided_entries_are_counted_as_the_message_has_them() {
 }
 
 /// A member follows one ballot, another one leads by what was accepted under that, and much is
-/// decided. Who comes back then and has fetched it all is not sent it again, and takes part.
+/// decided. Who comes back then and has fetched it all is not sent it again, and takes part; also
+/// where the leader has nothing else any more.
 #[test]
 fn what_a_member_has_fetched_is_not_sent_to_it_again() {
+    for trims in [false, true] {
+        comes_back(trims);
+    }
+}
+
+fn comes_back(trims: bool) {
     const ENTRIES: u64 = 100;
     let mut members = members(10 * (1 + ENTRY_BYTES));
     let first = leader(&mut members, &[0, 1, 2]);
@@ -100,6 +107,9 @@ fn what_a_member_has_fetched_is_not_sent_to_it_again() {
     let configuration = members[away].configuration().clone();
     members[away] = Consensus::new(away as u16, &configuration, ledger, 10 * (1 + ENTRY_BYTES));
     members[away].stable_upto(u64::MAX);
+    if trims {
+        members[next].ledger.trim(1 + ENTRIES);
+    }
     members[next].append(Entry::from(vec![3]));
     for _ in 0..50 {
         members.iter_mut().for_each(Consensus::tick);
@@ -139,4 +149,37 @@ fn a_ballot_that_no_election_comes_to_is_not_taken() {
     };
     assert!(members[0].receive(1, &reply(7), |_| true));
     assert!(!members[0].receive(1, &reply(u32::MAX), |_| true));
+}
+
+/// A member that lies about what it knows as decided has nobody count beyond its own entries.
+#[test]
+fn what_is_said_to_be_decided_is_there() {
+    use omnipaxos::messages::sequence_paxos::PaxosMessage;
+
+    let mut members = members(u64::MAX);
+    let leads = leader(&mut members, &[0, 1, 2]);
+    let liar = (leads + 1) % MEMBERS;
+    let ballot = members[leads].ballot();
+    let promise = |decided_idx, accepted_idx| {
+        let promise = Promise {
+            n: ballot.into(),
+            n_accepted: ballot.into(),
+            decided_idx,
+            accepted_idx,
+            log_sync: None,
+        };
+        let (from, to) = (liar as u64 + 1, leads as u64 + 1);
+        let message: Message<Entry> =
+            Message::SequencePaxos(PaxosMessage { from, to, msg: PaxosMsg::Promise(promise) });
+        postcard::to_allocvec(&message).expect("it has a form")
+    };
+    let mut say = |decided, accepted| {
+        let taken = members[leads].receive(liar as u16, &promise(decided, accepted), |_| true);
+        let _ = members[leads].outgoing();
+        assert_eq!(members[leads].decided(), 0);
+        taken
+    };
+    assert!(say(0, 0));
+    assert!(!say(1 << 40, 0), "more than it has");
+    assert!(say(1 << 40, 1 << 40), "that cannot be told");
 }

@@ -100,8 +100,9 @@ impl<P: Protocol> Replica<P> {
         let reached = self.reached.values().map(|it| (it.decided, it.bytes));
         let furthest = reached.max().unwrap_or_default();
         let percent = match (&self.loading, &self.fetching) {
-            (Some(loading), _) => Some(loading.percent),
-            (None, Some(fetching)) => Some(fetching.percent(decided)),
+            (Some(loading), _) if loading.has_begun() => Some(loading.percent),
+            (_, Some(fetching)) => Some(fetching.percent(decided)),
+            (Some(_), None) => Some(0),
             (None, None) => lacks_state.then_some(0),
         };
         let entries = furthest.0.saturating_sub(decided);

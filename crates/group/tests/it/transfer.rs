@@ -45,6 +45,12 @@ fn a_state_that_is_ahead_is_waited_for_and_not_begun_anew() {
 }
 
 #[test]
+fn so_it_is_where_the_member_lags_for_long() {
+    let asked = transfers(|network, _, _| (0..200).for_each(|_| network.ring()));
+    assert_eq!(asked, 1);
+}
+
+#[test]
 fn a_member_that_fetches_entries_as_well_does_not_begin_anew() {
     let asked = transfers(|network, source, follower| {
         network.let_entries_arrive();
