@@ -56,6 +56,11 @@ impl<'h> Checker<'h> {
         Verdict { level, findings, finding_count, cycle, stats: self.stats(&graph) }
     }
 
+    /// How many transactions read all keys of a sum, and so are judged by it.
+    pub fn readers_of(&self, sum: &SumRule) -> usize {
+        sums::readers(&self.resolved, sum)
+    }
+
     fn explain(&self, graph: &Graph, set: EdgeSet, nodes: &[u32]) -> Cycle {
         explain(&self.resolved, graph, set, nodes)
     }

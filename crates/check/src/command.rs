@@ -1,7 +1,7 @@
 //! `muesli check FILE`, given its parsed options.
 
 use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{Checker, History, Kind, Level, Options, Verdict};
@@ -10,13 +10,14 @@ use crate::{Checker, History, Kind, Level, Options, Verdict};
 pub const HOLDS: u8 = 0;
 /// The history breaks the level.
 pub const BROKEN: u8 = 1;
-/// The file cannot be read as a history, or the DOT file cannot be written.
+/// The file cannot be read as a history, has nothing to be judged, or the DOT file cannot be
+/// written.
 pub const UNREADABLE: u8 = 2;
 
 /// The options of the command.
 #[derive(Clone, Debug)]
 pub struct CheckCommand {
-    /// The history to judge.
+    /// The history to judge; `-` is standard input.
     pub file: PathBuf,
     /// The level to judge it at.
     pub level: Level,
@@ -45,7 +46,22 @@ pub fn run(command: &CheckCommand, out: &mut impl Write) -> io::Result<u8> {
         writeln!(out, "{file}: sums need the values of a history of kind \"version\"")?;
         return Ok(UNREADABLE);
     }
-    let verdict = Checker::new(&history).check(command.level, &command.options);
+    if history.transactions() == 0 {
+        writeln!(out, "{file}: a history without transactions, which shows nothing")?;
+        return Ok(UNREADABLE);
+    }
+    let checker = Checker::new(&history);
+    if let Some(sum) = command.options.sums.iter().find(|sum| checker.readers_of(sum) == 0) {
+        let prefix = String::from_utf8_lossy(&sum.prefix);
+        writeln!(
+            out,
+            "{file}: no transaction reads {} keys that begin with `{prefix}`, so their sum is not \
+             judged",
+            sum.count
+        )?;
+        return Ok(UNREADABLE);
+    }
+    let verdict = checker.check(command.level, &command.options);
     write!(out, "{verdict}")?;
     if let Some(dot) = &command.dot
         && let Err(error) = draw(&verdict, dot)
@@ -57,9 +73,14 @@ pub fn run(command: &CheckCommand, out: &mut impl Write) -> io::Result<u8> {
 }
 
 fn open(command: &CheckCommand) -> Result<History, String> {
-    let file = File::open(&command.file).map_err(|error| format!("cannot open: {error}"))?;
     let kind = command.append.then_some(Kind::Append);
-    History::read_as(BufReader::with_capacity(1 << 16, file), kind).map_err(|e| e.to_string())
+    let input: Box<dyn BufRead> = if command.file == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(&command.file).map_err(|error| format!("cannot open: {error}"))?;
+        Box::new(BufReader::with_capacity(1 << 16, file))
+    };
+    History::read_as(input, kind).map_err(|error| error.to_string())
 }
 
 fn draw(verdict: &Verdict, path: &Path) -> io::Result<()> {

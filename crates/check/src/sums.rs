@@ -41,12 +41,23 @@ impl FromStr for SumRule {
     }
 }
 
+/// How many transactions read all keys of the sum.
+pub(crate) fn readers(resolved: &Resolved<'_>, rule: &SumRule) -> usize {
+    let summed = summed(resolved, rule);
+    let read = |txn| values_of(resolved, rule, &summed, txn).is_some();
+    resolved.history.indices().filter(|txn| read(*txn)).count()
+}
+
+/// For each key, whether it belongs to the sum.
+fn summed(resolved: &Resolved<'_>, rule: &SumRule) -> Vec<bool> {
+    let keys = &resolved.history.keys;
+    (0..keys.len() as u32).map(|key| keys.bytes(key).starts_with(&rule.prefix)).collect()
+}
+
 /// Adds a finding for every transaction that saw another total.
 pub(crate) fn judge(resolved: &Resolved<'_>, rule: &SumRule, findings: &mut Findings) {
     let history = resolved.history;
-    let summed: Vec<bool> = (0..history.keys.len() as u32)
-        .map(|key| history.keys.bytes(key).starts_with(&rule.prefix))
-        .collect();
+    let summed = summed(resolved, rule);
     for txn in history.indices() {
         if let Some(fault) = judge_transaction(resolved, rule, &summed, txn) {
             findings.add(Anomaly::Sum, resolved.committed[txn.index()], || {
@@ -62,11 +73,7 @@ fn judge_transaction(
     summed: &[bool],
     txn: TxnIndex,
 ) -> Option<String> {
-    let mut values = first_values(resolved, summed, txn);
-    values.retain(|(_, value)| *value != Atom::Null);
-    if values.len() != rule.count {
-        return None;
-    }
+    let values = values_of(resolved, rule, summed, txn)?;
     let mut sum = 0_i128;
     for (key, value) in &values {
         match value {
@@ -82,6 +89,18 @@ fn judge_transaction(
     (sum != rule.total).then(|| {
         format!("read all {} keys of {prefix} with the sum {sum}, not {}", rule.count, rule.total)
     })
+}
+
+/// What a transaction read of the sum's keys, if it read them all.
+fn values_of(
+    resolved: &Resolved<'_>,
+    rule: &SumRule,
+    summed: &[bool],
+    txn: TxnIndex,
+) -> Option<Vec<(KeyId, Atom)>> {
+    let mut values = first_values(resolved, summed, txn);
+    values.retain(|(_, value)| *value != Atom::Null);
+    (values.len() == rule.count).then_some(values)
 }
 
 /// The value of the first read of each summed key, unless it was the transaction's own write.

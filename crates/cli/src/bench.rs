@@ -15,7 +15,7 @@ use muesli_workloads::registry::Description;
 use muesli_workloads::tally::Tallies;
 
 use crate::measure::{Benchmark, Driver, write_history};
-use crate::options::{chosen, workload_commands};
+use crate::options::{chosen, each_once, workload_commands};
 use crate::report::{Measured, broken, side_by_side};
 
 #[derive(Args, Clone, Debug)]
@@ -124,6 +124,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let (workload, matches) = chosen(matches);
     let options = BenchOptions::from_arg_matches(matches)?;
+    each_once(&options.parameters)?;
     if options.history.is_some() && options.protocol.len() > 1 {
         bail!("--history takes one protocol, not {}", options.protocol.len());
     }
@@ -175,10 +176,21 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if let Some(path) = &options.json {
         write_json(&results, path)?;
     }
-    let table = format!("{}{}", side_by_side(&results), broken(&results));
+    let crowded = results.first().and_then(|one| crowded(one.nodes, options.driver));
+    let crowded = crowded.map_or(String::new(), |told| format!("\n{told}"));
+    let table = format!("{}{crowded}{}", side_by_side(&results), broken(&results));
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
     Ok(u8::from(!results.iter().all(Measured::holds)))
+}
+
+/// What is to be known of figures where more nodes run than there are processors for them.
+fn crowded(nodes: usize, driver: Driver) -> Option<String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let is_real = matches!(driver, Driver::Embedded | Driver::Cluster);
+    (is_real && nodes > processors).then(|| {
+        format!("{nodes} nodes share {processors} processors: this measures waiting for each other")
+    })
 }
 
 /// How long clients run unmeasured first.

@@ -9,7 +9,7 @@ use muesli_check::{Level, Options, SumRule};
 
 #[derive(Args, Clone, Debug)]
 struct CheckOptions {
-    /// The history, as JSON Lines
+    /// The history, as JSON Lines; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The level to judge it at: rr, pl2, us, eus, serializable, strict-serializable or opacity
@@ -35,7 +35,8 @@ struct CheckOptions {
 /// The command's options.
 pub fn command() -> Command {
     let command = Command::new("check").about("Judge a recorded history").after_help(
-        "Exit status: 0 the level holds, 1 it is broken, 2 the file cannot be read.\n\
+        "Exit status: 0 the level holds, 1 it is broken, 2 the file cannot be read, or has nothing \
+         to be judged.\n\
          `muesli bench WORKLOAD --history FILE` records one.",
     );
     CheckOptions::augment_args(command)

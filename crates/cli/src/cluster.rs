@@ -14,8 +14,9 @@ const DIR: &str = "./muesli-cluster";
 #[derive(Args, Clone, Debug)]
 struct UpOptions {
     /// How many servers
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    nodes: usize,
+    #[arg(long, value_name = "N", default_value_t = 3,
+        value_parser = clap::value_parser!(u16).range(1..=256))]
+    nodes: u16,
     /// How many loops each of them runs
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -50,7 +51,7 @@ pub fn command() -> Command {
         .default_value(DIR)
         .value_parser(value_parser!(PathBuf))
         .help("The cluster's folder");
-    let node = || Arg::new("node").required(true).value_parser(value_parser!(usize)).help("Which");
+    let node = || Arg::new("node").value_parser(value_parser!(usize)).help("Which");
     let protocol = Arg::new("protocol").long("protocol").value_name("NAME").default_value("score");
     Command::new("cluster")
         .about("A local cluster of real processes")
@@ -65,8 +66,14 @@ pub fn command() -> Command {
         )
         .subcommand(Command::new("down").about("Stop it"))
         .subcommand(Command::new("status").about("Say how its nodes do"))
-        .subcommand(Command::new("kill").about("End a node as a crash does").arg(node()))
-        .subcommand(Command::new("restart").about("Start a node again").arg(node()))
+        .subcommand(
+            Command::new("kill").about("End a node as a crash does").arg(node().required(true)),
+        )
+        .subcommand(
+            Command::new("restart")
+                .about("Start a node again, or all that do not run, as after `down`")
+                .arg(node()),
+        )
 }
 
 /// Runs the command.
@@ -88,15 +95,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             LocalCluster::open(&dir)?.kill(node())?;
             format!("node {} is dead", node())
         }
-        "restart" => {
-            let cluster = LocalCluster::open(&dir)?;
-            if cluster.process(node()).is_some() {
-                cluster.stop(node())?;
-            }
-            cluster.start(node())?;
-            cluster.wait_until_ready(node())?;
-            format!("node {} serves", node())
-        }
+        "restart" => restart(&LocalCluster::open(&dir)?, matches.get_one("node").copied())?,
         _ => unreachable!("every subcommand is listed here"),
     };
     let _ = writeln!(stdout(), "{said}"); // A reader that has gone away is no matter.
@@ -104,12 +103,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
+    let nodes = usize::from(options.nodes);
     let plan = Plan {
-        nodes: options.nodes,
+        nodes,
         loops: usize::from(options.loops),
         repositories: options
             .repositories
-            .unwrap_or((options.nodes * usize::from(options.loops)).max(options.replicas)),
+            .unwrap_or((nodes * usize::from(options.loops)).max(options.replicas)),
         replicas: options.replicas,
         group: options.group,
         protocol: options.protocol.clone(),
@@ -120,6 +120,25 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     };
     let cluster = LocalCluster::up(dir, &plan)?;
     Ok(format!("{} nodes serve at {}", cluster.nodes(), cluster.addresses().join(", ")))
+}
+
+/// Starts a node again, or all that do not run.
+fn restart(cluster: &LocalCluster, node: Option<usize>) -> anyhow::Result<String> {
+    let down = |node: &usize| cluster.process(*node).is_none();
+    let nodes: Vec<usize> =
+        node.map_or_else(|| (0..cluster.nodes()).filter(down).collect(), |node| vec![node]);
+    for &node in &nodes {
+        if cluster.process(node).is_some() {
+            cluster.stop(node)?;
+        }
+        cluster.start(node)?;
+    }
+    nodes.iter().try_for_each(|node| cluster.wait_until_ready(*node))?;
+    Ok(match nodes[..] {
+        [] => "all nodes serve already".to_owned(),
+        [node] => format!("node {node} serves"),
+        _ => format!("{} nodes serve", nodes.len()),
+    })
 }
 
 fn add(dir: &std::path::Path, protocol: &str) -> anyhow::Result<String> {

@@ -2,7 +2,7 @@
 //! calibration, servers and local clusters, their logs, torture.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
-//! one line on standard error says why.
+//! standard error says why.
 
 mod admin;
 mod bench;
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help goes out as it is; an error becomes one line.
+/// Help goes out as it is; of an error what is wrong and what is allowed, without the usage.
 fn explain(error: &clap::Error) -> ExitCode {
     let help = [
         ErrorKind::DisplayHelp,
@@ -110,7 +110,7 @@ fn explain(error: &clap::Error) -> ExitCode {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let said =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let said = said.collect::<Vec<_>>().join(" ");
+    let said = said.collect::<Vec<_>>().join("\n  ");
     eprintln!("muesli: {}", said.trim_start_matches("error: "));
     ExitCode::from(UNUSABLE)
 }

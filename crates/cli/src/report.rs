@@ -120,6 +120,7 @@ pub fn side_by_side(results: &[Measured]) -> Table {
     let mut row = |name: &str, cell: &dyn Fn(&Measured) -> String| {
         table.add_row(std::iter::once(name.to_owned()).chain(results.iter().map(cell)));
     };
+    row("nodes", &|one| one.nodes.to_string());
     row("committed/s", &|one| grouped(one.throughput.round() as u64));
     row("committed", &|one| grouped(one.committed));
     row("aborted attempts", &|one| format!("{:.2} %", one.abort_rate * 100.0));

@@ -21,7 +21,7 @@ use muesli_workloads::background::Backgrounds;
 use muesli_workloads::registry::Description;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
-use crate::options::{chosen, workload_commands};
+use crate::options::{chosen, each_once, workload_commands};
 use crate::table::grouped;
 
 #[derive(Args, Clone, Debug)]
@@ -178,11 +178,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.visiting == Some(true) && options.client_nodes.unwrap_or(0) == 0 {
         bail!("--visiting is of nodes of clients: give --client-nodes, from 1 to 100");
     }
+    each_once(&options.parameters)?;
     check_strict(&options.protocol, options.strict == Some(true))?;
     if let Some(folder) = &options.history {
         let told = || format!("cannot make the folder {}", folder.display());
         std::fs::create_dir_all(folder).with_context(told)?;
     }
+    let _ = writeln!(stdout(), "{}", task(workload.name, &options, &seeds));
     let search = Search {
         trial: trial(workload, &options),
         options: &options,
@@ -215,6 +217,20 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         let _ = write!(stdout(), "{}", of_strangers(&strangers));
     }
     Ok(u8::from(failed > 0))
+}
+
+/// What is going to be run.
+fn task(workload: &str, options: &SimOptions, seeds: &Range<u64>) -> String {
+    let SimOptions { faults, protocol, transactions, .. } = options;
+    let (first, last) = (seeds.start, seeds.end - 1);
+    let seeds = match (seeds.end, last - first) {
+        (u64::MAX, _) => format!("seeds from {first} on"),
+        (_, 0) => format!("seed {first}"),
+        (_, more) => format!("{} seeds, {first} to {last}", grouped(more + 1)),
+    };
+    format!(
+        "{workload} under {protocol}, faults {faults}, {transactions} transactions or more: {seeds}"
+    )
 }
 
 fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
@@ -516,6 +532,17 @@ mod tests {
             text.lines().filter(|line| line.ends_with(" BELOW A FIFTH")).collect();
         assert_eq!(marked, ["strangers: Low: 10 of 60 taken, 17 % BELOW A FIFTH"]);
         assert!(text.ends_with("strangers: all: 41 of 331 taken, 12 %\n"));
+    }
+
+    #[test]
+    fn what_is_going_to_be_run_is_told() {
+        let told = |line: &str| {
+            let options = parsed(line);
+            task("bank", &options, &options.seeds.clone().expect("they are given"))
+        };
+        let all = "bank under score, faults all, 300 transactions or more: ";
+        assert_eq!(told("muesli sim bank --seeds 1..20"), format!("{all}19 seeds, 1 to 19"));
+        assert_eq!(told("muesli sim bank --seeds 5"), format!("{all}seed 5"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `muesli start`: serves, until SIGTERM or SIGINT.
+//! `muesli start`: serves, until SIGTERM or SIGINT; SIGHUP is ignored.
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muesli_cluster::{Durability, Failed, Process, ServerOptions};
 use muesli_workloads::registry;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::config::{Config, KEYS};
@@ -55,8 +55,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let variable = |name: &str| std::env::var(name).ok();
     let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
-    // A file that may not grow is an error to be told, not the end of the process.
-    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot wait for signals")?;
+    // A file that may not grow is an error to be told, not the end of the process; and a terminal
+    // that goes away is no matter.
+    for ignored in [SIGXFSZ, SIGHUP] {
+        signal_hook::flag::register(ignored, Arc::default()).context("cannot wait for signals")?;
+    }
     let node = config.server.node.0;
     let data = match &config.server.durability {
         Durability::Memory => "data live in memory only and end with this process".to_owned(),

@@ -141,6 +141,9 @@ pub enum FaultError {
          pause, disk, skew, loss, sync, with commas between"
     )]
     Kind(String),
+    /// All or none of them, and others.
+    #[error("`{0}` stands alone, and takes no other kinds of faults beside it")]
+    Alone(String),
     /// An unknown fault.
     #[error(
         "`{0}` is no fault: expected one of `crash n3`, `lose n3`, `fail-sync n3`, `vanish 7`, \
@@ -170,14 +173,21 @@ impl FromStr for FaultKinds {
             "none" => Ok(FaultKinds::NONE),
             "all" => Ok(FaultKinds::all()),
             _ => {
-                text.split(',').map(kind_named).collect::<Result<Vec<_>, _>>().map(|k| Self::of(&k))
+                // A name that is not known is what is wrong, whatever stands beside it.
+                let (alone, others): (Vec<&str>, Vec<&str>) =
+                    text.split(',').map(str::trim).partition(|name| ["none", "all"].contains(name));
+                let kinds = others.into_iter().map(kind_named).collect::<Result<Vec<_>, _>>()?;
+                match alone.first() {
+                    Some(name) => Err(FaultError::Alone((*name).to_owned())),
+                    None => Ok(Self::of(&kinds)),
+                }
             }
         }
     }
 }
 
 fn kind_named(name: &str) -> Result<FaultKind, FaultError> {
-    let found = FaultKind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+    let found = FaultKind::ALL.into_iter().find(|kind| kind.name() == name);
     found.ok_or_else(|| FaultError::Kind(name.to_owned()))
 }
 
@@ -274,6 +284,9 @@ mod tests {
     fn wrong_texts_are_refused_with_what_is_allowed() {
         let kinds = "crash,flood".parse::<FaultKinds>().expect_err("there is no such kind");
         assert!(kinds.to_string().starts_with("`flood` is no kind of fault: expected none, all"));
+        let wrong = |text: &str| text.parse::<FaultKinds>().expect_err("it is wrong").to_string();
+        assert!(wrong("all,flood").starts_with("`flood` is no kind"));
+        assert!(wrong("crash, all").starts_with("`all` stands alone"));
         for text in ["", "crash", "crash 3", "slow n1 x0", "skew n1 35ms 2ppm", "break n1"] {
             assert!(text.parse::<Fault>().is_err(), "{text} was taken");
         }

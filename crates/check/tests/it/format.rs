@@ -143,6 +143,9 @@ fn the_command_reports_by_exit_code_and_words() {
     let (code, out, _) = command("skew-rr", skew, Level::Rr);
     assert_eq!(code, HOLDS);
     assert!(out.starts_with("rr: holds"), "{out}");
+    let (code, out, _) = command("empty", "", Level::Rr);
+    assert_eq!(code, UNREADABLE);
+    assert!(out.contains("without transactions"), "{out}");
     let (code, out, _) = command("garbage", "{}\n", Level::Rr);
     assert_eq!(code, UNREADABLE);
     assert!(out.contains("line 1: a transaction needs") && out.lines().count() == 1, "{out}");

@@ -1,7 +1,8 @@
 //! The commands as scripts use them: exit status, JSON, files, and what is said to wrong options.
 
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use muesli_sim::costs::Costs;
 use muesli_sim::time::Span;
@@ -20,12 +21,15 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it speaks UTF-8")
 }
 
-/// Refused with status 2 and one line on standard error that says all of this.
+/// Refused with status 2 and an error, of which only the first line stands at the margin, that says
+/// all of this.
 fn assert_refused(arguments: &[&str], said: &[&str]) {
     let output = muesli(arguments);
     let error = text(&output.stderr);
     assert_eq!(status(&output), 2, "{arguments:?}: {error}");
-    assert_eq!(error.trim_end().lines().count(), 1, "{arguments:?}: {error}");
+    let mut lines = error.lines();
+    assert!(lines.next().is_some_and(|it| it.starts_with("muesli: ")), "{arguments:?}: {error}");
+    assert!(lines.all(|it| it.starts_with("  ")), "{arguments:?}: {error}");
     for part in said {
         assert!(error.contains(part), "{arguments:?}: `{part}` is not in: {error}");
     }
@@ -185,10 +189,28 @@ fn unreadable_histories_are_refused_with_the_line() {
     std::fs::write(file, "{\"t\":\"meta\",\"kind\":\"version\"}\nnonsense\n").expect("written");
     assert_refused(&["check", file], &["line 2"]);
     assert_refused(&["check", file, "--level", "snapshot"], &["snapshot", "strict-serializable"]);
+    std::fs::write(file, "").expect("written");
+    assert_refused(&["check", file], &["without transactions"]);
+    std::fs::write(file, WRITE_SKEW).expect("written");
+    let sum = ["check", file, "--level", "rr", "--sum", "account/:100:2"];
+    assert_refused(&sum, &["no transaction reads 2 keys", "`account/`"]);
 }
 
 #[test]
-fn wrong_options_are_refused_in_one_line() {
+fn a_history_is_read_from_standard_input() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
+    command.args(["check", "-", "--level", "rr"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut check = command.spawn().expect("the binary can be run");
+    let mut input = check.stdin.take().expect("it is piped");
+    input.write_all(WRITE_SKEW.as_bytes()).expect("it reads");
+    drop(input);
+    let output = check.wait_with_output().expect("it ends");
+    assert_eq!(status(&output), 0);
+    assert!(text(&output.stdout).starts_with("rr: holds"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn wrong_options_are_refused() {
     let bank = |more: &[&'static str]| [&["bench", "bank"], more].concat();
     assert_refused(&["bench", "tpcx"], &["tpcx"]);
     assert_refused(&["cook"], &["cook"]);
@@ -218,6 +240,21 @@ fn wrong_options_are_refused_in_one_line() {
     );
     assert_refused(&["sim", "bank", "--replicas", "9", "--nodes", "3"], &["9 replicas", "1 to 3"]);
     assert_refused(&["sim", "bank", "--seeds", "1..9", "--trace", "x"], &["one seed"]);
+    let twice = ["--param", "keys=50", "--param", "keys=60"];
+    assert_refused(&bank(&twice), &["--param keys is given twice"]);
+    assert_refused(&[&["sim", "bank"][..], &twice].concat(), &["--param keys is given twice"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("cluster").display().to_string();
+    assert_refused(&["cluster", "up", "--nodes", "0", "--dir", &dir], &["--nodes", "1..=256"]);
+    assert!(!Path::new(&dir).exists(), "nothing was made");
+}
+
+#[test]
+fn what_is_wrong_and_what_is_allowed_stand_on_lines_of_their_own() {
+    let error = text(&muesli(&["bench", "bank", "--driver", "cloud"]).stderr);
+    let lines: Vec<_> = error.lines().collect();
+    assert!(lines.len() > 1 && lines[0].contains("'cloud'"), "{error}");
+    assert!(lines[1..].iter().any(|line| line.contains("embedded")), "{error}");
 }
 
 #[test]
