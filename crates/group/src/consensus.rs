@@ -291,9 +291,9 @@ impl Consensus {
         self.library.get_accepted_idx() as u64
     }
 
-    /// How many of them are decided.
+    /// How many of them are decided. The library takes a member's word for it, which may lie.
     pub fn decided(&self) -> u64 {
-        self.library.get_decided_idx() as u64
+        self.accepted().min(self.library.get_decided_idx() as u64)
     }
 
     /// Messages of the member that leads were lost: asks it for what is missing.

@@ -403,6 +403,11 @@ impl Storage<Entry> for Ledger {
                 }
             });
         }
+        for change in &mut changes {
+            if let Change::Decided(upto) = change {
+                *upto = length.min(*upto); // A member may lie about what is decided.
+            }
+        }
         self.make(changes);
         Ok(())
     }
@@ -427,7 +432,8 @@ impl Storage<Entry> for Ledger {
     }
 
     fn set_decided_idx(&mut self, upto: usize) -> StorageResult<()> {
-        self.make(vec![Change::Decided(upto as u64)]);
+        let length = self.look(Standing::length);
+        self.make(vec![Change::Decided(length.min(upto as u64))]);
         Ok(())
     }
 

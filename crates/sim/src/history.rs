@@ -91,6 +91,9 @@ pub fn by_versions<N: Remains>(
             let asked = matches!(told.status, Status::Unknown | Status::Running);
             let applied = || applied(nodes, told.record.id, &lasting);
             let at = told.record.at.or_else(|| if asked { applied() } else { None });
+            if asked && at.is_none() {
+                told.operations.retain(|it| !finds_a_deletion(it));
+            }
             if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
                 told.operations.extend(executed(nodes, told.record.id));
                 let ran: Vec<_> = ran(nodes, told.record.id, at).collect();
@@ -267,6 +270,18 @@ fn as_found_at_the_end(operations: &mut [Operation], found: &[Operation]) {
             }
             Operation::Read { .. } | Operation::ReadOwn { .. } => {}
         }
+    }
+}
+
+/// Whether an operation found keys absent that had been there. If nobody knows how its transaction
+/// ended, nobody knows either which deletions it found in the end (`as_found_at_the_end`).
+fn finds_a_deletion(operation: &Operation) -> bool {
+    let is_deleted =
+        |version: Timestamp, hash: Option<u64>| version != Timestamp::ZERO && hash.is_none();
+    match operation {
+        Operation::Read { version, hash, .. } => is_deleted(*version, *hash),
+        Operation::Scan { rows, .. } => rows.iter().any(|(_, at, hash)| is_deleted(*at, *hash)),
+        Operation::ReadOwn { .. } | Operation::Write { .. } => false,
     }
 }
 
@@ -504,6 +519,30 @@ mod tests {
         assert!(text(&[unknown]).contains(r#"["w","s/a",null,1]"#));
         let unknown = left(Status::Unknown, vec![write("a", Some(1))]);
         assert!(text(&[unknown, participant]).contains(r#"["w","s/a",9,1]"#));
+    }
+
+    #[test]
+    fn which_deletions_were_found_is_known_only_with_the_outcome() {
+        let (space, version) = (SpaceId(0), Timestamp(3));
+        let read = |hash| Operation::Read { space, key: "a".into(), version, hash };
+        let rows = |hash| vec![("a".into(), version, hash)];
+        let scan = |hash| {
+            let (lo, hi) = (SmallBytes::EMPTY, None);
+            Operation::Scan { space, lo, hi, rows: rows(hash) }
+        };
+        let said = |known: bool, operation| {
+            let mut participant = Left::default();
+            if known {
+                participant.recorder.applied(id(1, 1), Timestamp(9));
+            }
+            text(&[left(Status::Unknown, vec![operation]), participant])
+        };
+        let is_there = |text: String| text.contains(r#"["s/a",3,"#) || text.contains(r#""s/a",3,"#);
+        for (known, hash) in [(true, None), (true, Some(1)), (false, Some(1)), (false, None)] {
+            let counts = known || hash.is_some();
+            assert_eq!(is_there(said(known, read(hash))), counts, "{known}, {hash:?}");
+            assert_eq!(is_there(said(known, scan(hash))), counts, "{known}, {hash:?}");
+        }
     }
 
     #[test]

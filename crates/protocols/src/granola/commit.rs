@@ -112,7 +112,12 @@ impl Coordinator {
 
 /// For histories: the deletions that participants have found where the transaction found keys
 /// absent. Where they are on this node they have recorded so themselves.
-fn note_absent(txn: TxnId, at: Timestamp, answers: &[(u16, Answer)], cx: &mut Context<'_>) {
+pub(super) fn note_absent(
+    txn: TxnId,
+    at: Timestamp,
+    answers: &[(u16, Answer)],
+    cx: &mut Context<'_>,
+) {
     let Some(recorder) = &mut cx.effects.recorder else { return };
     for (part, answer) in answers {
         let Answer::Absent(absent) = answer else { continue };

@@ -11,6 +11,7 @@ use muesli_core::{
 
 use super::Rules;
 use super::calls::{Invocation, other_reader};
+use super::commit::note_absent;
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
 use super::message::{
@@ -547,6 +548,9 @@ impl Coordinator {
         };
         if let (Some(recorder), Verdict::Done(at, _)) = (&mut cx.effects.recorder, verdict) {
             recorder.applied(txn, *at);
+        }
+        if let Verdict::Done(at, answers) = verdict {
+            note_absent(txn, *at, answers, cx);
         }
         self.unanswered.insert(txn.sequence, Some(outcome));
     }

@@ -1,8 +1,9 @@
 //! Keys that are absent when a transaction reads them, come and go, and are absent when it ends: it
-//! commits, and its history has what it ended with, also where its client is no server.
+//! commits, and its history has what it ended with, also where its client is no server, or has given
+//! up before it learned of the end.
 
 use muesli_core::recorder::{Operation, Recorder};
-use muesli_core::{OpResult, Scan, Settings, SmallBytes, Timestamp, TxnId};
+use muesli_core::{Failure, Nanos, OpResult, Scan, Settings, SmallBytes, Timestamp, TxnId};
 
 use super::pages::{CLIENT, Pair, SERVER, SPACE, key, waits};
 
@@ -37,7 +38,7 @@ fn told(recorder: &Recorder, txn: TxnId) -> Option<Timestamp> {
 
 #[test]
 fn what_came_and_went_is_recorded_as_it_was_in_the_end() {
-    for scans in [false, true] {
+    for (scans, gives_up) in [(false, false), (true, false), (false, true), (true, true)] {
         let settings = Settings { record_collected: true, ..Settings::default() };
         let mut pair = Pair::empty(1, 1, settings);
         pair.effects[1].recorder = Some(Box::default());
@@ -58,7 +59,14 @@ fn what_came_and_went_is_recorded_as_it_was_in_the_end() {
         change(&mut pair, None);
         let value = Some("written".into());
         pair.on(CLIENT, |node, effects| node.put(txn, SPACE, key(1), value, effects)).unwrap();
-        assert_eq!(pair.commit(CLIENT, txn), Ok(()), "the key is as it was");
+        if gives_up {
+            let op = pair.begins(|node, effects| waits(node.commit(txn, effects)));
+            pair.time_passes(CLIENT, Nanos::from_millis(60_000));
+            let given_up = pair.answer(CLIENT, op);
+            assert!(matches!(given_up, OpResult::Failed(Failure::Unknown { .. })), "{given_up:?}");
+        } else {
+            assert_eq!(pair.commit(CLIENT, txn), Ok(()), "the key is as it was");
+        }
         let (first, last) = found(&pair);
         assert!(first > Timestamp::ZERO && last > Some(first), "{first} and then {last:?}");
     }

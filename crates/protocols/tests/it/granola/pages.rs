@@ -33,6 +33,8 @@ pub struct Pair {
     pub effects: [Effects<Granola>; 2],
     sent: VecDeque<Envelope<Message>>,
     /// Timers without delay.
+    /// Timers that are set, but for those that are due at once.
+    timers: Vec<(usize, Role, u32)>,
     left_over: VecDeque<(usize, Role, u32)>,
     answers: BTreeMap<(NodeId, OpId), OpResult>,
     /// Requests of the client that are not answered, and the most that there were of a repository.
@@ -66,6 +68,7 @@ impl Pair {
             nodes: [SERVER, CLIENT].map(node),
             effects: [Effects::default(), Effects::default()],
             sent: VecDeque::new(),
+            timers: Vec::new(),
             left_over: VecDeque::new(),
             answers: BTreeMap::new(),
             under_way: BTreeMap::new(),
@@ -93,7 +96,8 @@ impl Pair {
                 Effect::Complete { op, result, .. } => {
                     self.answers.insert((node, op), result);
                 }
-                Effect::SetTimer { .. } | Effect::Log { .. } => {}
+                Effect::SetTimer { role, timer, .. } => self.timers.push((at, role, timer)),
+                Effect::Log { .. } => {}
             }
         }
         given
@@ -142,6 +146,17 @@ impl Pair {
             } else {
                 return;
             }
+        }
+    }
+
+    /// So much time passes for a node, whose timers ring; nothing that was sent arrives meanwhile.
+    pub fn time_passes(&mut self, node: NodeId, time: Nanos) {
+        self.effects[node.0 as usize].now.0 += time.0;
+        let is_its_own = |it: &(usize, Role, u32)| it.0 == node.0 as usize;
+        let due: Vec<_> = self.timers.iter().copied().filter(is_its_own).collect();
+        self.timers.retain(|it| !is_its_own(it));
+        for (_, role, timer) in due {
+            self.on(node, |node, effects| node.timer(role, timer, effects));
         }
     }
 
