@@ -204,13 +204,13 @@ impl Consensus {
     /// The library begins where the ballot ended under which the member accepted something last, if
     /// the leader was elected by what was accepted under that one. But the member may have fetched
     /// all since (`replica/catch_up`), which is no acceptance. It would be told that it lacks too
-    /// much for a message after each promise, until somebody else leads. What is decided is the same
-    /// at both.
+    /// much for a message after each promise, until somebody else leads. What is decided is the
+    /// same at both.
     fn leave_out_decided(&self, to: u64, sync: &mut LogSync<Entry>) {
         let known = self.decided_when_promised.get(&to).copied().unwrap_or(0);
         let known = known.min(self.decided());
         self.ledger.look(|standing| {
-            // What was trimmed is not in the suffix. Nothing is trimmed between the promise and this.
+            // What was trimmed is not in the suffix. Nothing is trimmed from the promise to this.
             let from = (sync.sync_idx as u64).max(standing.log.base());
             let Some(left_out) = known.checked_sub(from).map(|it| it as usize) else { return };
             if left_out > sync.suffix.len() {
@@ -316,7 +316,7 @@ struct Carried<'a> {
 
 impl<'a> Carried<'a> {
     /// `None`: a message that members do not send. They append entries where they lead only, cut
-    /// their logs by themselves, and end a configuration by an entry; and what is decided they have.
+    /// their logs by themselves, end a configuration by an entry, and have what is decided.
     fn by(message: &'a Message<Entry>) -> Option<Carried<'a>> {
         let nothing = Carried { after: 0, entries: &[] };
         let Message::SequencePaxos(message) = message else { return Some(nothing) };

@@ -22,8 +22,8 @@ use crate::transfer::{Batch, Fetch};
 
 /// Ticks after which an unanswered request goes out again.
 pub(super) const PATIENCE_TICKS: u64 = 25;
-/// What its own disk holds back it waits for longer, up to so many ticks after a request: whoever is
-/// asked may be gone meanwhile.
+/// What its own disk holds back it waits for longer, up to so many ticks after a request: whoever
+/// is asked may be gone meanwhile.
 pub(super) const OWN_DISK_TICKS: u64 = 4 * PATIENCE_TICKS;
 /// After so many unanswered requests another member is asked.
 pub(super) const MISSES_MAX: u32 = 3;

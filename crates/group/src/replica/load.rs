@@ -32,7 +32,7 @@ pub(super) struct Loading {
     source: u16,
     /// The number of the transfer, once it has begun.
     transfer: Option<u64>,
-    /// A transfer that is to begin, and after how many entries: more than are known here as decided.
+    /// A transfer that is to begin, and after how many entries: more than are decided here.
     ahead: Option<(u64, u64)>,
     /// Pieces are missing before one that has come, and were asked for again.
     asked_again: bool,
@@ -104,9 +104,9 @@ impl<P: Protocol> Replica<P> {
         self.ask_for_state(true, cx);
     }
 
-    /// Whether it keeps as many entries as it may for a state of which pieces come. Up to where that
-    /// begins, it needs them all; and where no pieces come, they may wait for what is decided only
-    /// with its vote.
+    /// Whether it keeps as many entries as it may for a state of which pieces come. Up to where
+    /// that begins, it needs them all; and where no pieces come, they may wait for what is decided
+    /// only with its vote.
     pub(super) fn is_full_of_entries(&self, cx: &Context<'_, P>) -> bool {
         let is_coming =
             |it: &Loading| it.transfer.is_some() && self.ticks < it.heard + PATIENCE_TICKS / 2;

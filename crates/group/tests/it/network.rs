@@ -45,8 +45,8 @@ pub struct Network {
     pub decided: Option<<Groups as Protocol>::Message>,
     /// What the client says goes to this member instead.
     pub passes_on: Option<Address>,
-    /// A request of this node for a state from its beginning is put aside, and from then on what the
-    /// node is told of entries waits, and pieces of the state do but for the first.
+    /// A request of this node for a state from its beginning is put aside, and from then on what
+    /// the node is told of entries waits, and pieces of the state do but for the first.
     pub lags: Option<NodeId>,
     is_late: bool,
     /// Such requests.

@@ -1,6 +1,6 @@
 //! Keys that are absent when a transaction reads them, come and go, and are absent when it ends: it
-//! commits, and its history has what it ended with, also where its client is no server, or has given
-//! up before it learned of the end.
+//! commits, and its history has what it ended with, also where its client is no server, or has
+//! given up before it learned of the end.
 
 use muesli_core::recorder::{Operation, Recorder};
 use muesli_core::{Failure, Nanos, OpResult, Scan, Settings, SmallBytes, Timestamp, TxnId};
