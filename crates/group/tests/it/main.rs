@@ -8,4 +8,3 @@ mod moves;
 mod network;
 mod passed_on;
 mod sizes;
-mod transfer;

@@ -26,6 +26,5 @@ mod memory;
 mod outstanding;
 mod stage;
 mod subject;
-mod too_old;
 mod transcripts;
 mod waiting;
