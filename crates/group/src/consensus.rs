@@ -33,6 +33,8 @@ pub struct Consensus {
     early: BTreeMap<u64, Vec<Message<Entry>>>,
     /// So many entries are stable here.
     stable: u64,
+    /// How many entries each other member knew as decided when it promised last.
+    decided_when_promised: BTreeMap<u64, u64>,
     member: u16,
     configuration: Configuration,
     ledger: Ledger,
@@ -99,6 +101,7 @@ impl Consensus {
             library,
             early: BTreeMap::new(),
             stable: 0,
+            decided_when_promised: BTreeMap::new(),
             member,
             configuration: configuration.clone(),
             ledger,
@@ -153,6 +156,9 @@ impl Consensus {
         let other = self.configuration.has(from) && from != self.member;
         let addressed =
             sender == u64::from(from) + 1 && receiver == u64::from(self.member) + 1 && other;
+        if let (Some(decided), true) = (decided_by_promise(&message), addressed) {
+            self.decided_when_promised.insert(sender, decided);
+        }
         match accepted_by(&message).filter(|&accepted| accepted > self.stable) {
             _ if !addressed || self.ignores(&message) => {}
             Some(accepted) => self.early.entry(accepted).or_default().push(message),
@@ -193,6 +199,30 @@ impl Consensus {
         bytes.sum::<u64>() > self.sync_bytes_max
     }
 
+    /// Leaves out of what a member is sent after its promise what it knew as decided by then.
+    ///
+    /// The library begins where the ballot ended under which the member accepted something last, if
+    /// the leader was elected by what was accepted under that one. But the member may have fetched
+    /// all since (`replica/catch_up`), which is no acceptance. It would be told that it lacks too
+    /// much for a message after each promise, until somebody else leads. What is decided is the
+    /// same at both.
+    fn leave_out_decided(&self, to: u64, sync: &mut LogSync<Entry>) {
+        let known = self.decided_when_promised.get(&to).copied().unwrap_or(0);
+        let known = known.min(self.decided());
+        self.ledger.look(|standing| {
+            // What was trimmed is not in the suffix. Nothing is trimmed from the promise to this.
+            let from = (sync.sync_idx as u64).max(standing.log.base());
+            let Some(left_out) = known.checked_sub(from).map(|it| it as usize) else { return };
+            if left_out > sync.suffix.len() {
+                return; // Only where a member lies about what is decided.
+            }
+            let rest = sync.suffix.get(left_out).zip(standing.log.entry(known + 1));
+            assert!(rest.is_none_or(|(said, kept)| said == kept), "the rest follows what it knew");
+            sync.suffix.drain(..left_out);
+            sync.sync_idx = known as usize;
+        });
+    }
+
     /// So many entries are stable here: what others said of them counts now, together with this
     /// member's having them. The library takes a leader for one that has all its entries.
     pub fn stable_upto(&mut self, entries: u64) {
@@ -206,7 +236,12 @@ impl Consensus {
     pub fn outgoing(&mut self) -> Vec<Outgoing> {
         let mut messages = Vec::new();
         self.library.take_outgoing_messages(&mut messages);
-        let each = |message: Message<Entry>| {
+        let each = |mut message: Message<Entry>| {
+            if let Message::SequencePaxos(it) = &mut message
+                && let PaxosMsg::AcceptSync(sync) = &mut it.msg
+            {
+                self.leave_out_decided(it.to, &mut sync.log_sync);
+            }
             let too_much = match &message {
                 Message::SequencePaxos(it) => self.is_too_much(&it.msg),
                 Message::BLE(_) => false,
@@ -256,9 +291,9 @@ impl Consensus {
         self.library.get_accepted_idx() as u64
     }
 
-    /// How many of them are decided.
+    /// How many of them are decided. The library takes a member's word for it, which may lie.
     pub fn decided(&self) -> u64 {
-        self.library.get_decided_idx() as u64
+        self.accepted().min(self.library.get_decided_idx() as u64)
     }
 
     /// Messages of the member that leads were lost: asks it for what is missing.
@@ -281,13 +316,18 @@ struct Carried<'a> {
 
 impl<'a> Carried<'a> {
     /// `None`: a message that members do not send. They append entries where they lead only, cut
-    /// their logs by themselves, and end a configuration by an entry.
+    /// their logs by themselves, end a configuration by an entry, and have what is decided.
     fn by(message: &'a Message<Entry>) -> Option<Carried<'a>> {
         let nothing = Carried { after: 0, entries: &[] };
         let Message::SequencePaxos(message) = message else { return Some(nothing) };
         match &message.msg {
             PaxosMsg::AcceptDecide(it) => Some(Carried { after: 0, entries: &it.entries }),
-            PaxosMsg::AcceptSync(it) => Carried::by_sync(&it.log_sync),
+            PaxosMsg::AcceptSync(it) => {
+                let end = it.log_sync.sync_idx.checked_add(it.log_sync.suffix.len());
+                Carried::by_sync(&it.log_sync)
+                    .filter(|_| end.is_some_and(|end| it.decided_idx <= end))
+            }
+            PaxosMsg::Promise(it) if it.decided_idx > it.accepted_idx => None,
             PaxosMsg::Promise(Promise { log_sync: Some(it), .. }) => Carried::by_sync(it),
             PaxosMsg::PrepareReq(_)
             | PaxosMsg::Prepare(_)
@@ -313,6 +353,17 @@ fn accepted_by(message: &Message<Entry>) -> Option<u64> {
     match message {
         Message::SequencePaxos(it) => match &it.msg {
             PaxosMsg::Accepted(accepted) => Some(accepted.accepted_idx as u64),
+            _ => None,
+        },
+        Message::BLE(_) => None,
+    }
+}
+
+/// How many entries the sender knows as decided, if it promises something.
+fn decided_by_promise(message: &Message<Entry>) -> Option<u64> {
+    match message {
+        Message::SequencePaxos(it) => match &it.msg {
+            PaxosMsg::Promise(promise) => Some(promise.decided_idx as u64),
             _ => None,
         },
         Message::BLE(_) => None,

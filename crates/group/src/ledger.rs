@@ -171,6 +171,14 @@ impl Standing {
         self.log.length()
     }
 
+    /// How many pieces of a state that is under way to this member it has.
+    pub fn pieces(&self) -> u64 {
+        match self.held {
+            Held::Part { pieces, .. } => pieces,
+            Held::Whole | Held::Nothing => 0,
+        }
+    }
+
     /// How many bytes the entries that are not decided take in a message, at most.
     pub fn undecided_bytes(&self) -> u64 {
         let bytes =
@@ -395,6 +403,11 @@ impl Storage<Entry> for Ledger {
                 }
             });
         }
+        for change in &mut changes {
+            if let Change::Decided(upto) = change {
+                *upto = length.min(*upto); // A member may lie about what is decided.
+            }
+        }
         self.make(changes);
         Ok(())
     }
@@ -419,7 +432,8 @@ impl Storage<Entry> for Ledger {
     }
 
     fn set_decided_idx(&mut self, upto: usize) -> StorageResult<()> {
-        self.make(vec![Change::Decided(upto as u64)]);
+        let length = self.look(Standing::length);
+        self.make(vec![Change::Decided(length.min(upto as u64))]);
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ledger::ENTRY_BYTES;
+use crate::ledger::{Change, ENTRY_BYTES};
 
 const MEMBERS: usize = 3;
 
@@ -71,6 +71,55 @@ fn decided_entries_are_counted_as_the_message_has_them() {
     assert!(is_told_to_fetch(ENTRIES, bytes - 1));
 }
 
+/// A member follows one ballot, another one leads by what was accepted under that, and much is
+/// decided. Who comes back then and has fetched it all is not sent it again, and takes part; also
+/// where the leader has nothing else any more.
+#[test]
+fn what_a_member_has_fetched_is_not_sent_to_it_again() {
+    for trims in [false, true] {
+        comes_back(trims);
+    }
+}
+
+fn comes_back(trims: bool) {
+    const ENTRIES: u64 = 100;
+    let mut members = members(10 * (1 + ENTRY_BYTES));
+    let first = leader(&mut members, &[0, 1, 2]);
+    members[first].append(Entry::from(vec![1]));
+    (0..4).for_each(|_| drop(exchange(&mut members, &[0, 1, 2])));
+    let away = (first + 1) % MEMBERS;
+    let next = (first + 2) % MEMBERS;
+    assert_eq!(members[away].accepted(), 1, "under the first ballot");
+    let there = [first as u16, next as u16];
+    members[next].stand();
+    (0..4).for_each(|_| drop(exchange(&mut members, &there)));
+    assert!(members[next].leading().is_some());
+    for _ in 0..ENTRIES {
+        members[next].append(Entry::from(vec![2]));
+    }
+    (0..4).for_each(|_| drop(exchange(&mut members, &there)));
+    assert_eq!(members[next].decided(), 1 + ENTRIES);
+    // It fetches what is decided, and begins with that.
+    let entries: Vec<Entry> =
+        members[next].ledger.look(|it| it.log.range(1, 1 + ENTRIES).cloned().collect());
+    let ledger = members[away].ledger.clone();
+    ledger.make(vec![Change::Entries(1, entries), Change::Decided(1 + ENTRIES)]);
+    let configuration = members[away].configuration().clone();
+    members[away] = Consensus::new(away as u16, &configuration, ledger, 10 * (1 + ENTRY_BYTES));
+    members[away].stable_upto(u64::MAX);
+    if trims {
+        members[next].ledger.trim(1 + ENTRIES);
+    }
+    members[next].append(Entry::from(vec![3]));
+    for _ in 0..50 {
+        members.iter_mut().for_each(Consensus::tick);
+        let too_long = exchange(&mut members, &[0, 1, 2]);
+        assert!(too_long.is_empty(), "it is told to fetch what it has");
+    }
+    assert_eq!(members[away].accepted(), 2 + ENTRIES);
+    assert_eq!(members[away].ledger.look(|it| it.accepted), members[next].ballot());
+}
+
 /// A member that lies about how many elections there have been would have the others count beyond
 /// the end of numbers.
 #[test]
@@ -100,4 +149,37 @@ fn a_ballot_that_no_election_comes_to_is_not_taken() {
     };
     assert!(members[0].receive(1, &reply(7), |_| true));
     assert!(!members[0].receive(1, &reply(u32::MAX), |_| true));
+}
+
+/// A member that lies about what it knows as decided has nobody count beyond its own entries.
+#[test]
+fn what_is_said_to_be_decided_is_there() {
+    use omnipaxos::messages::sequence_paxos::PaxosMessage;
+
+    let mut members = members(u64::MAX);
+    let leads = leader(&mut members, &[0, 1, 2]);
+    let liar = (leads + 1) % MEMBERS;
+    let ballot = members[leads].ballot();
+    let promise = |decided_idx, accepted_idx| {
+        let promise = Promise {
+            n: ballot.into(),
+            n_accepted: ballot.into(),
+            decided_idx,
+            accepted_idx,
+            log_sync: None,
+        };
+        let (from, to) = (liar as u64 + 1, leads as u64 + 1);
+        let message: Message<Entry> =
+            Message::SequencePaxos(PaxosMessage { from, to, msg: PaxosMsg::Promise(promise) });
+        postcard::to_allocvec(&message).expect("it has a form")
+    };
+    let mut say = |decided, accepted| {
+        let taken = members[leads].receive(liar as u16, &promise(decided, accepted), |_| true);
+        let _ = members[leads].outgoing();
+        assert_eq!(members[leads].decided(), 0);
+        taken
+    };
+    assert!(say(0, 0));
+    assert!(!say(1 << 40, 0), "more than it has");
+    assert!(say(1 << 40, 1 << 40), "that cannot be told");
 }

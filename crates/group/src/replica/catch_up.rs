@@ -22,6 +22,9 @@ use crate::transfer::{Batch, Fetch};
 
 /// Ticks after which an unanswered request goes out again.
 pub(super) const PATIENCE_TICKS: u64 = 25;
+/// What its own disk holds back it waits for longer, up to so many ticks after a request: whoever
+/// is asked may be gone meanwhile.
+pub(super) const OWN_DISK_TICKS: u64 = 4 * PATIENCE_TICKS;
 /// After so many unanswered requests another member is asked.
 pub(super) const MISSES_MAX: u32 = 3;
 
@@ -36,6 +39,8 @@ pub(super) struct Fetching {
     /// When something came last, and how often nothing came since.
     heard: u64,
     misses: u32,
+    /// When it asked last.
+    asked: u64,
     /// How many members have been asked since for nothing.
     silent: usize,
     /// How many entries it had when it began, and how many there are to be.
@@ -68,19 +73,20 @@ impl<P: Protocol> Replica<P> {
             // Of an earlier attempt, from whoever it was.
             self.ledger.make(vec![Change::Entries(decided, Vec::new())]);
         }
-        let (label, heard, misses) = (None, self.ticks, 0);
+        let (label, heard, misses, asked) = (None, self.ticks, 0, self.ticks);
         let (begun, target) = (decided, decided);
         let silent = 0;
         self.fetching =
-            Some(Fetching { source, joins, label, heard, misses, silent, begun, target });
+            Some(Fetching { source, joins, label, heard, misses, asked, silent, begun, target });
         self.ask_for_entries(true, cx);
     }
 
     fn ask_for_entries(&mut self, again: bool, cx: &mut Context<'_, P>) {
-        let Some(fetching) = &self.fetching else { return };
-        let whole = fetching.joins.is_some();
+        let Some(fetching) = &mut self.fetching else { return };
+        fetching.asked = self.ticks;
+        let (whole, source) = (fetching.joins.is_some(), fetching.source);
         let after = self.ledger.look(|it| if whole { it.length() } else { it.decided });
-        let to = self.address_of(fetching.source, cx);
+        let to = self.address_of(source, cx);
         if let Some(to) = to {
             // Once what it has is stable: so its disk sets the pace.
             cx.send(to, Message::Fetch(Fetch { after, whole, again }));
@@ -102,7 +108,7 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn go_on_fetching(&mut self, cx: &mut Context<'_, P>) {
         let (others, waits_for_itself) = (self.others(cx), self.waits_for_its_disk());
         let Some(fetching) = &mut self.fetching else { return self.follow_without_vote(cx) };
-        if waits_for_itself {
+        if waits_for_itself && self.ticks < fetching.asked + OWN_DISK_TICKS {
             fetching.heard = self.ticks;
         }
         if self.ticks < fetching.heard + PATIENCE_TICKS {
@@ -157,7 +163,7 @@ impl<P: Protocol> Replica<P> {
             let configuration = configuration.unwrap_or_default();
             let (upto, bytes) = (base.upto, base.bytes);
             self.ledger.make(vec![Change::Rebased { upto, bytes, configuration }]);
-            self.is_on_disk = false;
+            (self.is_on_disk, self.loading) = (false, None);
             self.start_over();
         }
         if joins && !self.keep_undecided(&summary) {
@@ -178,6 +184,10 @@ impl<P: Protocol> Replica<P> {
             self.ledger.make(vec![Change::Entries(length, undecided.to_vec())]);
         }
         self.replay_decided(cx);
+        if !is_last && self.is_full_of_entries(cx) {
+            self.fetching = None; // The rest is fetched once the state is there, or comes no more.
+            return;
+        }
         let early = joins && !self.rules.joins_whole;
         if is_last || early { self.fetched(&summary, cx) } else { self.ask_for_entries(false, cx) }
     }

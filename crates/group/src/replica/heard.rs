@@ -99,9 +99,10 @@ impl<P: Protocol> Replica<P> {
         });
         let reached = self.reached.values().map(|it| (it.decided, it.bytes));
         let furthest = reached.max().unwrap_or_default();
-        let percent = match (&self.fetching, &self.loading) {
-            (Some(fetching), _) => Some(fetching.percent(decided)),
-            (None, Some(loading)) => Some(loading.percent),
+        let percent = match (&self.loading, &self.fetching) {
+            (Some(loading), _) if loading.has_begun() => Some(loading.percent),
+            (_, Some(fetching)) => Some(fetching.percent(decided)),
+            (Some(_), None) => Some(0),
             (None, None) => lacks_state.then_some(0),
         };
         let entries = furthest.0.saturating_sub(decided);

@@ -13,10 +13,10 @@
 use muesli_core::{Participant, Protocol};
 
 use super::Replica;
-use super::catch_up::{MISSES_MAX, PATIENCE_TICKS};
+use super::catch_up::{MISSES_MAX, OWN_DISK_TICKS, PATIENCE_TICKS};
 use crate::inside::Context;
 use crate::join::Formed;
-use crate::ledger::{Change, Held};
+use crate::ledger::{Change, Held, Standing};
 use crate::protocol::Message;
 use crate::transfer::{FetchState, StatePiece};
 
@@ -32,11 +32,24 @@ pub(super) struct Loading {
     source: u16,
     /// The number of the transfer, once it has begun.
     transfer: Option<u64>,
-    /// When something came last, and how often nothing came since.
+    /// A transfer that is to begin, and after how many entries: more than are decided here.
+    ahead: Option<(u64, u64)>,
+    /// Pieces are missing before one that has come, and were asked for again.
+    asked_again: bool,
+    /// When a piece came last that it could take, and how often none came since.
     heard: u64,
     misses: u32,
+    /// When it asked last.
+    asked: u64,
     /// How much of it is there, of 100.
     pub(super) percent: u8,
+}
+
+impl Loading {
+    /// Whether a first piece has come.
+    pub(super) fn has_begun(&self) -> bool {
+        self.transfer.is_some()
+    }
 }
 
 impl<P: Protocol> Replica<P> {
@@ -53,16 +66,27 @@ impl<P: Protocol> Replica<P> {
     /// Begins where there is no state, and asks again where nothing comes.
     pub(super) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
         let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
-        if !remembers || !self.lacks_state() || self.fetching.is_some() {
+        if !remembers || !self.lacks_state() {
             (self.loading, self.served) = (None, self.ticks);
+            return;
+        }
+        // The entries may begin after a state that is asked for now. One that is under way goes on:
+        // entries are fetched again and again where a member lags under load, and a transfer that
+        // began anew each time would never end.
+        if self.fetching.is_some() && self.loading.is_none() {
+            self.served = self.ticks;
             return;
         }
         if self.is_on_disk && self.ticks > self.served + ALONE_TICKS {
             return cx.restart();
         }
-        let (waits_for_itself, begun) = (self.waits_for_its_disk(), self.pieces() > 0);
+        if self.begin_what_was_ahead() {
+            return self.ask_for_state(true, cx);
+        }
+        let (waits_for_itself, pieces) =
+            (self.waits_for_its_disk(), self.ledger.look(Standing::pieces));
         let Some(loading) = &mut self.loading else { return self.start_loading(None, cx) };
-        if waits_for_itself {
+        if waits_for_itself && self.ticks < loading.asked + OWN_DISK_TICKS {
             loading.heard = self.ticks;
         }
         if self.ticks < loading.heard + PATIENCE_TICKS {
@@ -70,29 +94,33 @@ impl<P: Protocol> Replica<P> {
         }
         loading.heard = self.ticks;
         loading.misses += 1;
+        loading.asked_again = true;
         // Another member would begin with its state from the first piece.
-        if loading.misses >= if begun { MISSES_IN_TRANSFER_MAX } else { MISSES_MAX } {
+        let has_some = loading.transfer.is_some() && pieces > 0 || loading.ahead.is_some();
+        if loading.misses >= if has_some { MISSES_IN_TRANSFER_MAX } else { MISSES_MAX } {
             let from = loading.source;
             return self.start_loading(Some(from), cx);
         }
         self.ask_for_state(true, cx);
     }
 
-    /// Whether it keeps as many entries as it may for a state that is on its way. Up to where that
-    /// begins, it needs them all.
+    /// Whether it keeps as many entries as it may for a state of which pieces come. Up to where
+    /// that begins, it needs them all; and where no pieces come, they may wait for what is decided
+    /// only with its vote.
     pub(super) fn is_full_of_entries(&self, cx: &Context<'_, P>) -> bool {
-        let has_begun = self.loading.as_ref().is_some_and(|it| it.transfer.is_some());
+        let is_coming =
+            |it: &Loading| it.transfer.is_some() && self.ticks < it.heard + PATIENCE_TICKS / 2;
         let held = || self.ledger.look(|it| it.log.held_bytes());
-        has_begun && self.lacks_state() && held() >= self.share_in_any_case(cx)
+        self.loading.as_ref().is_some_and(is_coming)
+            && self.lacks_state()
+            && held() >= self.share_in_any_case(cx)
     }
 
     /// A member whose state is on its way cannot replay what comes meanwhile, and keeps it. Where
     /// that becomes too much it votes no more, as if it had not come back: once it has the state it
-    /// replays what it has kept, and fetches the rest. Only while pieces come, though: they may
-    /// wait for what is decided only with its vote.
+    /// replays what it has kept, and fetches the rest.
     pub(super) fn bound_entries(&mut self, cx: &mut Context<'_, P>) {
-        let is_coming = |it: &Loading| self.ticks < it.heard + PATIENCE_TICKS / 2;
-        if self.is_full_of_entries(cx) && self.loading.as_ref().is_some_and(is_coming) {
+        if self.is_full_of_entries(cx) {
             assert!(self.leading.is_none(), "who leads has the state");
             self.consensus = None;
         } else if self.consensus.is_none() && self.fetching.is_none() {
@@ -115,24 +143,48 @@ impl<P: Protocol> Replica<P> {
         let at = after.and_then(|it| sources.iter().position(|source| *source == it));
         let next = at.map_or(0, |at| (at + 1) % sources.len().max(1));
         let Some(&source) = sources.get(next) else { return };
-        let (transfer, heard, misses, percent) = (None, self.ticks, 0, 0);
-        self.loading = Some(Loading { source, transfer, heard, misses, percent });
+        self.loading = Some(Loading {
+            source,
+            transfer: None,
+            ahead: None,
+            asked_again: false,
+            heard: self.ticks,
+            misses: 0,
+            asked: self.ticks,
+            percent: 0,
+        });
         self.ask_for_state(true, cx);
     }
 
-    fn ask_for_state(&mut self, again: bool, cx: &mut Context<'_, P>) {
-        let Some(loading) = &self.loading else { return };
-        let have = loading.transfer.map(|transfer| (transfer, self.pieces()));
-        if let Some(to) = self.address_of(loading.source, cx) {
-            cx.send(to, Message::FetchState(FetchState { have, again }));
-        }
+    /// Begins with a transfer once all is here that was decided before it. True if it has begun.
+    fn begin_what_was_ahead(&mut self) -> bool {
+        let decided = self.ledger.look(|it| it.decided);
+        let loading = self.loading.as_ref().filter(|it| it.transfer.is_none());
+        let ahead = loading.and_then(|it| it.ahead).filter(|(_, covers)| *covers <= decided);
+        let Some((transfer, covers)) = ahead else { return false };
+        self.begin_transfer(transfer, covers, true);
+        true
     }
 
-    fn pieces(&self) -> u64 {
-        self.ledger.look(|it| match it.held {
-            Held::Part { pieces, .. } => pieces,
-            Held::Whole | Held::Nothing => 0,
-        })
+    /// Begins with a transfer, whose first piece is here, or is asked for now.
+    fn begin_transfer(&mut self, transfer: u64, covers: u64, asks: bool) {
+        let Some(loading) = &mut self.loading else { return };
+        (loading.transfer, loading.ahead, loading.asked_again) = (Some(transfer), None, asks);
+        (loading.heard, loading.misses) = (self.ticks, 0);
+        self.ledger.make(vec![Change::Install(covers)]);
+        self.start_over();
+    }
+
+    fn ask_for_state(&mut self, again: bool, cx: &mut Context<'_, P>) {
+        let pieces = self.ledger.look(Standing::pieces);
+        let Some(loading) = &mut self.loading else { return };
+        loading.asked = self.ticks;
+        let begun = loading.transfer.map(|transfer| (transfer, pieces));
+        let have = begun.or(loading.ahead.map(|(transfer, _)| (transfer, 0)));
+        let source = loading.source;
+        if let Some(to) = self.address_of(source, cx) {
+            cx.send(to, Message::FetchState(FetchState { have, again }));
+        }
     }
 
     /// A piece has come. One that is of no checkpoint ends the transfer: another member is asked.
@@ -146,26 +198,29 @@ impl<P: Protocol> Replica<P> {
             return; // It is behind this member: later, or of another one.
         }
         if piece.covers > decided {
-            // It is ahead: soon.
-            loading.heard = (ticks + 2).saturating_sub(PATIENCE_TICKS);
+            // Its first piece is asked for again once that is decided here. A newer transfer would
+            // be ahead again. That is no piece that it could take: it does not wait for ever.
+            if loading.transfer.is_none() {
+                loading.ahead = Some((piece.transfer, piece.covers));
+            }
             return;
         }
+        if loading.transfer.is_none() && piece.number == 0 {
+            self.begin_transfer(piece.transfer, piece.covers, false);
+        }
+        let known = |it: &&mut Loading| it.transfer == Some(piece.transfer);
+        let Some(loading) = self.loading.as_mut().filter(known) else { return };
         (loading.heard, loading.misses, loading.percent) = (ticks, 0, piece.percent);
         self.served = ticks;
-        if loading.transfer.is_none() && piece.number == 0 {
-            loading.transfer = Some(piece.transfer);
-            self.ledger.make(vec![Change::Install(piece.covers)]);
-            self.start_over();
-        }
-        if self.loading.as_ref().is_none_or(|it| it.transfer != Some(piece.transfer)) {
-            return;
-        }
-        let have = self.pieces();
+        let have = self.ledger.look(Standing::pieces);
         if piece.number != have {
-            return if piece.number > have {
+            let is_new_gap = piece.number > have && !loading.asked_again;
+            loading.asked_again |= is_new_gap;
+            return if is_new_gap {
                 self.ask_for_state(true, cx)
             };
         }
+        loading.asked_again = false;
         match piece.piece {
             Some(state) => {
                 let (role, inner) = (self.role(), &mut self.inner);

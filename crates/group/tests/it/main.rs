@@ -8,3 +8,4 @@ mod moves;
 mod network;
 mod passed_on;
 mod sizes;
+mod transfer;

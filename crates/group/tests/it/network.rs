@@ -8,10 +8,11 @@ use muesli_core::{
     Address, Catalog, Effect, Effects, Envelope, Node, NodeId, OpId, OpResult, Post, Protocol,
     Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions,
 };
-use muesli_group::{Grouped, Rules, layout};
+use muesli_group::{Grouped, Message, Rules, layout};
 use muesli_protocols::score::Score;
 
 pub type Groups = Grouped<Score>;
+type GroupRules = <Groups as Protocol>::Rules;
 type Envelopes = VecDeque<Envelope<<Groups as Protocol>::Message>>;
 
 const CLIENT: NodeId = NodeId(1 << 31);
@@ -25,11 +26,11 @@ pub struct Host {
 }
 
 impl Host {
-    fn new(id: NodeId, incarnation: u32, catalog: &Arc<Catalog>) -> Host {
+    fn new(id: NodeId, incarnation: u32, catalog: &Arc<Catalog>, rules: &GroupRules) -> Host {
         // Members sign what they say to clients; a client shows that to others.
         let issuer = (id != CLIENT).then(|| Issuer::new([7; 16]));
-        let settings = Arc::new(Settings { issuer, ..Settings::default() });
-        let node = Node::new(id, incarnation, Arc::clone(catalog), settings, &Rules::default());
+        let settings = Arc::new(Settings { issuer, logging: true, ..Settings::default() });
+        let node = Node::new(id, incarnation, Arc::clone(catalog), settings, rules);
         Host { node, effects: Effects::default(), timers: BTreeSet::new() }
     }
 }
@@ -44,18 +45,41 @@ pub struct Network {
     pub decided: Option<<Groups as Protocol>::Message>,
     /// What the client says goes to this member instead.
     pub passes_on: Option<Address>,
+    /// A request of this node for a state from its beginning is put aside, and from then on what
+    /// the node is told of entries waits, and pieces of the state do but for the first.
+    pub lags: Option<NodeId>,
+    is_late: bool,
+    /// Such requests.
+    pub requests: Envelopes,
+    waiting: Envelopes,
+    rules: GroupRules,
 }
 
 impl Network {
     pub fn new() -> Network {
+        Network::with(Rules::default())
+    }
+
+    /// Members that go by these rules.
+    pub fn with(rules: GroupRules) -> Network {
         let nodes: Vec<_> = (0..MEMBERS).map(NodeId).collect();
         let homes = layout::homes(1, MEMBERS as u16, MEMBERS).unwrap();
         let catalog = Catalog::new(&homes, 1, &nodes).unwrap().with_visiting_coordinators();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let hosts = nodes.iter().copied().chain([CLIENT]);
-        let hosts = hosts.map(|id| (id, Host::new(id, 1, &catalog))).collect();
-        let (messages, answers) = (Envelopes::new(), BTreeMap::new());
-        let mut network = Network { hosts, messages, answers, decided: None, passes_on: None };
+        let hosts = hosts.map(|id| (id, Host::new(id, 1, &catalog, &rules))).collect();
+        let mut network = Network {
+            hosts,
+            messages: Envelopes::new(),
+            answers: BTreeMap::new(),
+            decided: None,
+            passes_on: None,
+            lags: None,
+            is_late: false,
+            requests: Envelopes::new(),
+            waiting: Envelopes::new(),
+            rules,
+        };
         for host in network.hosts.values_mut() {
             host.node.start(&mut host.effects);
         }
@@ -67,7 +91,7 @@ impl Network {
     pub fn lose(&mut self, node: NodeId) {
         let lost = self.hosts.get_mut(&node).unwrap();
         let (catalog, now) = (Arc::clone(lost.node.catalog()), lost.effects.now);
-        *lost = Host::new(node, 2, &catalog);
+        *lost = Host::new(node, 2, &catalog, &self.rules);
         lost.effects.now = now;
         lost.node.start(&mut lost.effects);
         self.run();
@@ -98,6 +122,21 @@ impl Network {
             if let (CLIENT, Some(member)) = (from, self.passes_on) {
                 envelope.to = member;
             }
+            let waits = match &envelope.message {
+                Message::Consensus(..) | Message::Entries(_) => true,
+                Message::State(piece) => piece.number > 0,
+                _ => false,
+            };
+            if waits && self.is_late && self.lags == Some(to) && from != to {
+                self.waiting.push_back(envelope);
+                continue;
+            }
+            let is_new = matches!(&envelope.message, Message::FetchState(it) if it.have.is_none());
+            if self.lags == Some(from) && is_new {
+                self.is_late = true;
+                self.requests.push_back(envelope);
+                continue;
+            }
             let Some(host) = self.hosts.get_mut(&envelope.to.node) else { continue };
             if from == to {
                 host.node.deliver(envelope, &mut host.effects);
@@ -106,6 +145,42 @@ impl Network {
             let sender = if from == CLIENT { Sender::CLIENT } else { Sender::Member };
             let _ = host.node.receive(sender, envelope, &mut host.effects);
         }
+    }
+
+    /// The first request that was put aside arrives, and then the answer. Returns who answers.
+    pub fn answer_request(&mut self) -> Address {
+        let request = self.requests.front().cloned().expect("there is one");
+        let asked = request.to;
+        self.requests.clear();
+        self.say(request);
+        asked
+    }
+
+    /// What waited arrives.
+    pub fn let_arrive(&mut self) {
+        self.is_late = false;
+        self.messages.append(&mut self.waiting);
+        self.run();
+    }
+
+    /// What waited of entries arrives, and the next that comes of them waits again.
+    pub fn let_entries_arrive(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let is_state = |it: &Envelope<_>| matches!(it.message, Message::State(_));
+        let (states, entries): (Envelopes, Envelopes) = waiting.into_iter().partition(is_state);
+        self.waiting = states;
+        self.is_late = false;
+        let lags = self.lags.take();
+        self.messages.extend(entries);
+        self.run();
+        (self.is_late, self.lags) = (true, lags);
+    }
+
+    /// A member receives this of another one.
+    pub fn say(&mut self, envelope: Envelope<Message<<Score as Protocol>::Message>>) {
+        let host = self.hosts.get_mut(&envelope.to.node).unwrap();
+        host.node.receive(Sender::Member, envelope, &mut host.effects).expect("members say so");
+        self.run();
     }
 
     /// Every timer that is set rings once.

@@ -100,8 +100,13 @@ impl<V: Variant> Coordinator<V> {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }
-                if let Ok(place) = &result {
-                    self.remember(&V::Time::known_by(place));
+                match &result {
+                    Ok(place) => self.remember(&V::Time::known_by(place)),
+                    Err(Abort::SnapshotTooOld) => {
+                        let committed = participant.committed();
+                        self.heard.join(&committed);
+                    }
+                    Err(_) => {}
                 }
                 let result = result.map(|place| V::Time::version_of(&place));
                 return self.finish_at_once(txn, result, cx);

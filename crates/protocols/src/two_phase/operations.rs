@@ -3,6 +3,7 @@
 
 use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
+use muesli_core::parts::watermark::Bound;
 use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
 
 use smallvec::smallvec;
@@ -249,7 +250,11 @@ impl<V: Variant> Coordinator<V> {
                 Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
             }
             Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
-            Err(NotServed::TooOld) => Ok(Local::Failed(Abort::SnapshotTooOld)),
+            Err(NotServed::TooOld) => {
+                // The next attempt begins at what this repository has come to (`learn_from`).
+                self.heard.join(&participant.committed());
+                Ok(Local::Failed(Abort::SnapshotTooOld))
+            }
         }
     }
 

@@ -26,5 +26,6 @@ mod memory;
 mod outstanding;
 mod stage;
 mod subject;
+mod too_old;
 mod transcripts;
 mod waiting;

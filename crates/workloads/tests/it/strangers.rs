@@ -181,6 +181,24 @@ fn nodes_outlive_strangers_that_pass_for_members() {
     }
 }
 
+/// In each of these a member said of more entries than there are that they are decided, and others
+/// ended by it.
+#[test]
+fn nobody_is_told_that_more_is_decided_than_there_is() {
+    let strangers = Some(Strangers { every: Span::from_micros(10), as_members: true });
+    for (protocol, seed) in [("gmu", 88_000_709), ("gmu", 88_000_715), ("rr", 88_003_101)] {
+        let trial = Trial {
+            protocol: protocol.to_owned(),
+            group: 3,
+            strangers,
+            transactions_least: 100,
+            ..Trial::of(registry::find("bank").unwrap())
+        };
+        let trialled = trial.run(seed, false).unwrap();
+        assert!(trialled.problems.is_empty(), "{protocol} {seed}: {:?}", trialled.problems);
+    }
+}
+
 /// Once some of its messages are in the log of a group, a stranger is one of those who write it.
 #[test]
 fn members_leave_out_records_that_contradict_each_other() {
