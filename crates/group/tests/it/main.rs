@@ -4,6 +4,7 @@ mod amnesia;
 mod bank;
 mod golden;
 mod golden_pieces;
+mod mistakes;
 mod moves;
 mod network;
 mod passed_on;

@@ -6,43 +6,50 @@ use std::sync::Arc;
 use muesli_core::issuance::Issuer;
 use muesli_core::{
     Address, Catalog, Effect, Effects, Envelope, Node, NodeId, OpId, OpResult, Post, Protocol,
-    Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions,
+    Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn, TxnOptions,
 };
 use muesli_group::{Grouped, Message, Rules, layout};
 use muesli_protocols::score::Score;
 
-pub type Groups = Grouped<Score>;
-type GroupRules = <Groups as Protocol>::Rules;
-type Envelopes = VecDeque<Envelope<<Groups as Protocol>::Message>>;
+type Said<P> = Envelope<Message<<P as Protocol>::Message>>;
+type Envelopes<P> = VecDeque<Said<P>>;
 
 const CLIENT: NodeId = NodeId(1 << 31);
 const MEMBERS: u32 = 3;
 const SPACE: SpaceId = SpaceId(0);
+/// The key that the client counts in.
+pub const KEY: &str = "k";
 
-pub struct Host {
-    pub node: Node<Groups>,
-    pub effects: Effects<Groups>,
+pub struct Host<P: Protocol = Score> {
+    pub node: Node<Grouped<P>>,
+    pub effects: Effects<Grouped<P>>,
     timers: BTreeSet<(Role, u32)>,
+    incarnation: u32,
 }
 
-impl Host {
-    fn new(id: NodeId, incarnation: u32, catalog: &Arc<Catalog>, rules: &GroupRules) -> Host {
+impl<P: Protocol> Host<P> {
+    fn new(
+        id: NodeId,
+        incarnation: u32,
+        catalog: &Arc<Catalog>,
+        rules: &Rules<P::Rules>,
+    ) -> Host<P> {
         // Members sign what they say to clients; a client shows that to others.
         let issuer = (id != CLIENT).then(|| Issuer::new([7; 16]));
         let settings = Arc::new(Settings { issuer, logging: true, ..Settings::default() });
         let node = Node::new(id, incarnation, Arc::clone(catalog), settings, rules);
-        Host { node, effects: Effects::default(), timers: BTreeSet::new() }
+        Host { node, effects: Effects::default(), timers: BTreeSet::new(), incarnation }
     }
 }
 
 /// Three members of a group and a client, which are as one turn after the other: what is logged is
 /// stable at once, and no message is lost.
-pub struct Network {
-    pub hosts: BTreeMap<NodeId, Host>,
-    messages: Envelopes,
+pub struct Network<P: Protocol = Score> {
+    pub hosts: BTreeMap<NodeId, Host<P>>,
+    messages: Envelopes<P>,
     answers: BTreeMap<OpId, OpResult>,
     /// The last decision that the client told.
-    pub decided: Option<<Groups as Protocol>::Message>,
+    pub decided: Option<Message<P::Message>>,
     /// What the client says goes to this member instead.
     pub passes_on: Option<Address>,
     /// A request of this node for a state from its beginning is put aside, and from then on what
@@ -50,18 +57,22 @@ pub struct Network {
     pub lags: Option<NodeId>,
     is_late: bool,
     /// Such requests.
-    pub requests: Envelopes,
-    waiting: Envelopes,
-    rules: GroupRules,
+    pub requests: Envelopes<P>,
+    waiting: Envelopes<P>,
+    /// Which messages are lost.
+    pub loses: Box<dyn Fn(&Said<P>) -> bool>,
+    rules: Rules<P::Rules>,
 }
 
 impl Network {
     pub fn new() -> Network {
         Network::with(Rules::default())
     }
+}
 
+impl<P: Protocol> Network<P> {
     /// Members that go by these rules.
-    pub fn with(rules: GroupRules) -> Network {
+    pub fn with(rules: Rules<P::Rules>) -> Network<P> {
         let nodes: Vec<_> = (0..MEMBERS).map(NodeId).collect();
         let homes = layout::homes(1, MEMBERS as u16, MEMBERS).unwrap();
         let catalog = Catalog::new(&homes, 1, &nodes).unwrap().with_visiting_coordinators();
@@ -70,14 +81,15 @@ impl Network {
         let hosts = hosts.map(|id| (id, Host::new(id, 1, &catalog, &rules))).collect();
         let mut network = Network {
             hosts,
-            messages: Envelopes::new(),
+            messages: Envelopes::<P>::new(),
             answers: BTreeMap::new(),
             decided: None,
             passes_on: None,
             lags: None,
             is_late: false,
-            requests: Envelopes::new(),
-            waiting: Envelopes::new(),
+            requests: Envelopes::<P>::new(),
+            waiting: Envelopes::<P>::new(),
+            loses: Box::new(|_| false),
             rules,
         };
         for host in network.hosts.values_mut() {
@@ -91,7 +103,7 @@ impl Network {
     pub fn lose(&mut self, node: NodeId) {
         let lost = self.hosts.get_mut(&node).unwrap();
         let (catalog, now) = (Arc::clone(lost.node.catalog()), lost.effects.now);
-        *lost = Host::new(node, 2, &catalog, &self.rules);
+        *lost = Host::new(node, lost.incarnation + 1, &catalog, &self.rules);
         lost.effects.now = now;
         lost.node.start(&mut lost.effects);
         self.run();
@@ -115,8 +127,11 @@ impl Network {
                 }
             }
             let Some(mut envelope) = self.messages.pop_front() else { return };
+            if (self.loses)(&envelope) {
+                continue;
+            }
             let (from, to) = (envelope.from.node, envelope.to.node);
-            if from == CLIENT && Groups::message_name(&envelope.message) == "Decide" {
+            if from == CLIENT && Grouped::<P>::message_name(&envelope.message) == "Decide" {
                 self.decided = Some(envelope.message.clone());
             }
             if let (CLIENT, Some(member)) = (from, self.passes_on) {
@@ -166,8 +181,9 @@ impl Network {
     /// What waited of entries arrives, and the next that comes of them waits again.
     pub fn let_entries_arrive(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
-        let is_state = |it: &Envelope<_>| matches!(it.message, Message::State(_));
-        let (states, entries): (Envelopes, Envelopes) = waiting.into_iter().partition(is_state);
+        let is_state = |it: &Said<P>| matches!(it.message, Message::State(_));
+        let (states, entries): (Envelopes<P>, Envelopes<P>) =
+            waiting.into_iter().partition(is_state);
         self.waiting = states;
         self.is_late = false;
         let lags = self.lags.take();
@@ -177,7 +193,7 @@ impl Network {
     }
 
     /// A member receives this of another one.
-    pub fn say(&mut self, envelope: Envelope<Message<<Score as Protocol>::Message>>) {
+    pub fn say(&mut self, envelope: Said<P>) {
         let host = self.hosts.get_mut(&envelope.to.node).unwrap();
         host.node.receive(Sender::Member, envelope, &mut host.effects).expect("members say so");
         self.run();
@@ -213,34 +229,69 @@ impl Network {
         panic!("nobody was elected");
     }
 
-    pub fn client(&mut self) -> &mut Host {
+    pub fn client(&mut self) -> &mut Host<P> {
         self.hosts.get_mut(&CLIENT).unwrap()
     }
 
     /// Lets time pass until an operation is answered.
-    fn answer<T>(&mut self, step: Step<T>) -> bool {
-        let Step::Wait(op) = step else { return true };
+    fn answer<T>(&mut self, step: Step<T>, result: impl Fn(T) -> OpResult) -> Option<OpResult> {
+        let op = match step {
+            Step::Done(done) => return done.ok().map(result),
+            Step::Wait(op) => op,
+        };
         self.run();
         for _ in 0..200 {
             if let Some(result) = self.answers.remove(&op) {
-                return !matches!(result, OpResult::Failed(_));
+                return (!matches!(result, OpResult::Failed(_))).then_some(result);
             }
             self.ring();
         }
-        false
+        None
     }
 
-    /// Whether the client reads a key, writes it and commits.
-    pub fn increments(&mut self) -> bool {
-        let (host, key) = (self.client(), SmallBytes::from("k"));
+    /// A transaction at a node, and what it reads: a number, or 0. `None`: no answer.
+    fn reads(&mut self, at: NodeId, key: &str) -> Option<(Txn, u64)> {
+        let (host, key) = (self.hosts.get_mut(&at).unwrap(), SmallBytes::from(key));
         let txn = host.node.begin(TxnOptions::default(), &mut host.effects).unwrap();
         let read = host.node.get(txn, SPACE, &key, &mut host.effects);
-        if !self.answer(read) {
-            return false;
-        }
-        let (host, value) = (self.client(), Some(SmallBytes::from("v")));
-        host.node.put(txn, SPACE, key, value, &mut host.effects).unwrap();
+        let OpResult::Value(value) = self.answer(read, OpResult::Value)? else {
+            panic!("of a get")
+        };
+        let number = |it: SmallBytes| u64::from_be_bytes(it.as_slice().try_into().unwrap());
+        Some((txn, value.map_or(0, number)))
+    }
+
+    fn commits(&mut self, at: NodeId, txn: Txn) -> bool {
+        let host = self.hosts.get_mut(&at).unwrap();
         let commit = host.node.commit(txn, &mut host.effects);
-        self.answer(commit)
+        self.answer(commit, OpResult::Committed).is_some()
+    }
+
+    /// What number the client reads, if it commits.
+    pub fn count(&mut self, key: &str) -> Option<u64> {
+        let (txn, count) = self.reads(CLIENT, key)?;
+        self.commits(CLIENT, txn).then_some(count)
+    }
+
+    /// Whether the client reads the number, writes the next one and commits.
+    pub fn increments(&mut self) -> bool {
+        self.begins_increment(CLIENT, KEY).is_some_and(|txn| self.commits(CLIENT, txn))
+    }
+
+    /// A transaction at a node that has read the number and written the next one.
+    pub fn begins_increment(&mut self, at: NodeId, key: &str) -> Option<Txn> {
+        let (txn, count) = self.reads(at, key)?;
+        let value = SmallBytes::from((count + 1).to_be_bytes().as_slice());
+        let (host, key) = (self.hosts.get_mut(&at).unwrap(), SmallBytes::from(key));
+        host.node.put(txn, SPACE, key, Some(value), &mut host.effects).unwrap();
+        Some(txn)
+    }
+
+    /// Such a transaction is to commit; what follows from that is as messages pass.
+    pub fn asks_to_commit(&mut self, at: NodeId, txn: Txn) {
+        let host = self.hosts.get_mut(&at).unwrap();
+        let step = host.node.commit(txn, &mut host.effects);
+        assert!(matches!(step, Step::Wait(_)), "a group decides later");
+        self.run();
     }
 }

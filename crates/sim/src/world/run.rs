@@ -7,7 +7,7 @@ use std::sync::Arc;
 use muesli_check::{BuildError, History};
 use muesli_core::recorder::{Operation, PartRan};
 use muesli_core::{
-    Catalog, Modes, Node, NodeId, Protocol, Rejection, RepositoryId, Timestamp, TxnId,
+    Catalog, Modes, Node, NodeId, Post, Protocol, Rejection, RepositoryId, Timestamp, TxnId,
 };
 use serde_json::{Map, Value as Json};
 
@@ -128,6 +128,8 @@ pub struct Stuck {
     /// Nodes with unfinished transactions: how many at its coordinator, and in doubt at its
     /// repositories.
     pub nodes: Vec<(NodeId, usize, usize)>,
+    /// Members of groups that take no part in them, where they are at home.
+    pub members: Vec<(NodeId, RepositoryId, Post)>,
 }
 
 impl fmt::Display for Stuck {
@@ -136,6 +138,9 @@ impl fmt::Display for Stuck {
         write!(out, "{} clients have not ended", self.tasks)?;
         self.nodes.iter().try_for_each(|(node, running, in_doubt)| {
             write!(out, "; n{} has {running} unfinished, {in_doubt} in doubt", node.0)
+        })?;
+        self.members.iter().try_for_each(|(node, member, post)| {
+            write!(out, "; r{} on n{}: {}", member.0, node.0, format!("{post:?}").to_lowercase())
         })
     }
 }
@@ -184,7 +189,16 @@ impl<P: Protocol> World<P> {
             let (running, in_doubt) = host.node.as_ref().map_or((0, 0), Node::unfinished);
             (running + in_doubt > 0).then_some((host.id, running, in_doubt))
         });
-        Stuck { waited, tasks: self.tasks_alive(), nodes: nodes.collect() }
+        let members = self.stations.iter().flat_map(|station| {
+            let host = station.host.borrow();
+            let posts = host.node.as_ref().map_or(Vec::new(), Node::posts);
+            let waits =
+                |post: &Post| !(post.takes_part() || matches!(post, Post::Alone | Post::Away));
+            let waiting = posts.into_iter().filter(|(_, post)| waits(post));
+            waiting.map(|(member, post)| (host.id, member, post)).collect::<Vec<_>>()
+        });
+        let (nodes, members) = (nodes.collect(), members.collect());
+        Stuck { waited, tasks: self.tasks_alive(), nodes, members }
     }
 
     /// Looks at a node that is up, for tests; `None` if it is down.
