@@ -306,3 +306,16 @@ fn write_json(results: &[Measured], path: &Path) -> anyhow::Result<()> {
     let told = || format!("cannot write the results to {}", path.display());
     std::fs::write(path, format!("{text}\n")).with_context(told)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_more_nodes_than_processors_say_so() {
+        let told = crowded(100_000, Driver::Embedded);
+        assert!(told.is_some_and(|it| it.starts_with("100000 nodes share ")));
+        assert_eq!(crowded(1, Driver::Cluster), None);
+        assert_eq!(crowded(100_000, Driver::Sim), None, "simulated nodes have their own time");
+    }
+}

@@ -76,7 +76,7 @@ impl Cluster {
         visited.unwrap().status_of(name).unwrap()
     }
 
-    fn signal(&self, node: usize, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, node: usize, signal: rustix::process::Signal) {
         let text = std::fs::read_to_string(self.node(node).join("pid")).unwrap();
         let process = rustix::process::Pid::from_raw(text.trim().parse().unwrap()).unwrap();
         rustix::process::kill_process(process, signal).unwrap();

@@ -1,6 +1,9 @@
 //! Short tortures of real processes; the long ones are run by hand.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 fn torture(arguments: &[&str]) -> (Output, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
@@ -90,4 +93,32 @@ fn procedures_decided_by_votes_lose_nothing() {
     let said = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
     let tried = ["append-procedures", "counter-procedures", "kill", "pause", "leases of 0.5 s"];
     assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+}
+
+#[test]
+fn it_is_interrupted_while_data_are_loaded_and_leaves_no_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
+    command.args(["torture", "--minutes", "5", "--data-mb", "100000", "--seed", "1"]);
+    command.env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut torture = command.spawn().unwrap();
+    let of_first_server = |file: &str| {
+        let rounds = std::fs::read_dir(folder.path()).unwrap();
+        rounds.map(|it| it.unwrap().path().join("node-0").join(file)).next()
+    };
+    // Once a segment of its log is full, data come.
+    let segments = || std::fs::read_dir(of_first_server("data/log")?).ok().map(Iterator::count);
+    while segments().is_none_or(|count| count < 3) {
+        assert_eq!(torture.try_wait().unwrap(), None, "it loads data");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let server = std::fs::read_to_string(of_first_server("pid").unwrap()).unwrap();
+    let process = |number: i32| Pid::from_raw(number).unwrap();
+    kill_process(process(torture.id() as i32), Signal::INT).unwrap();
+    let output = torture.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("interrupted while data were loaded"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its folder is removed");
+    assert!(test_kill_process(process(server.trim().parse().unwrap())).is_err(), "it has ended");
 }
