@@ -12,6 +12,7 @@ use muesli_group::{Grouped, Message, Rules, layout};
 use muesli_protocols::score::Score;
 
 type Said<P> = Envelope<Message<<P as Protocol>::Message>>;
+type Loses<P> = Box<dyn Fn(&Said<P>) -> bool>;
 type Envelopes<P> = VecDeque<Said<P>>;
 
 const CLIENT: NodeId = NodeId(1 << 31);
@@ -60,7 +61,7 @@ pub struct Network<P: Protocol = Score> {
     pub requests: Envelopes<P>,
     waiting: Envelopes<P>,
     /// Which messages are lost.
-    pub loses: Box<dyn Fn(&Said<P>) -> bool>,
+    pub loses: Loses<P>,
     rules: Rules<P::Rules>,
 }
 
@@ -227,10 +228,6 @@ impl<P: Protocol> Network<P> {
             }
         }
         panic!("nobody was elected");
-    }
-
-    pub fn client(&mut self) -> &mut Host<P> {
-        self.hosts.get_mut(&CLIENT).unwrap()
     }
 
     /// Lets time pass until an operation is answered.
