@@ -99,7 +99,7 @@ fn procedures_decided_by_votes_lose_nothing() {
 fn it_is_interrupted_while_data_are_loaded_and_leaves_no_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
-    command.args(["torture", "--minutes", "5", "--data-mb", "100000", "--seed", "1"]);
+    command.args(["torture", "--minutes", "0.1", "--data-mb", "2000", "--seed", "1"]);
     command.env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut torture = command.spawn().unwrap();
     let of_first_server = |file: &str| {
