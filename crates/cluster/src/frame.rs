@@ -35,7 +35,8 @@ pub enum Kind {
     Welcome,
     /// Why the connection is closed now.
     Refusal,
-    /// Messages of the protocol, one after the other.
+    /// Messages of the protocol, one after the other; between a client and a server, behind what
+    /// their sender proves for all of them ([`Proof`](muesli_core::issuance::Proof)).
     Messages,
     /// The sender is alive, and says how much it has taken and kept: an [`Alive`](crate::heights).
     Alive,

@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-use muesli_core::{Lag, NodeId, Post, RepositoryId, SmallBytes, Tag, Wire};
+use muesli_core::issuance::{self, Issuer};
+use muesli_core::{Lag, NodeId, Post, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
 use crate::control::Control;
 use crate::folder::{Identity, Owner};
@@ -16,6 +17,7 @@ use crate::frame::{self, Kind};
 use crate::heights::{Alive, Reached};
 use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::{MapParts, SpaceParts};
+use crate::outgoing::{Outgoing, Proves};
 use crate::proof::{Challenge, Proof};
 use crate::register::Register;
 
@@ -107,9 +109,27 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
     all
 }
 
+/// A frame of two messages between servers, and of a server and a client to each other.
+fn messages() -> Vec<(String, Vec<u8>)> {
+    let issued = Proves::Issued(Issuer::new([10; 16]), Timestamp(11));
+    let shown = Proves::Shown(issuance::Proof { upto: Timestamp(12), tag: 13 });
+    let all = [("servers", None), ("a server", Some(issued)), ("a client", Some(shown))];
+    let framed = all.map(|(of, proves)| {
+        let mut outgoing = Outgoing::default();
+        let to = Role::Repository(RepositoryId(16));
+        outgoing.proves = proves;
+        for message in [14u64, 15] {
+            assert!(outgoing.message(Role::Coordinator, to, &message, 1 << 10));
+        }
+        (format!("messages of {of}"), outgoing.ready().to_vec())
+    });
+    framed.into()
+}
+
 /// What drivers say to each other, and what they keep.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let mut all = handshakes();
+    all.extend(messages());
     let alive = Alive { taken: 1, record: 2 };
     all.push(("alive".to_owned(), framed(Kind::Alive, &alive)));
     let refused = Some("no".to_owned());

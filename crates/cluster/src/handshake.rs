@@ -7,7 +7,7 @@ use mio::net::TcpStream;
 use muesli_core::issuance;
 use muesli_core::judgement::in_range;
 use muesli_core::wire::{Reader, Wire};
-use muesli_core::{Envelope, Nanos, NodeId, Protocol, Role, Sender};
+use muesli_core::{Envelope, Nanos, NodeId, Protocol, Rejection, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::door::Door;
@@ -193,14 +193,14 @@ impl<P: Protocol> Loop<P> {
     /// who waits for them goes on while the rest is worked on.
     fn on_messages(
         &mut self,
-        from: (NodeId, Station),
+        (from, station): (NodeId, Station),
         body: &[u8],
         now: Nanos,
     ) -> Result<(), muesli_core::WireError> {
         let mut body = Reader::new(body);
-        // Nothing is taken behind what a client without a lease could not take.
-        while body.left() > 0 && !matches!(self.failed, Some(Failed::Lease(_))) {
-            self.on_message(from, &mut body)?;
+        let Some(sender) = self.sender_of(station, &mut body)? else { return Ok(()) };
+        while body.left() > 0 {
+            self.on_message((from, station, sender), &mut body)?;
             let ripe = self.station.machine.borrow_mut().outbox.take_ripe();
             if let Some(place) = ripe {
                 self.write(place, now);
@@ -209,40 +209,55 @@ impl<P: Protocol> Loop<P> {
         Ok(())
     }
 
+    /// Who sends messages, and what it proves for all that a frame has of them. `None`: they must
+    /// not be taken.
+    fn sender_of(
+        &mut self,
+        station: Station,
+        body: &mut Reader<'_>,
+    ) -> Result<Option<Sender>, muesli_core::WireError> {
+        let machine = &mut *self.station.machine.borrow_mut();
+        if station == Station::Client {
+            return Ok(Some(machine.client(issuance::Proof::decode(body)?)));
+        }
+        if self.peers.me.station == Station::Client {
+            let proof = issuance::Proof::decode(body)?;
+            if in_range(proof.upto).is_err() {
+                self.peers.unproven += 1;
+                return Ok(None);
+            }
+            // Nothing is taken behind what a client without a lease could not take.
+            if matches!(self.failed, Some(Failed::Lease(_))) {
+                return Ok(None);
+            }
+            if let Err(error) = machine.learn_issued(proof) {
+                lose_lease(&self.door, &mut self.failed, &error);
+                return Ok(None);
+            }
+        }
+        Ok(Some(Sender::Member))
+    }
+
     /// Takes a message to the node, which judges it. What names something that is not there is left
     /// out: its sender has another map, and says it again when it has this one. So is what a client
     /// says in the name of a repository, which it does not have.
     fn on_message(
         &mut self,
-        (from, station): (NodeId, Station),
+        (from, station, sender): (NodeId, Station, Sender),
         body: &mut Reader<'_>,
     ) -> Result<(), muesli_core::WireError> {
         let machine = &mut *self.station.machine.borrow_mut();
-        let (to, sender) = (Role::decode(body)?, Role::decode(body)?);
-        let by_client = station == Station::Client;
-        let with_proof = by_client || self.peers.me.station == Station::Client;
-        let proof = match with_proof {
-            true => issuance::Proof::decode(body)?,
-            false => issuance::Proof::default(),
-        };
+        let (to, role) = (Role::decode(body)?, Role::decode(body)?);
         let message = P::Message::decode(body)?;
-        let is_allowed = station == Station::Server || sender == Role::Coordinator;
-        if !is_allowed || !by_client && in_range(proof.upto).is_err() {
+        if station != Station::Server && role != Role::Coordinator {
             self.peers.unproven += 1;
             return Ok(());
         }
-        if !P::is_about(&message, machine.node.catalog()) {
-            self.peers.astray += 1;
-            return Ok(());
-        }
-        let from = muesli_core::Address { node: from, role: sender };
+        let from = muesli_core::Address { node: from, role };
         let to = muesli_core::Address { node: machine.node.id(), role: to };
-        let sender = if by_client { machine.client(proof) } else { Sender::Member };
-        if !by_client && let Err(error) = machine.learn_issued(proof) {
-            lose_lease(&self.door, &mut self.failed, &error);
-            return Ok(());
+        if machine.receive(sender, Envelope { from, to, message }) == Err(Rejection::Catalog) {
+            self.peers.astray += 1;
         }
-        machine.receive(sender, Envelope { from, to, message });
         Ok(())
     }
 

@@ -11,12 +11,12 @@ use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, OpResult,
-    Protocol, Role, Sender, Timestamp, Traffic,
+    Protocol, Rejection, Role, Sender, Timestamp, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
 use crate::log::{Log, LogFailure};
-use crate::outgoing::Outbox;
+use crate::outgoing::{Outbox, Proves};
 use crate::timestamp_lease::{LeaseError, TimestampLease};
 
 /// What the machine did, for reports.
@@ -99,23 +99,30 @@ impl<P: Protocol> Machine<P> {
 
     /// Takes another process's message to the node, which judges it, and performs what follows.
     /// What is left out is counted by the node, and its sender says it again if it matters.
-    pub fn receive(&mut self, sender: Sender, envelope: Envelope<P::Message>) {
-        if self.node.receive(sender, envelope, &mut self.effects).is_ok() {
-            self.perform();
-        }
+    ///
+    /// # Errors
+    /// It is left out, for this reason.
+    pub fn receive(
+        &mut self,
+        sender: Sender,
+        envelope: Envelope<P::Message>,
+    ) -> Result<(), Rejection> {
+        self.node.receive(sender, envelope, &mut self.effects)?;
+        self.perform();
+        Ok(())
     }
 
-    /// Who sent a message that came from a client, by the proof that came with it.
+    /// Who sent messages that came from a client, by the proof that came with them.
     pub fn client(&self, proof: Proof) -> Sender {
         let proven = self.issuer.map_or(Timestamp::ZERO, |issuer| issuer.proven(proof));
         Sender::Client { issued: proven }
     }
 
-    /// A server proves to this client with a message that timestamps up to one were issued, which
-    /// is the largest that the message can tell. When this returns, the client's lease covers it.
+    /// A server proves to this client with a frame that timestamps up to one were issued, which is
+    /// no less than any that its messages tell. When this returns, the client's lease covers it.
     ///
     /// # Errors
-    /// The lease could not be written: the message must not be taken.
+    /// The lease could not be written: the messages must not be taken.
     pub fn learn_issued(&mut self, proof: Proof) -> Result<(), LeaseError> {
         if let Some(lease) = &mut self.lease {
             lease.cover(proof.upto)?;
@@ -128,9 +135,17 @@ impl<P: Protocol> Machine<P> {
     /// one of them is a client.
     pub fn link(&mut self, place: usize, node: NodeId, proven: bool) {
         self.outbox.name(place, node);
-        self.outbox.at(place).proof = proven.then(Proof::default);
+        self.outbox.at(place).proves = proven.then(|| self.proves());
         self.node.linked(node, &mut self.effects);
         self.perform();
+    }
+
+    /// What is said from now on to the other side, where one of the two is a client, proves this.
+    fn proves(&self) -> Proves {
+        match self.issuer {
+            Some(issuer) => Proves::Issued(issuer, self.node.issued()),
+            None => Proves::Shown(self.proven),
+        }
     }
 
     /// The connection at `place` is gone.
@@ -222,13 +237,12 @@ impl<P: Protocol> Machine<P> {
             return;
         };
         let most = self.frame_bytes_max;
-        if let Some(proof) = &mut self.outbox.at(place).proof {
-            *proof = match &self.issuer {
-                Some(issuer) => issuer.proof(self.node.issued()),
-                None => self.proven,
-            };
+        let proves = self.proves();
+        let outgoing = self.outbox.to(place);
+        if let Some(before) = &mut outgoing.proves {
+            *before = proves;
         }
-        if self.outbox.to(place).message(from.role, to.role, &message, most) {
+        if outgoing.message(from.role, to.role, &message, most) {
             self.counts.traffic.messages += 1;
         } else {
             self.counts.oversize += 1;

@@ -2,11 +2,12 @@
 //!
 //! Messages are encoded straight into the buffer that the socket will take them from. The
 //! messages of a turn to one destination share a frame, unless they are many, and leave in one
-//! write at its end.
+//! write at its end. Between a client and a server a frame of messages begins with a [`Proof`] for
+//! all of them, which is filled in when the frame ends.
 
-use muesli_core::issuance::Proof;
+use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::wire::Wire;
-use muesli_core::{NodeId, Role};
+use muesli_core::{NodeId, Role, Timestamp};
 
 use crate::flow::Flow;
 use crate::frame::{self, HEADER_BYTES, Kind};
@@ -20,6 +21,27 @@ const RIPE_MESSAGES: u32 = 16;
 /// A buffer that has grown beyond this is given back once it is empty.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
+/// Bytes of a proof.
+const PROOF_BYTES: usize = Proof::LEAST_BYTES;
+
+/// What frames of messages between a client and a server prove.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Proves {
+    /// By a server: the timestamps that it knows to be issued.
+    Issued(Issuer, Timestamp),
+    /// By a client: what servers have proven to it.
+    Shown(Proof),
+}
+
+impl Proves {
+    fn proof(self) -> Proof {
+        match self {
+            Proves::Issued(issuer, upto) => issuer.proof(upto),
+            Proves::Shown(proof) => proof,
+        }
+    }
+}
+
 /// The bytes that wait for one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
@@ -31,8 +53,8 @@ pub(crate) struct Outgoing {
     fresh: u32,
     /// What of the messages the other end has taken.
     pub flow: Flow,
-    /// Between a client and a server each message has this with it; between servers there is none.
-    pub proof: Option<Proof>,
+    /// What a frame that ends now proves; between servers it proves nothing.
+    pub proves: Option<Proves>,
 }
 
 impl Outgoing {
@@ -40,19 +62,15 @@ impl Outgoing {
     pub fn message(&mut self, from: Role, to: Role, message: &impl Wire, most: usize) -> bool {
         let start = match self.open {
             Some(start) => start,
-            None => frame::begin(Kind::Messages, &mut self.bytes),
+            None => self.begin_frame(),
         };
-        self.open = Some(start);
         let before = self.bytes.len();
         to.encode(&mut self.bytes);
         from.encode(&mut self.bytes);
-        if let Some(proof) = &self.proof {
-            proof.encode(&mut self.bytes);
-        }
         message.encode(&mut self.bytes);
         let body = self.bytes.len() - start - HEADER_BYTES;
         if body > most {
-            if before == start + HEADER_BYTES {
+            if before == start + HEADER_BYTES + self.proof_bytes() {
                 self.bytes.truncate(start);
                 self.open = None;
                 return false;
@@ -81,8 +99,26 @@ impl Outgoing {
         self.frame(Kind::Alive, &alive);
     }
 
+    /// Begins a frame of messages, with room for what it proves.
+    fn begin_frame(&mut self) -> usize {
+        let start = frame::begin(Kind::Messages, &mut self.bytes);
+        self.bytes.extend_from_slice(&[0; PROOF_BYTES][..self.proof_bytes()]);
+        self.open = Some(start);
+        start
+    }
+
+    fn proof_bytes(&self) -> usize {
+        if self.proves.is_some() { PROOF_BYTES } else { 0 }
+    }
+
     fn end_frame(&mut self) {
         if let Some(start) = self.open.take() {
+            if let Some(proves) = self.proves {
+                let Proof { upto, tag } = proves.proof();
+                let body = &mut self.bytes[start + HEADER_BYTES..];
+                body[..8].copy_from_slice(&upto.0.to_le_bytes());
+                body[8..PROOF_BYTES].copy_from_slice(&tag.to_le_bytes());
+            }
             frame::end(start, &mut self.bytes);
             self.flow.send(self.bytes.len() - start);
         }
@@ -272,10 +308,26 @@ mod tests {
 
     #[test]
     fn a_message_longer_than_a_frame_is_left_out() {
-        let mut outgoing = Outgoing::default();
-        assert!(!outgoing.message(Role::Coordinator, Role::Coordinator, &vec![0u8; MOST], MOST));
-        assert!(outgoing.message(Role::Coordinator, Role::Coordinator, &7u64, MOST));
+        let shown = Proves::Shown(Proof { upto: Timestamp(5), tag: 6 });
+        for (proves, bytes) in [(None, 12), (Some(shown), 28)] {
+            let mut outgoing = Outgoing { proves, ..Outgoing::default() };
+            let long = vec![0u8; MOST];
+            assert!(!outgoing.message(Role::Coordinator, Role::Coordinator, &long, MOST));
+            assert!(outgoing.message(Role::Coordinator, Role::Coordinator, &7u64, MOST));
+            let frame = frame::next(outgoing.ready(), MOST).unwrap().unwrap();
+            assert_eq!(frame.body.len(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_frame_proves_what_is_issued_as_it_ends() {
+        let (issuer, mut outgoing) = (Issuer::new([3; 16]), Outgoing::default());
+        for upto in [7, 9].map(Timestamp) {
+            outgoing.proves = Some(Proves::Issued(issuer, upto));
+            outgoing.message(Role::Coordinator, Role::Coordinator, &7u64, MOST);
+        }
         let frame = frame::next(outgoing.ready(), MOST).unwrap().unwrap();
-        assert_eq!(frame.body.len(), 12);
+        let proof = Proof::decode(&mut Reader::new(frame.body)).unwrap();
+        assert_eq!((proof.upto, issuer.proven(proof)), (Timestamp(9), Timestamp(9)));
     }
 }

@@ -4,7 +4,8 @@
 //! issued it. Members share a key. What a member says to a client comes with a [`Proof`]: the
 //! largest timestamp that the member knows to be issued, and a tag of that which only the key
 //! makes. The client shows the largest proof that it was given with all that it says, to whichever
-//! member; it covers every timestamp up to it. Nobody is asked, and no table is kept.
+//! member; it covers every timestamp up to it. Nobody is asked, and no table is kept. What leaves
+//! together has one proof.
 
 use std::hash::Hasher as _;
 #[expect(

@@ -11,6 +11,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::effects::{Address, Role};
@@ -243,7 +245,7 @@ pub fn sequence(txn: TxnId) -> Result<(), Rejection> {
 pub fn distinct<'k>(
     keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
 ) -> Result<(), Rejection> {
-    let mut all: Vec<_> = keys.collect();
+    let mut all: SmallVec<[_; 4]> = keys.collect();
     if all.len() < 2 {
         return Ok(());
     }

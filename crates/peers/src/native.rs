@@ -13,6 +13,7 @@ use muesli_cluster::control::Control;
 use muesli_cluster::frame::{self, Frame, Kind};
 use muesli_cluster::hello::{ClusterId, Hello, Life, Station, Welcome};
 use muesli_cluster::map::SpaceParts;
+use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
 use muesli_protocols::granola::message::{
@@ -36,6 +37,9 @@ pub struct Calls {
     open: Option<usize>,
     /// Calls that were answered, in their order.
     answered: u64,
+    /// The largest proof that the server gave of what it has issued: what calls name is shown with
+    /// it.
+    proof: Proof,
     arguments: Vec<u8>,
 }
 
@@ -85,7 +89,8 @@ impl Calls {
             participants: Repositories::from_iter([RepositoryId(0)]),
             parts: Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
         };
-        Calls { request: Arc::new(request), open: None, answered: 0, arguments: Vec::new() }
+        let (proof, arguments) = (Proof::default(), Vec::new());
+        Calls { request: Arc::new(request), open: None, answered: 0, proof, arguments }
     }
 
     fn take(&mut self, message: Message, shown: &mut Vec<u64>) -> anyhow::Result<()> {
@@ -105,8 +110,10 @@ impl Calls {
 
 impl Dialect for Calls {
     fn ask(&mut self, counter: u32, amount: u64, out: &mut Vec<u8>) {
-        let start = *self.open.get_or_insert_with(|| frame::begin(Kind::Messages, out));
-        debug_assert!(start < out.len());
+        if self.open.is_none() {
+            self.open = Some(frame::begin(Kind::Messages, out));
+            self.proof.encode(out);
+        }
         self.arguments.clear();
         // As the procedure has them: space, counter, amount, the most, rounds of work.
         for number in [u64::from(SPACE), u64::from(counter), amount, 0, 0] {
@@ -136,6 +143,7 @@ impl Dialect for Calls {
                 continue;
             };
             let mut body = Reader::new(body);
+            self.proof = self.proof.max(Proof::decode(&mut body)?);
             while body.left() > 0 {
                 let (_to, _from) = (Role::decode(&mut body)?, Role::decode(&mut body)?);
                 self.take(Message::decode(&mut body)?, shown)?;
@@ -213,6 +221,7 @@ mod tests {
         let found = frame::next(&out, FRAME_BYTES_MAX).unwrap().unwrap();
         assert_eq!((found.kind, found.bytes()), (Kind::Messages, out.len()));
         let mut body = Reader::new(found.body);
+        assert_eq!(Proof::decode(&mut body), Ok(Proof::default()));
         for sequence in [1, 2] {
             let (to, from) = (Role::decode(&mut body).unwrap(), Role::decode(&mut body).unwrap());
             assert_eq!((to, from), (Role::Repository(RepositoryId(0)), Role::Coordinator));

@@ -240,11 +240,11 @@ fn a_client_does_not_speak_for_a_repository() {
     let mut client = TcpStream::connect(server.address).unwrap();
     say(&mut client, Kind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
     assert_eq!(hear(&mut client).0, Kind::Welcome);
-    // To repository 0, from repository 0, with a proof of nothing: some message about space 9.
+    // With a proof of nothing, to repository 0, from repository 0: some message about space 9.
     let mut word = Vec::new();
-    Role::Repository(RepositoryId(0)).encode(&mut word);
-    Role::Repository(RepositoryId(0)).encode(&mut word);
     issuance::Proof::default().encode(&mut word);
+    Role::Repository(RepositoryId(0)).encode(&mut word);
+    Role::Repository(RepositoryId(0)).encode(&mut word);
     word.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
     let mut out = Vec::new();
     let start = frame::begin(Kind::Messages, &mut out);

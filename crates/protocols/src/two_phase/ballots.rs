@@ -5,7 +5,9 @@
 //! tell each participant something else, or place its transaction where another one's is. So what a
 //! participant says of a vote to a client comes with a tag that only members make, and a client's
 //! decision counts where the votes that come with it are those, and decide that. A participant
-//! that is told what the votes do not decide goes on waiting, and in the end asks the others.
+//! that is told what the votes do not decide goes on waiting, and in the end asks the others. So it
+//! does where the client was told only that its request may have been forgotten, or that another
+//! incarnation followed: that is not remembered, and a vote of yes may come after it.
 //!
 //! # Copies
 //! A client sends each participant its part of the transaction, and could send the copies of a key
@@ -22,44 +24,52 @@ use std::collections::BTreeMap;
 use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Address, Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
+use muesli_core::{Abort, Address, Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
 
 use super::Variant;
-use super::message::{About, Ballot, Message, Prepare, Vote};
+use super::message::{About, Ballot, Few, Message, Prepare, Vote};
 use super::participant::{Context, Participant};
 use super::table::Prepared;
 use super::time::Time;
 
+/// What is vouched for of a vote without copies takes no more bytes than this.
+const VOUCHED_BYTES: usize = 64;
+
 impl<V: Variant> Ballot<V> {
-    fn bytes(&self, txn: TxnId) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64);
-        txn.encode(&mut bytes);
-        self.repository.encode(&mut bytes);
-        self.vote.encode(&mut bytes);
-        self.about.encode(&mut bytes);
-        bytes
+    /// What members vouch for with it.
+    fn put(&self, txn: TxnId, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        txn.encode(bytes);
+        self.repository.encode(bytes);
+        self.vote.encode(bytes);
+        self.about.encode(bytes);
     }
 
-    /// What members vouch with for it.
-    pub(super) fn vouched(&self, issuer: Issuer, txn: TxnId) -> u64 {
-        issuer.vouch(&self.bytes(txn))
+    /// What members vouch with for it; `bytes` are room for what that is about.
+    fn vouched(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> u64 {
+        self.put(txn, bytes);
+        issuer.vouch(bytes)
     }
 
-    /// Whether a member has said it of this transaction.
-    fn is_said(&self, issuer: Issuer, txn: TxnId) -> bool {
-        issuer.has_vouched(&self.bytes(txn), self.tag)
+    /// Whether a member has said it of this transaction; `bytes` as above.
+    fn is_said(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> bool {
+        self.put(txn, bytes);
+        issuer.has_vouched(bytes, self.tag)
     }
 }
 
 impl<V: Variant> Participant<V> {
     /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
     /// else that is said tells of a vote, so nothing else waits for one.
-    pub(super) fn vote(&self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
+    pub(super) fn vote(&mut self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
-        let about = self.table.about(txn);
-        let issuer = cx.settings.issuer.filter(|_| cx.catalog.shows_votes(to));
+        let has_copies = cx.catalog.replicas > 1;
+        let about = if has_copies { self.table.about(txn) } else { None };
+        // What is not remembered may be followed by another vote, and decides nothing.
+        let lasts = !matches!(vote, Vote::No(Abort::Forgotten | Abort::Superseded));
+        let issuer = cx.settings.issuer.filter(|_| lasts && cx.catalog.shows_votes(to));
         let mut ballot = Ballot { repository, vote, about, tag: 0 };
-        ballot.tag = issuer.map_or(0, |issuer| ballot.vouched(issuer, txn));
+        ballot.tag = issuer.map_or(0, |it| ballot.vouched(it, txn, &mut self.vouched_bytes));
         let Ballot { vote, about, tag, .. } = ballot;
         cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, about, tag });
     }
@@ -115,7 +125,7 @@ pub(super) fn are_about_one<'a>(
 }
 
 /// Keeps a vote to be shown. One of no is enough, and so is one that says how it ended.
-pub(super) fn keep<V: Variant>(ballots: &mut Vec<Ballot<V>>, ballot: &Ballot<V>) {
+pub(super) fn keep<V: Variant>(ballots: &mut Few<Ballot<V>>, ballot: &Ballot<V>) {
     match ballot.vote {
         Vote::Yes(_) if ballots.iter().any(|it| it.repository == ballot.repository) => return,
         Vote::Yes(_) => {}
@@ -137,11 +147,13 @@ pub(super) fn judge<V: Variant>(
 ) -> Result<(), Rejection> {
     let issuer = view.settings.issuer.ok_or(Rejection::Unproven)?;
     let prepare = &prepared.prepare;
-    let is_said = |ballot: &Ballot<V>| {
-        prepare.participants.contains(&ballot.repository) && ballot.is_said(issuer, prepare.txn)
+    let mut bytes = Vec::with_capacity(VOUCHED_BYTES);
+    let mut is_said = |ballot: &Ballot<V>| {
+        prepare.participants.contains(&ballot.repository)
+            && ballot.is_said(issuer, prepare.txn, &mut bytes)
     };
     ensure(ballots.len() <= prepare.participants.len(), Rejection::Unproven)?;
-    ensure(ballots.iter().all(is_said), Rejection::Unproven)?;
+    ensure(ballots.iter().all(&mut is_said), Rejection::Unproven)?;
     let decided = decided_by(prepared, ballots, rules, view.catalog).ok_or(Rejection::Unproven)?;
     ensure(same_end(&decided, decision), Rejection::State)
 }

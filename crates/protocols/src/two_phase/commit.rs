@@ -37,7 +37,7 @@ pub(super) struct Committing<V: Variant> {
     prepares: Parts<Arc<Prepare<V>>>,
     pub(super) phase: Phase<V>,
     /// At a client: the votes, to be shown with what they decide.
-    ballots: Vec<Ballot<V>>,
+    ballots: Few<Ballot<V>>,
     /// What delayed actions gave that the client asked for.
     pub(super) awaited: Awaited,
     /// When something of it was sent last.
@@ -230,7 +230,7 @@ impl<V: Variant> Coordinator<V> {
             op: Some(op),
             prepares,
             phase,
-            ballots: Vec::new(),
+            ballots: Few::new(),
             awaited,
             sent: now,
             repeated: false,
@@ -436,7 +436,7 @@ impl<V: Variant> Coordinator<V> {
 impl<V: Variant> Committing<V> {
     /// What participants are told of its end.
     fn told(&self, decision: &Decision<V::Place>) -> Message<V> {
-        let (decision, ballots) = (decision.clone(), self.ballots.clone());
+        let (decision, ballots) = (decision.clone(), self.ballots.iter().cloned().collect());
         Message::Decide { txn: self.id, decision, ballots }
     }
 

@@ -9,7 +9,7 @@
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
-use super::message::{About, Message, Record, Vote};
+use super::message::{About, Message, Mostly, Record, Vote};
 use super::participant::{Context, Participant};
 use super::time::Time;
 use super::{Variant, ballots};
@@ -157,7 +157,7 @@ impl<V: Variant> Participant<V> {
         self.on_decide(txn, decision.clone(), cx);
         for &repository in participants.iter().filter(|&&other| other != self.id) {
             let decision = decision.clone();
-            let ballots = Vec::new();
+            let ballots = Mostly::new();
             cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
         }
     }

@@ -411,7 +411,7 @@ impl<V: Variant> Participant<V> {
             Message::Decide { txn, .. } => (*txn, 0, true),
             _ => return Ok(()),
         };
-        if sender.is_member() || !leaves || self.table.standing(txn).is_some() {
+        if sender.is_member() || !leaves {
             return Ok(());
         }
         let room = Room {
@@ -419,7 +419,8 @@ impl<V: Variant> Participant<V> {
             answer_bytes: view.settings.limits.transaction_bytes,
             all: view.settings.unsettled_total_max,
         };
-        ensure(self.table.has_room(txn, below, room), Rejection::Full)
+        let is_let_in = self.table.has_room(txn, below, room) || self.table.knows(txn);
+        ensure(is_let_in, Rejection::Full)
     }
 
     /// An end is the one that is known; or where none is, one that the vote of this repository
@@ -436,9 +437,8 @@ impl<V: Variant> Participant<V> {
 
     /// A repository speaks of the end of transactions in which it takes part.
     fn judge_voter(&self, txn: TxnId, from: Address) -> Result<(), Rejection> {
-        let (Some(owner), Role::Repository(repository)) = (self.table.owner(txn), from.role) else {
-            return Ok(());
-        };
+        let Role::Repository(repository) = from.role else { return Ok(()) };
+        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
         let takes_part = self.table.get(owner).prepare.participants.contains(&repository);
         ensure(takes_part, Rejection::Sender)
     }

@@ -79,7 +79,7 @@ pub enum Message<V: Variant> {
         /// Its end.
         decision: Decision<V::Place>,
         /// From a client: the votes that decided it. Members need not show them.
-        ballots: Vec<Ballot<V>>,
+        ballots: Mostly<Ballot<V>>,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {

@@ -9,9 +9,9 @@ use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId,
 use smallvec::smallvec;
 
 use super::coordinator::{Context, Coordinator};
-use super::message::{Found, Mostly};
+use super::message::Found;
 use super::reads::{NotServed, Reading};
-use super::requests::Kind;
+use super::requests::{AskedKeys, Kind};
 use super::slot::Slot;
 use super::time::Snapshot;
 use super::{TwoPhase, Variant};
@@ -267,7 +267,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Step<Vec<Option<SmallBytes>>> {
         let mut values = vec![None; keys.len()];
-        let mut asked = Mostly::new();
+        let mut asked = AskedKeys::new();
         if let Err(failure) = self.open(txn) {
             return Step::Done(Err(failure));
         }

@@ -13,37 +13,35 @@
 
 use std::collections::VecDeque;
 
-use muesli_core::limits::{ENTRY_BYTES, Limit, check_size};
+use muesli_core::limits::{ENTRY_BYTES, Limit, Limits, check_size};
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
 use super::Variant;
 use super::coordinator::{Context, Coordinator, PAGES_TIMER};
-use super::message::Mostly;
-use super::requests::{Asked, AskedKey, Request};
+use super::requests::{Asked, AskedKeys, Groups, Request};
 
 /// Keys of an operation that are asked for when others have been answered, by repository.
-pub(super) type Queued = VecDeque<(RepositoryId, Mostly<AskedKey>)>;
+pub(super) type Queued = VecDeque<(RepositoryId, AskedKeys)>;
+
+/// Puts what is asked for beyond the first page of each repository aside.
+pub(super) fn first_pages(groups: Groups, limits: &Limits) -> (Groups, Queued) {
+    let fits = |keys: &AskedKeys| {
+        let bytes = || keys.iter().map(|(_, _, key)| key.len()).sum::<usize>();
+        keys.len() == 1 || keys.len() <= limits.page_rows && bytes() < limits.page_bytes
+    };
+    if groups.iter().all(|(_, keys)| fits(keys)) {
+        return (groups, Queued::new());
+    }
+    let (mut first, mut queued) = (Groups::new(), Queued::new());
+    for (to, keys) in groups {
+        let mut pages = pages_of(keys, limits.page_rows, limits.page_bytes).into_iter();
+        first.extend(pages.next().map(|page| (to, page)));
+        queued.extend(pages.map(|page| (to, page)));
+    }
+    (first, queued)
+}
 
 impl<V: Variant> Coordinator<V> {
-    /// Puts what is asked for beyond the first page of each repository aside.
-    pub(super) fn first_pages(
-        groups: Mostly<(RepositoryId, Mostly<AskedKey>)>,
-        cx: &Context<'_, V>,
-    ) -> (Mostly<(RepositoryId, Mostly<AskedKey>)>, Queued) {
-        let limits = &cx.settings.limits;
-        let (mut first, mut queued) = (Mostly::new(), Queued::new());
-        for (to, keys) in groups {
-            if keys.len() == 1 {
-                first.push((to, keys));
-                continue;
-            }
-            let mut pages = pages_of(keys, limits.page_rows, limits.page_bytes).into_iter();
-            first.extend(pages.next().map(|page| (to, page)));
-            queued.extend(pages.map(|page| (to, page)));
-        }
-        (first, queued)
-    }
-
     /// Something more is asked of a repository for an operation that is under way.
     pub(super) fn ask_more(
         &mut self,
@@ -102,13 +100,13 @@ impl<V: Variant> Coordinator<V> {
 }
 
 /// Keys in pages of so many keys and bytes at most; a page has one key at least.
-fn pages_of(keys: Mostly<AskedKey>, rows: usize, bytes: usize) -> Vec<Mostly<AskedKey>> {
-    let mut pages: Vec<Mostly<AskedKey>> = Vec::new();
+fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
+    let mut pages: Vec<AskedKeys> = Vec::new();
     let mut size = 0;
     for key in keys {
         let full = pages.last().is_none_or(|page| page.len() >= rows || size >= bytes);
         if full {
-            pages.push(Mostly::new());
+            pages.push(AskedKeys::new());
             size = 0;
         }
         size += key.2.len();
@@ -132,14 +130,14 @@ mod tests {
             let key = |(place, length): (usize, &usize)| {
                 (place, SpaceId(1), SmallBytes::from(vec![7; *length]))
             };
-            let keys: Mostly<AskedKey> = lengths.iter().enumerate().map(key).collect();
+            let keys: AskedKeys = lengths.iter().enumerate().map(key).collect();
             let pages = pages_of(keys.clone(), rows, bytes);
             for page in &pages {
                 let before_last = &page[..page.len() - 1];
                 let size: usize = before_last.iter().map(|(_, _, key)| key.len()).sum();
                 prop_assert!(page.len() <= rows && size < bytes);
             }
-            let all: Mostly<AskedKey> = pages.into_iter().flatten().collect();
+            let all: AskedKeys = pages.into_iter().flatten().collect();
             prop_assert_eq!(all, keys);
         }
     }

@@ -49,6 +49,8 @@ pub struct Participant<V: Variant> {
     pub(super) table: Table<V>,
     pub(super) ranges: RangeLocks,
     pub(super) waiting_reads: WaitingReads<V>,
+    /// Room for what a vote vouches for.
+    pub(super) vouched_bytes: Vec<u8>,
     /// Who has delayed actions on a key.
     pub(super) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
     /// Locks of transactions that have not prepared.
@@ -419,6 +421,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             table: Table::default(),
             ranges: RangeLocks::default(),
             waiting_reads: WaitingReads::default(),
+            vouched_bytes: Vec::new(),
             delayers: BTreeMap::new(),
             encounters: EncounterLocks::default(),
             waits_for_locks: V::waits_for_locks(rules),

@@ -19,12 +19,15 @@ use muesli_core::{
 use smallvec::smallvec;
 
 use super::coordinator::{Context, Coordinator};
-use super::message::{LockRequest, Message, Mostly, ReadReply, ReadRequest, ScanRequest};
-use super::pages::Queued;
+use super::message::{Few, LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
+use super::pages::{Queued, first_pages};
 use super::scans::Gathered;
 use super::slot::Slot;
 use super::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
+
+/// So many keys go in the request that fixes a snapshot.
+const FIRST_KEYS_MAX: usize = 8;
 
 /// Something the client waits for.
 #[derive(Clone, Debug)]
@@ -50,6 +53,12 @@ pub(super) enum Kind {
 /// A key asked for, with its place among those of its operation.
 pub(super) type AskedKey = (usize, SpaceId, SmallBytes);
 
+/// Keys asked for.
+pub(super) type AskedKeys = Few<AskedKey>;
+
+/// Keys by the repository that is asked for them.
+pub(super) type Groups = Few<(RepositoryId, AskedKeys)>;
+
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -71,7 +80,7 @@ pub(super) struct Request {
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     /// Keys, each with its place among those of the operation.
-    Keys(Mostly<AskedKey>),
+    Keys(AskedKeys),
     /// The next page of the operation's scan.
     Page(AskedPage),
     /// The lock of a key.
@@ -90,31 +99,30 @@ pub(super) struct AskedPage {
 }
 
 impl<V: Variant> Coordinator<V> {
-    /// Asks for keys: one request per repository. The first key of a transaction without a
-    /// snapshot goes alone, so that the others follow as soon as the snapshot is known.
+    /// Asks for keys: one request per repository. In the first one of a transaction without a
+    /// snapshot go few, so that the others follow as soon as the snapshot is known.
     pub(super) fn ask_keys(
         &mut self,
         txn: Txn,
         kind: Kind,
-        keys: Mostly<AskedKey>,
+        keys: AskedKeys,
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let alone =
             !V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
-        let mut groups: Mostly<(RepositoryId, Mostly<AskedKey>)> = Mostly::new();
-        for (count, key) in keys.into_iter().enumerate() {
+        let mut groups = Groups::new();
+        for key in keys {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
-            let group = groups.iter_mut().skip(usize::from(alone)).find(|(known, _)| *known == to);
-            match group {
-                Some((_, group)) if count > 0 => group.push(key),
-                _ => groups.push((to, smallvec![key])),
+            let first_is_full =
+                alone && groups.first().is_some_and(|(_, keys)| keys.len() >= FIRST_KEYS_MAX);
+            let mut open = groups.iter_mut().skip(usize::from(first_is_full));
+            match open.find(|(known, _)| *known == to) {
+                Some((_, group)) => group.push(key),
+                None => groups.push((to, smallvec![key])),
             }
         }
-        let (first, queued) = match groups.len() {
-            1 if groups[0].1.len() == 1 => (groups, Queued::new()),
-            _ => Self::first_pages(groups, cx),
-        };
+        let (first, queued) = first_pages(groups, &cx.settings.limits);
         let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
         self.ask(txn, (kind, queued), groups, cx)
     }
@@ -288,7 +296,7 @@ impl<V: Variant> Coordinator<V> {
         if !self.count_bytes(request.op, answered, cx) {
             return;
         }
-        let rest: Mostly<AskedKey> = keys.drain(reply.found.len().min(keys.len())..).collect();
+        let rest: AskedKeys = keys.drain(reply.found.len().min(keys.len())..).collect();
         for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };

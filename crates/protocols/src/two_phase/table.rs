@@ -433,6 +433,11 @@ impl<V: Variant> Table<V> {
         }
     }
 
+    /// Whether it stands to a transaction in some way.
+    pub fn knows(&self, txn: TxnId) -> bool {
+        self.standings.contains_key(&txn) || self.retired(txn).is_some()
+    }
+
     /// What that is about, where others have to be sure of it.
     pub fn about(&self, txn: TxnId) -> Option<Box<About>> {
         let participants = match self.standings.get(&txn) {

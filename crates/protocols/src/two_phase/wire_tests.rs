@@ -181,7 +181,10 @@ fn telling() -> impl Strategy<Value = Message> {
     });
     prop_oneof![
         (txn(), decision(), vec(ballot(), 0..4))
-            .prop_map(|(txn, decision, ballots)| Message::Decide { txn, decision, ballots }),
+            .prop_map(|(txn, decision, ballots)| {
+                let ballots = ballots.into();
+                Message::Decide { txn, decision, ballots }
+            }),
         acknowledge,
         txn().prop_map(|txn| Message::Ask { txn }),
         (txn(), answers(), option::of(bytes())).prop_map(|(txn, answers, strayed)| Message::Ran {

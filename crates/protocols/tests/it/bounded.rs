@@ -11,7 +11,7 @@ use muesli_core::{
     SpaceOptions, Stop, Store, Timestamp, TxnId, Wire,
 };
 use muesli_protocols::bumper::{Bumper, Claim, TimeWarp};
-use muesli_protocols::two_phase::message::{Answers, Extra, Few, Prepare, Vote};
+use muesli_protocols::two_phase::message::{Answers, Extra, Few, Mostly, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Record, Time, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
@@ -141,7 +141,7 @@ impl Lone {
         let decision =
             <<TimeWarp as Variant>::Time as Time<TimeWarp>>::decide(&Default::default(), &votes);
         assert!(matches!(decision, Decision::Commit(_)), "{decision:?}");
-        self.tell(Message::Decide { txn, decision, ballots: Vec::new() });
+        self.tell(Message::Decide { txn, decision, ballots: Mostly::new() });
     }
 
     fn put(&mut self, key: &str, value: Vec<u8>) {
@@ -288,7 +288,7 @@ fn answers_have_no_more_bytes_together_than_a_transaction() {
         _ => None,
     });
     let decision = decision.expect("it was decided");
-    other.tell(Message::Decide { txn: asked, decision, ballots: Vec::new() });
+    other.tell(Message::Decide { txn: asked, decision, ballots: Mostly::new() });
     assert_eq!(other.told(asked), Some(&told));
 }
 
@@ -390,7 +390,7 @@ fn what_is_remembered_is_cut_by_its_bytes() {
     assert!(longest < (32 << 10) + 5_000 + BESIDE, "{longest}");
     let mut restored = lone.restored(LIMITS, &pieces, &[]);
     for (record, sequence) in lone.log.iter().filter_map(decided).zip(1..) {
-        restored.tell(Message::Decide { txn: txn(sequence), decision: record, ballots: vec![] });
+        restored.tell(Message::Decide { txn: txn(sequence), decision: record, ballots: Mostly::new() });
         assert_eq!(restored.told(txn(sequence)), lone.told(txn(sequence)));
     }
 }

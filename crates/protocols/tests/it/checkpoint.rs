@@ -21,7 +21,7 @@ use muesli_protocols::gmu::{Ballot, Vectors};
 use muesli_protocols::locking::TryLocks;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
-use muesli_protocols::two_phase::message::{Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote};
 use muesli_protocols::two_phase::{
     Message, Participant, Record, Snapshot, Time, TwoPhase, Variant,
 };
@@ -200,7 +200,7 @@ impl<V: Tested> Stage<V> {
                     Some(steps) => decided::<V>(&self.rules, txn, yes, steps),
                     None => Decision::Abort(Abort::Locked),
                 };
-                self.tell(Message::Decide { txn, decision, ballots: Vec::new() });
+                self.tell(Message::Decide { txn, decision, ballots: Mostly::new() });
             }
             Happening::Ask(sequence) => {
                 self.earlier = self.participant().committed();

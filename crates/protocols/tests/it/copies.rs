@@ -15,7 +15,7 @@ use muesli_protocols::granola::message::{
 };
 use muesli_protocols::granola::{Granola, Rules};
 use muesli_protocols::score::{Score, Snapshots};
-use muesli_protocols::two_phase::message::{Ballot, Message, Prepare, Vote};
+use muesli_protocols::two_phase::message::{Ballot, Message, Mostly, Prepare, Vote};
 
 const SPACE: SpaceId = SpaceId(0);
 const CLIENT: NodeId = NodeId(77);
@@ -194,7 +194,7 @@ impl Pair<Score> {
 
     /// What the client shows one of them: that its transaction commits, by all votes.
     pub(super) fn commit(&mut self, place: usize) -> Result<(), Rejection> {
-        let ballots: Vec<_> = self.ballots().into_values().collect();
+        let ballots: Mostly<_> = self.ballots().into_values().collect();
         let proposal = |ballot: &Ballot<Snapshots>| match ballot.vote {
             Vote::Yes(at) => at,
             ref other => panic!("{other:?}"),

@@ -1,8 +1,8 @@
 //! Clients that are killed: what repositories keep of them has an end, and not too early.
 
-use muesli_core::{Abort, Decision, Nanos, Settings, TxnId};
+use muesli_core::{Abort, Decision, Nanos, Rejection, Settings, TxnId};
 use muesli_protocols::score::{Rules, Score};
-use muesli_protocols::two_phase::message::{Message, Vote};
+use muesli_protocols::two_phase::message::{Ballot, Message, Mostly, Vote};
 
 use super::copies::{BOTH, Pair, txn};
 
@@ -87,6 +87,25 @@ fn what_comes_after_it_was_forgotten_is_not_taken_up() {
     assert_eq!(in_doubt(&pair), [1, 0]);
 }
 
+/// Whoever is told so may ask once more, at a later snapshot, and is voted for: a client that showed
+/// it to some and the votes to others would make the copies differ for ever.
+#[test]
+fn that_a_request_may_be_forgotten_decides_nothing() {
+    let (mut pair, _) = comes_late(&Rules::default());
+    let Some(Message::Vote { repository, vote, committed, about, tag, .. }) = pair.told.pop() else {
+        panic!("{:?}", pair.told)
+    };
+    assert_eq!(vote, Vote::No(Abort::Forgotten));
+    let ballots = Mostly::from_buf([Ballot { repository, vote, about, tag }]);
+    (0..2).for_each(|place| pair.prepare_at(place, (txn(), &BOTH), committed, "again"));
+    assert_eq!(in_doubt(&pair), [1, 1]);
+    let decision = Decision::Abort(Abort::Forgotten);
+    let shown = Message::Decide { txn: txn(), decision, ballots };
+    assert_eq!(pair.say(1, shown), Err(Rejection::Unproven));
+    assert_eq!([pair.commit(0), pair.commit(1)], [Ok(()), Ok(())]);
+    assert_eq!(pair.found(), [Some("again".into()), Some("again".into())]);
+}
+
 #[test]
 fn a_floor_outlives_what_is_restored() {
     let (mut pair, _) = comes_late(&Rules::default());
@@ -118,7 +137,7 @@ fn commits_of_earlier_incarnations_go_while_the_client_speaks() {
                 Message::Decide {
                     txn,
                     decision: Decision::Abort(Abort::Abandoned),
-                    ballots: Vec::new(),
+                    ballots: Mostly::new(),
                 }
             )),
             [Ok(()), Ok(())]

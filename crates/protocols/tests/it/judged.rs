@@ -16,7 +16,7 @@ use muesli_protocols::gmu;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::message::{
-    Ballot, LockRequest, Message, Prepare, ReadRequest, Vote,
+    Ballot, LockRequest, Message, Mostly, Prepare, ReadRequest, Vote,
 };
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
@@ -124,7 +124,7 @@ impl<V: Variant> Server<V> {
     fn commit_at(&mut self, of: TxnId, at: V::Place) -> Result<(), Rejection> {
         let ballot = self.ballot();
         let there = voted(of, THERE, ballot.vote.clone());
-        let (decision, ballots) = (Decision::Commit(at), vec![ballot, there]);
+        let (decision, ballots) = (Decision::Commit(at), Mostly::from_vec(vec![ballot, there]));
         let message = Message::Decide { txn: of, decision, ballots };
         self.hear(Sender::CLIENT, Address::coordinator(of.node), message)
     }
@@ -132,7 +132,7 @@ impl<V: Variant> Server<V> {
     /// A client says that its transaction is aborted, and shows the vote of no.
     fn abort(&mut self, of: TxnId) -> Result<(), Rejection> {
         let decision = Decision::Abort(Abort::Abandoned);
-        let ballots = vec![voted(of, THERE, Vote::No(Abort::Locked))];
+        let ballots = Mostly::from_buf([voted(of, THERE, Vote::No(Abort::Locked))]);
         self.client(Message::Decide { txn: of, decision, ballots })
     }
 
@@ -165,7 +165,7 @@ fn voted<V: Variant>(txn: TxnId, repository: RepositoryId, vote: Vote<V>) -> Bal
 }
 
 fn decide<V: Variant>(txn: TxnId, decision: Decision<V::Place>) -> Message<V> {
-    Message::Decide { txn, decision, ballots: Vec::new() }
+    Message::Decide { txn, decision, ballots: Mostly::new() }
 }
 
 fn txn(node: NodeId, sequence: u64) -> TxnId {
@@ -239,7 +239,7 @@ fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
     let there = |at| voted(of, THERE, Vote::Yes(at));
     let lower = Timestamp(proposal.0 - 1);
     let shown = |decision: &Decision, ballots: &[Ballot<_>]| {
-        let (decision, ballots) = (*decision, ballots.to_vec());
+        let (decision, ballots) = (*decision, ballots.iter().cloned().collect());
         Message::Decide { txn: of, decision, ballots }
     };
     let (commit, abort) = (Decision::Commit(proposal), Decision::Abort(Abort::Abandoned));
@@ -484,7 +484,7 @@ fn a_made_up_number_lets_no_reader_overtake_those_below_it() {
     assert!(!is_answered(&mut server, txn(CLIENT, 7)), "by nobody");
     // Once that one has aborted, nothing is below.
     let txn = txn(OTHER, 1);
-    let (decision, ballots) = (Decision::Abort(Abort::Abandoned), Vec::new());
+    let (decision, ballots) = (Decision::Abort(Abort::Abandoned), Mostly::new());
     server.member(Message::Decide { txn, decision, ballots }).unwrap();
     assert!(is_answered(&mut server, TxnId { node: CLIENT, ..txn }));
 }

@@ -19,7 +19,7 @@ use muesli_protocols::granola::Granola;
 use muesli_protocols::locking::{TryLocks, TwoPhaseLocking};
 use muesli_protocols::repeatable_read::{NewestVersions, RepeatableRead};
 use muesli_protocols::score::{Score, Snapshots};
-use muesli_protocols::two_phase::message::{Message, Prepare, Vote};
+use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, Vote};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
@@ -360,7 +360,7 @@ impl<V: Variant> Voter<V> {
 
     fn abort(&mut self, number: usize) {
         let (txn, decision) = (txn(number), Decision::Abort(Abort::Abandoned));
-        self.hear(Message::Decide { txn, decision, ballots: Vec::new() });
+        self.hear(Message::Decide { txn, decision, ballots: Mostly::new() });
     }
 
     fn get(&mut self, number: usize) -> Option<SmallBytes> {

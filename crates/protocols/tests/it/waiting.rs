@@ -10,7 +10,7 @@ use muesli_core::{
     RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
 use muesli_protocols::score::{Rules, Score, Snapshots};
-use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Vote};
 
 const SPACE: SpaceId = SpaceId(0);
 const HERE: RepositoryId = RepositoryId(0);
@@ -92,7 +92,7 @@ fn proposal(said: &[Message<Snapshots>]) -> Timestamp {
 
 fn abort(sequence: u64) -> Message<Snapshots> {
     let txn = TxnId { node: OTHER, incarnation: 1, sequence };
-    Message::Decide { txn, decision: Decision::Abort(Abort::Abandoned), ballots: Vec::new() }
+    Message::Decide { txn, decision: Decision::Abort(Abort::Abandoned), ballots: Mostly::new() }
 }
 
 /// The numbers of the requests that were answered.
