@@ -173,7 +173,8 @@ fn two_clients_of_one_number_cannot_both_stay_and_one_client_can_come_twice() {
 fn garbage_among_messages_ends_that_connection_only() {
     let server = serve(Network::default());
     let mut bytes = framed(Kind::Hello, &encoded(&hello()));
-    bytes.extend(framed(Kind::Messages, &[encoded(&Proof::default()), vec![0, 0, 0, 0, 77, 1, 2, 3]].concat()));
+    let garbage = [encoded(&Proof::default()), vec![0, 0, 0, 0, 77, 1, 2, 3]].concat();
+    bytes.extend(framed(Kind::Messages, &garbage));
     let refused = answer_to(&server, &bytes);
     assert!(refused.text.contains("cannot be decoded"), "{refused}");
     // A message about a space that there is not is left out, and the connection goes on.

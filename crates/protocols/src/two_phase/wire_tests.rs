@@ -180,11 +180,10 @@ fn telling() -> impl Strategy<Value = Message> {
         Message::Acknowledge { repository: RepositoryId(repository), txns }
     });
     prop_oneof![
-        (txn(), decision(), vec(ballot(), 0..4))
-            .prop_map(|(txn, decision, ballots)| {
-                let ballots = ballots.into();
-                Message::Decide { txn, decision, ballots }
-            }),
+        (txn(), decision(), vec(ballot(), 0..4)).prop_map(|(txn, decision, ballots)| {
+            let ballots = ballots.into();
+            Message::Decide { txn, decision, ballots }
+        }),
         acknowledge,
         txn().prop_map(|txn| Message::Ask { txn }),
         (txn(), answers(), option::of(bytes())).prop_map(|(txn, answers, strayed)| Message::Ran {

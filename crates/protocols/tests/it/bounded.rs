@@ -390,8 +390,9 @@ fn what_is_remembered_is_cut_by_its_bytes() {
     assert!(longest < (32 << 10) + 5_000 + BESIDE, "{longest}");
     let mut restored = lone.restored(LIMITS, &pieces, &[]);
     for (record, sequence) in lone.log.iter().filter_map(decided).zip(1..) {
-        restored.tell(Message::Decide { txn: txn(sequence), decision: record, ballots: Mostly::new() });
-        assert_eq!(restored.told(txn(sequence)), lone.told(txn(sequence)));
+        let (txn, ballots) = (self::txn(sequence), Mostly::new());
+        restored.tell(Message::Decide { txn, decision: record, ballots });
+        assert_eq!(restored.told(txn), lone.told(txn));
     }
 }
 

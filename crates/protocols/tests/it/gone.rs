@@ -87,12 +87,13 @@ fn what_comes_after_it_was_forgotten_is_not_taken_up() {
     assert_eq!(in_doubt(&pair), [1, 0]);
 }
 
-/// Whoever is told so may ask once more, at a later snapshot, and is voted for: a client that showed
-/// it to some and the votes to others would make the copies differ for ever.
+/// Whoever is told so may ask once more, at a later snapshot, and is voted for: a client that
+/// showed it to some and the votes to others would make the copies differ for ever.
 #[test]
 fn that_a_request_may_be_forgotten_decides_nothing() {
     let (mut pair, _) = comes_late(&Rules::default());
-    let Some(Message::Vote { repository, vote, committed, about, tag, .. }) = pair.told.pop() else {
+    let Some(Message::Vote { repository, vote, committed, about, tag, .. }) = pair.told.pop()
+    else {
         panic!("{:?}", pair.told)
     };
     assert_eq!(vote, Vote::No(Abort::Forgotten));
