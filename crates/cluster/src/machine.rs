@@ -237,12 +237,10 @@ impl<P: Protocol> Machine<P> {
             return;
         };
         let most = self.frame_bytes_max;
-        let proves = self.proves();
-        let outgoing = self.outbox.to(place);
-        if let Some(before) = &mut outgoing.proves {
-            *before = proves;
+        if self.outbox.at(place).proves.is_some() {
+            self.outbox.at(place).proves = Some(self.proves());
         }
-        if outgoing.message(from.role, to.role, &message, most) {
+        if self.outbox.to(place).message(from.role, to.role, &message, most) {
             self.counts.traffic.messages += 1;
         } else {
             self.counts.oversize += 1;

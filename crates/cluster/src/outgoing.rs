@@ -114,10 +114,10 @@ impl Outgoing {
     fn end_frame(&mut self) {
         if let Some(start) = self.open.take() {
             if let Some(proves) = self.proves {
-                let Proof { upto, tag } = proves.proof();
-                let body = &mut self.bytes[start + HEADER_BYTES..];
-                body[..8].copy_from_slice(&upto.0.to_le_bytes());
-                body[8..PROOF_BYTES].copy_from_slice(&tag.to_le_bytes());
+                let end = self.bytes.len();
+                proves.proof().encode(&mut self.bytes);
+                self.bytes.copy_within(end.., start + HEADER_BYTES);
+                self.bytes.truncate(end);
             }
             frame::end(start, &mut self.bytes);
             self.flow.send(self.bytes.len() - start);

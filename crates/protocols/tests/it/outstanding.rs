@@ -12,6 +12,7 @@ use muesli_protocols::gmu::Gmu;
 use muesli_protocols::granola::Granola;
 use muesli_protocols::locking::TwoPhaseLocking;
 use muesli_protocols::score::Score;
+use muesli_protocols::two_phase::message::Message;
 
 /// The timer of coordinators that looks after what was not answered.
 const SWEEP: u32 = 1;
@@ -103,4 +104,24 @@ fn a_large_commit_is_waited_for_longer_once_it_was_taken() {
     }
     large::<Score>();
     large::<Granola>();
+}
+
+/// The others follow as soon as the snapshot is known, each repository's in one request.
+#[test]
+fn few_keys_go_in_the_request_that_fixes_a_snapshot() {
+    for (keys, first) in [(2, 2), (20, 8)] {
+        let mut client = Client::<Score>::new();
+        let Client { node, effects } = &mut client;
+        let txn = node.begin(TxnOptions::default(), effects).unwrap();
+        let keys = (0..keys).map(|key| SmallBytes::from(vec![key])).collect();
+        assert!(matches!(node.get_many(txn, SpaceId(0), keys, effects), Step::Wait(_)));
+        let asked = effects.list.iter().filter_map(|effect| match effect {
+            Effect::Send { envelope, .. } => match &envelope.message {
+                Message::Read(read) => Some((read.first, read.keys.len())),
+                other => panic!("{other:?}"),
+            },
+            _ => None,
+        });
+        assert_eq!(asked.collect::<Vec<_>>(), [(true, first)]);
+    }
 }
