@@ -100,13 +100,10 @@ impl<V: Variant> Coordinator<V> {
                 if cx.settings.logging {
                     slot.gate = cx.effects.gate;
                 }
-                match &result {
-                    Ok(place) => self.remember(&V::Time::known_by(place)),
-                    Err(Abort::SnapshotTooOld) => {
-                        let committed = participant.committed();
-                        self.heard.join(&committed);
-                    }
-                    Err(_) => {}
+                // A snapshot that is too old teaches nothing here: what reads at one repository
+                // alone reads at what that has come to, also when it is tried again.
+                if let Ok(place) = &result {
+                    self.remember(&V::Time::known_by(place));
                 }
                 let result = result.map(|place| V::Time::version_of(&place));
                 return self.finish_at_once(txn, result, cx);
