@@ -10,8 +10,8 @@ use muesli_core::deadlines::Due;
 use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, OpResult,
-    Protocol, Rejection, Role, Sender, Timestamp, Traffic,
+    Answer, Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId,
+    Operation, Protocol, Rejection, Role, Sender, Timestamp, Traffic,
 };
 
 use crate::checkpoints::UnderWay;
@@ -34,7 +34,7 @@ pub struct Counts {
 
 enum Gated<M> {
     Message(Envelope<M>),
-    Answer(OpId, OpResult),
+    Answer(OpId, Result<Answer, Failure>),
 }
 
 /// A node and its surroundings.
@@ -253,7 +253,7 @@ impl<P: Protocol> Machine<P> {
         while let Some(alarm) = self.alarms.due(self.effects.now) {
             any = true;
             match alarm {
-                Alarm::Sleep(op) => self.operations.answer(op, OpResult::Awake),
+                Alarm::Sleep(op) => self.operations.answer(op, Ok(Answer::Awake)),
                 Alarm::Timer(role, timer) => self.timer(role, timer),
             }
         }
@@ -269,7 +269,7 @@ impl<P: Protocol> Machine<P> {
                 Due::Wake(waker) => waker.wake(),
                 Due::Abort(txn, after_ms) => {
                     let why = Failure::TransactionTimeout { after_ms };
-                    self.node.abort(txn, &why, &mut self.effects);
+                    self.node.operate(Operation::Abort(txn, why), &mut self.effects);
                     self.perform();
                 }
             }

@@ -1,13 +1,14 @@
 //! A loop as the client code polled on it sees it.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Engine, Task};
+use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
-    Call, Committed, Effects, Failure, Invoked, Nanos, Node, OpId, OpResult, Outcome, Protocol,
-    SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Answer, Catalog, Effects, Failure, Nanos, Node, NodeId, OpId, Operation, Outcome, Protocol,
+    SmallBytes, SpaceId, Step, Txn, TxnId,
 };
 
 use crate::clock::Clock;
@@ -60,31 +61,28 @@ impl<P: Protocol> Station<P> {
         std::mem::forget(in_step);
         answer
     }
-
-    /// A history wants the time of every begin and end; else the turn's is near enough.
-    fn timed_step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        let mut machine = self.machine.borrow_mut();
-        if machine.effects.recorder.is_some() {
-            machine.effects.now = self.clock.now();
-        }
-        drop(machine);
-        self.step(step)
-    }
 }
 
 impl<P: Protocol> Engine for Station<P> {
-    muesli_core::give_operations_to_the_node!(step, step);
-
     fn database(&self) -> u64 {
         self.database
     }
 
-    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
-        if self.closing.get() {
-            return Err(Failure::Closed);
+    fn operate(&self, operation: Operation) -> Step {
+        if operation.begins() {
+            if self.closing.get() {
+                return Step::Done(Err(Failure::Closed));
+            }
+            self.begins.set(self.begins.get() + 1);
         }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.begin(options, effects))
+        // A history wants the time of every begin and end; else the turn's is near enough.
+        if operation.is_timed() {
+            let mut machine = self.machine.borrow_mut();
+            if machine.effects.recorder.is_some() {
+                machine.effects.now = self.clock.now();
+            }
+        }
+        self.step(|node, effects| node.operate(operation, effects))
     }
 
     fn peek(
@@ -97,21 +95,21 @@ impl<P: Protocol> Engine for Station<P> {
         self.step(|node, effects| node.peek(txn, space, keys, effects, out))
     }
 
-    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
-        if self.closing.get() {
-            return Step::Done(Err(Failure::Closed));
-        }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.invoke(options, call, effects))
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        Ok(self.machine.borrow().node.past())
     }
 
-    fn commit(&self, txn: Txn) -> Step<Committed> {
-        self.timed_step(|node, effects| node.commit(txn, effects))
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
+        self.machine.borrow_mut().node.adopt(past);
+        Ok(())
     }
 
-    fn rollback(&self, txn: Txn) {
-        self.timed_step(|node, effects| node.rollback(txn, effects));
+    fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        Ok(self.machine.borrow().node.catalog().clone())
     }
+
+    /// Bodies that are plain closures run where data are.
+    fn direct(&self, _: &mut dyn FnMut(&mut dyn Direct)) {}
 
     fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
         Some(self.machine.borrow_mut().alarms.deadlines.set(at, due))
@@ -131,7 +129,7 @@ impl<P: Protocol> Engine for Station<P> {
         machine.alarms.sleep(until)
     }
 
-    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
         self.machine.borrow_mut().operations.poll(op, waker)
     }
 

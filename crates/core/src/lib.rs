@@ -40,11 +40,12 @@ pub use actions::{Action, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
-pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
+pub use contract::{
+    Answer, Coordinator, Here, Isolation, Later, Operation, Participant, Protocol, Put, Scan, Step,
+};
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
-    Address, Context, Effect, Effects, Envelope, LogPosition, Maintenance, Modes, OpResult, Role,
-    Row, Work,
+    Address, Context, Effect, Effects, Envelope, LogPosition, Maintenance, Modes, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use judgement::{Rejection, Rejections, Sender, View};

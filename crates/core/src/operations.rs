@@ -8,10 +8,12 @@ use std::task::{Poll, Waker};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use crate::contract::Answer;
 use crate::deadlines::Deadlines;
-use crate::effects::{OpResult, Role};
+use crate::effects::Role;
 use crate::ids::OpId;
 use crate::options::Nanos;
+use crate::outcome::Failure;
 
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;
@@ -20,7 +22,7 @@ const SLEEPS: u64 = 1 << 63;
 enum Waiting {
     Nobody,
     Somebody(Waker),
-    Answered(OpResult),
+    Answered(Result<Answer, Failure>),
     Forgotten,
 }
 
@@ -32,7 +34,7 @@ pub struct Operations {
 
 impl Operations {
     /// The answer has come.
-    pub fn answer(&mut self, op: OpId, result: OpResult) {
+    pub fn answer(&mut self, op: OpId, result: Result<Answer, Failure>) {
         match self.waiting.insert(op.0, Waiting::Answered(result)) {
             Some(Waiting::Somebody(waker)) => waker.wake(),
             Some(Waiting::Forgotten) => {
@@ -43,7 +45,7 @@ impl Operations {
     }
 
     /// The answer, if it has come; else `waker` is woken when it does.
-    pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+    pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
         let waiting = self.waiting.entry(op.0).or_insert(Waiting::Nobody);
         match waiting {
             Waiting::Answered(_) => match self.waiting.remove(&op.0) {
@@ -186,13 +188,13 @@ mod tests {
     #[test]
     fn an_answer_waits_for_whoever_asks_and_for_nobody_who_forgot() {
         let (mut operations, waker) = (Operations::default(), Waker::noop());
-        operations.answer(OpId(1), OpResult::Awake);
-        assert_eq!(operations.poll(OpId(1), waker), Poll::Ready(OpResult::Awake));
+        operations.answer(OpId(1), Ok(Answer::Awake));
+        assert_eq!(operations.poll(OpId(1), waker), Poll::Ready(Ok(Answer::Awake)));
         assert_eq!(operations.poll(OpId(2), waker), Poll::Pending);
-        operations.answer(OpId(2), OpResult::Awake);
-        assert_eq!(operations.poll(OpId(2), waker), Poll::Ready(OpResult::Awake));
+        operations.answer(OpId(2), Ok(Answer::Awake));
+        assert_eq!(operations.poll(OpId(2), waker), Poll::Ready(Ok(Answer::Awake)));
         operations.forget(OpId(3));
-        operations.answer(OpId(3), OpResult::Awake);
+        operations.answer(OpId(3), Ok(Answer::Awake));
         assert!(operations.waiting.is_empty());
         let (asleep, asked) = (Alarms::default().sleep(Nanos(1)), OpId(4));
         assert_eq!(operations.poll(asleep, waker), Poll::Pending);

@@ -10,8 +10,8 @@ use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Call, Committed, Effect, Effects, Envelope, Failure, Invoked, Nanos, Node, OpId, OpResult,
-    Outcome, Protocol, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Answer, Catalog, Committed, Effect, Effects, Envelope, Failure, Nanos, Node, NodeId, OpId,
+    Operation, Outcome, Protocol, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -103,7 +103,7 @@ impl<P: Protocol> Machine<P> {
         while let Some(alarm) = self.alarms.due(self.effects.now) {
             any = true;
             match alarm {
-                Alarm::Sleep(op) => self.operations.answer(op, OpResult::Awake),
+                Alarm::Sleep(op) => self.operations.answer(op, Ok(Answer::Awake)),
                 Alarm::Timer(role, timer) => {
                     self.node.timer(role, timer, &mut self.effects);
                     self.perform();
@@ -124,7 +124,7 @@ impl<P: Protocol> Machine<P> {
                 Due::Wake(waker) => waker.wake(),
                 Due::Abort(txn, after_ms) => {
                     let why = Failure::TransactionTimeout { after_ms };
-                    self.node.abort(txn, &why, &mut self.effects);
+                    self.node.operate(Operation::Abort(txn, why), &mut self.effects);
                     self.perform();
                 }
             }
@@ -244,30 +244,26 @@ impl<P: Protocol> State<P> {
             answer
         })
     }
-
-    #[inline]
-    fn timed_step<T>(&self, f: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        if self.precise {
-            self.machine.borrow_mut().effects.now = self.read_clock();
-        }
-        self.step(f)
-    }
 }
 
 impl<P: Protocol> Engine for State<P> {
-    muesli_core::give_operations_to_the_node!(step, step);
-
     #[inline]
     fn database(&self) -> u64 {
         self.database
     }
 
-    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
-        if self.closing.get() {
-            return Err(Failure::Closed);
+    #[inline]
+    fn operate(&self, operation: Operation) -> Step {
+        if operation.begins() {
+            if self.closing.get() {
+                return Step::Done(Err(Failure::Closed));
+            }
+            self.begins.set(self.begins.get() + 1);
         }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.begin(options, effects))
+        if self.precise && operation.is_timed() {
+            self.machine.borrow_mut().effects.now = self.read_clock();
+        }
+        self.step(|node, effects| node.operate(operation, effects))
     }
 
     fn peek(
@@ -281,20 +277,17 @@ impl<P: Protocol> Engine for State<P> {
         step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }
 
-    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
-        if self.closing.get() {
-            return Step::Done(Err(Failure::Closed));
-        }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.invoke(options, call, effects))
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        Ok(self.machine.borrow().node.past())
     }
 
-    fn commit(&self, txn: Txn) -> Step<Committed> {
-        self.timed_step(|node, effects| node.commit(txn, effects))
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
+        self.machine.borrow_mut().node.adopt(past);
+        Ok(())
     }
 
-    fn rollback(&self, txn: Txn) {
-        self.timed_step(|node, effects| node.rollback(txn, effects));
+    fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        Ok(self.machine.borrow().node.catalog().clone())
     }
 
     fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
@@ -327,7 +320,7 @@ impl<P: Protocol> Engine for State<P> {
         machine.alarms.sleep(machine.effects.now + duration)
     }
 
-    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
         self.machine.borrow_mut().operations.poll(op, waker)
     }
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Protocol,
-    Recorder, RepositoryId, Role, Sender, Timestamp, Work,
+    Answer, Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId,
+    Protocol, Recorder, RepositoryId, Role, Sender, Timestamp, Work,
 };
 
 use muesli_core::operations::SLICE;
@@ -140,7 +140,7 @@ impl Peers {
 
 enum Gated<M> {
     Message(Envelope<M>),
-    Answer(OpId, OpResult, Option<Promise>),
+    Answer(OpId, Result<Answer, Failure>, Option<Promise>),
 }
 
 impl<P: Protocol> Default for Outgoing<P> {
@@ -359,7 +359,7 @@ impl<P: Protocol> Host<P> {
                 self.load.operations += 1;
                 node.timer(role, timer, &mut self.effects);
             }
-            Input::Awake(op) => self.answer(op, OpResult::Awake, None),
+            Input::Awake(op) => self.answer(op, Ok(Answer::Awake), None),
             Input::Stable => self.release(),
             Input::Placement(catalog) => node.place(catalog, &mut self.effects),
             Input::Linked(other) => node.linked(other, &mut self.effects),
@@ -400,7 +400,7 @@ impl<P: Protocol> Host<P> {
     }
 
     /// Gives a client the answer of its operation, if it is still there.
-    fn answer(&mut self, op: OpId, result: OpResult, promise: Option<Promise>) {
+    fn answer(&mut self, op: OpId, result: Result<Answer, Failure>, promise: Option<Promise>) {
         if let Some(promise) = self.operations.answer(op, result, promise) {
             self.journal.unheard(promise);
         }
