@@ -2,7 +2,7 @@
 //! that wait for their time. Drivers on the machine's own clock share them.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::task::{Poll, Waker};
 
 use foldhash::fast::FixedState;
@@ -90,8 +90,6 @@ pub enum Alarm {
 pub struct Alarms {
     set: BinaryHeap<Reverse<(Nanos, u64, Alarm)>>,
     count: u64,
-    /// Timers without delay, for when what was said has left.
-    left_over: VecDeque<(Role, u32)>,
     /// What is mostly taken back before its time.
     pub deadlines: Deadlines,
 }
@@ -103,21 +101,6 @@ impl Alarms {
         self.set.push(Reverse((at, self.count, alarm)));
     }
 
-    /// Sets a role's timer, as it asked for.
-    pub fn set_timer(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
-        if after == Nanos(0) {
-            self.left_over.push_back((role, timer));
-        } else {
-            self.set(now + after, Alarm::Timer(role, timer));
-        }
-    }
-
-    /// Takes the next timer without delay. A driver asks for these after what was said has left,
-    /// and for no longer than [`SLICE`] at a time.
-    pub fn left_over(&mut self) -> Option<(Role, u32)> {
-        self.left_over.pop_front()
-    }
-
     /// Sets an alarm that answers an operation.
     pub fn sleep(&mut self, until: Nanos) -> OpId {
         let op = OpId(SLEEPS | (self.count + 1));
@@ -127,19 +110,11 @@ impl Alarms {
 
     /// When the next one rings.
     pub fn next(&self) -> Option<Nanos> {
-        if !self.left_over.is_empty() {
-            return Some(Nanos(0));
-        }
         let set = self.set.peek().map(|Reverse((at, ..))| *at);
         match self.deadlines.next() {
             Some(next) => Some(set.map_or(next, |at| at.min(next))),
             None => set,
         }
-    }
-
-    /// Whether a timer without delay is there.
-    pub fn has_left_over(&self) -> bool {
-        !self.left_over.is_empty()
     }
 
     /// Takes the next one that is due.
@@ -173,16 +148,6 @@ mod tests {
             (alarms.next(), alarms.due(Nanos(40))),
             (Some(Nanos(40)), Some(Alarm::Sleep(op)))
         );
-    }
-
-    #[test]
-    fn a_timer_without_delay_is_left_over_for_later() {
-        let (mut alarms, role) = (Alarms::default(), Role::Coordinator);
-        alarms.set_timer(Nanos(7), role, 1, Nanos(3));
-        alarms.set_timer(Nanos(7), role, 2, Nanos(0));
-        assert_eq!((alarms.next(), alarms.due(Nanos(7))), (Some(Nanos(0)), None));
-        assert_eq!((alarms.left_over(), alarms.left_over()), (Some((role, 2)), None));
-        assert_eq!(alarms.due(Nanos(10)), Some(Alarm::Timer(role, 1)));
     }
 
     #[test]

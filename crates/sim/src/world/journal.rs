@@ -59,6 +59,7 @@ impl Promise {
 }
 
 /// Matches the answers of one batch of effects with the transactions recorded with them.
+#[derive(Debug, Default)]
 pub(super) struct Matching {
     /// The transactions that were recorded as committed, by place, in order.
     committed: std::vec::IntoIter<(usize, Option<Timestamp>)>,

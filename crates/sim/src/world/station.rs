@@ -26,15 +26,15 @@ impl<P: Protocol> Station<P> {
     /// Asks the node something, if it is up. It counts as work of whoever asks.
     fn ask<T>(&self, ask: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> Result<T, Failure> {
         let host = &mut *self.host.borrow_mut();
-        host.load.operations += 1;
+        host.outside.load.operations += 1;
         host.polled_operations += 1;
-        host.node.as_mut().map(|node| ask(node, &mut host.effects)).ok_or(Failure::Closed)
+        host.node_mut().map(|(node, effects)| ask(node, effects)).ok_or(Failure::Closed)
     }
 
     /// Lets the node know the moment, if a history wants it.
     fn tell_moment(&self) {
         let mut host = self.host.borrow_mut();
-        if host.effects.recorder.is_some() {
+        if host.effects().recorder.is_some() {
             host.tell_moment();
         }
     }
@@ -51,7 +51,7 @@ impl<P: Protocol> Engine for Station<P> {
         }
         match self.ask(|node, effects| node.operate(operation, effects)) {
             Ok(Step::Wait(op)) => {
-                self.host.borrow_mut().operations.open(op);
+                self.host.borrow_mut().outside.operations.open(op);
                 Step::Wait(op)
             }
             Ok(done) => done,
@@ -90,13 +90,13 @@ impl<P: Protocol> Engine for Station<P> {
 
     fn sleep(&self, duration: Nanos) -> OpId {
         let mut host = self.host.borrow_mut();
-        let op = host.operations.open_sleep();
-        host.outgoing.sleeps.push((op, duration));
+        let op = host.outside.operations.open_sleep();
+        host.outside.outgoing.sleeps.push((op, duration));
         op
     }
 
     fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
-        self.host.borrow_mut().operations.poll(op, waker)
+        self.host.borrow_mut().outside.operations.poll(op, waker)
     }
 
     fn forget(&self, op: OpId) {
@@ -104,7 +104,7 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn now(&self) -> Nanos {
-        self.host.borrow().effects.now
+        self.host.borrow().effects().now
     }
 
     fn random(&self) -> u64 {
@@ -116,6 +116,6 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn spawn(&self, task: Task) {
-        self.host.borrow_mut().outgoing.spawned.push(task);
+        self.host.borrow_mut().outside.outgoing.spawned.push(task);
     }
 }
