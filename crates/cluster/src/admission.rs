@@ -39,7 +39,7 @@ impl<P: Protocol> Loop<P> {
         if let Some(claim) = &mut connection.claim {
             claim.challenge = challenge;
         }
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Challenge, &challenge);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Challenge, &challenge);
     }
 
     /// Whether whoever says this has to prove the cluster's secret, or why it cannot come in.
@@ -91,7 +91,7 @@ impl<P: Protocol> Loop<P> {
         let claim = self.peers.at(place).and_then(|connection| connection.claim.as_ref());
         let (Some(secret), Some(claim)) = (&self.peers.me.secret, claim) else { return };
         let proof = Proof { tag: proof::of_dialler(secret, &claim.hello, challenge) };
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Proof, &proof);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Proof, &proof);
     }
 
     /// Whether the server at `place` has proven what this process wants proven.
@@ -146,7 +146,7 @@ impl<P: Protocol> Loop<P> {
         }
         let own = own_of(&hello.heights);
         let Hello { station, node, life, .. } = hello;
-        let before = self.station.machine.borrow().outbox.place_of(node);
+        let before = self.station.inner.borrow().outside.outbox.place_of(node);
         if let Some(before) = before.filter(|_| station.is_node()) {
             // The same process once more: it has noticed before us that the link is dead.
             self.close(before, now, "the other end dialled again");
@@ -165,7 +165,7 @@ impl<P: Protocol> Loop<P> {
             Some(secret) if proves => proof::signed(secret, challenge, welcome),
             _ => welcome,
         };
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Welcome, &welcome);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Welcome, &welcome);
         self.come_up(place, Stage::Up { node, station, life, own });
         self.make_room_for_welcome(place, now);
     }
@@ -216,7 +216,7 @@ impl<P: Protocol> Loop<P> {
             let text = format!("not ready: still looking for nodes {}", names.join(", "));
             return Err((Reason::NotReady, text));
         }
-        let before = self.station.machine.borrow().outbox.place_of(hello.node);
+        let before = self.station.inner.borrow().outside.outbox.place_of(hello.node);
         let other = before.and_then(|place| self.peers.at(place)).is_some_and(
             |connection| !matches!(connection.stage, Stage::Up { life, .. } if life == hello.life),
         );

@@ -72,7 +72,7 @@ impl<P: Protocol> Loop<P> {
     /// anything: so welcomes of clients and visitors have a share of what may wait, and beyond it
     /// those that have not taken theirs in are closed, oldest first.
     pub(crate) fn make_room_for_welcome(&mut self, place: usize, now: Nanos) {
-        let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+        let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
         if let Some(connection) = self.peers.at_mut(place) {
             connection.welcome(waiting);
         }
@@ -218,20 +218,20 @@ impl<P: Protocol> Loop<P> {
     /// Where too much waits to be sent to all, closes those that hold most of it until it does not:
     /// visitors, and then clients that take nothing in.
     pub(crate) fn relieve(&mut self, now: Nanos) {
-        let machine = self.station.machine.borrow();
-        let (mut all, _) = machine.outbox.waiting();
+        let inner = self.station.inner.borrow();
+        let (mut all, _) = inner.outside.outbox.waiting();
         let most = self.network.outgoing_bytes_total;
         if all <= most {
             return;
         }
         let hurry = self.hurry();
         let held = self.peers.all().filter_map(|(place, it)| {
-            let waiting = machine.outbox.waiting_at(place);
+            let waiting = inner.outside.outbox.waiting_at(place);
             let is_client = goes_as_client(it, waiting, hurry, now)?;
             Some((is_client, Reverse(waiting), place))
         });
         let mut held: Vec<_> = held.collect();
-        drop(machine);
+        drop(inner);
         held.sort_unstable();
         for (_, Reverse(waiting), place) in held {
             if all <= most {

@@ -10,7 +10,7 @@ use muesli_log::CheckpointStream;
 use muesli_log::streaming::Offered;
 
 use crate::log::{Log, LogFailure};
-use crate::machine::Machine;
+use crate::loop_state::LoopState;
 
 /// A piece has about so many bytes: a turn does not become long by it.
 const PIECE_BYTES: usize = 32 << 10;
@@ -30,7 +30,7 @@ pub(crate) struct UnderWay {
     finished: bool,
 }
 
-impl<P: Protocol> Machine<P> {
+impl<P: Protocol> LoopState<P> {
     /// Begins a checkpoint where one is due, or goes on with the one under way.
     ///
     /// # Errors
@@ -39,10 +39,10 @@ impl<P: Protocol> Machine<P> {
         let Some(mut under_way) = self.checkpoint.take() else { return self.begin_checkpoint() };
         if let Some(outcome) = under_way.stream.outcome() {
             let published = outcome.map_err(|error| LogFailure(error.to_string()))?;
-            if let Some(log) = &mut self.log {
+            if let Some(log) = &mut self.outside.log {
                 log.published(&published);
             }
-            self.counts.checkpoints += 1;
+            self.outside.counts.checkpoints += 1;
             return Ok(());
         }
         if under_way.finished || self.hand_over(&mut under_way)? {
@@ -59,11 +59,11 @@ impl<P: Protocol> Machine<P> {
     fn begin_checkpoint(&mut self) -> Result<(), LogFailure> {
         let now = self.now();
         let is_due = |log: &&mut Box<dyn Log<P>>| log.is_checkpoint_due();
-        let Some(log) = self.log.as_mut().filter(is_due) else { return Ok(()) };
+        let Some(log) = self.outside.log.as_mut().filter(is_due) else { return Ok(()) };
         if now < self.checkpoint_again {
             return Ok(());
         }
-        let Some(checkpoint) = self.node.begin_checkpoint(&self.effects) else {
+        let Some(checkpoint) = self.machine.node.begin_checkpoint(&self.machine.effects) else {
             self.checkpoint_again = now + AGAIN_AFTER;
             return Ok(());
         };
@@ -84,7 +84,8 @@ impl<P: Protocol> Machine<P> {
         let UnderWay { checkpoint, stream, waiting, complete, finished } = under_way;
         let mut piece = waiting.take().unwrap_or_default();
         let more = !piece.is_empty()
-            || !*complete && self.node.checkpoint_piece(checkpoint, PIECE_BYTES, &mut piece);
+            || !*complete
+                && self.machine.node.checkpoint_piece(checkpoint, PIECE_BYTES, &mut piece);
         if more {
             match stream.offer(piece) {
                 Offered::Taken | Offered::Failed => {} // Why it failed is its outcome.
@@ -93,8 +94,8 @@ impl<P: Protocol> Machine<P> {
             return Ok(true);
         }
         *complete = true;
-        let Some(log) = &mut self.log else { return Ok(true) };
-        match self.node.checkpoint_readiness(checkpoint, &self.effects) {
+        let Some(log) = &mut self.outside.log else { return Ok(true) };
+        match self.machine.node.checkpoint_readiness(checkpoint, &self.machine.effects) {
             Readiness::Void => return Ok(false),
             Readiness::Waits => return Ok(true),
             Readiness::Ready => {}

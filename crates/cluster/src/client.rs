@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::door::{Alive, Command, Door, Job};
 use crate::hello::{CLIENT_NUMBERS, ClusterId, Life, Station as Kind};
 use crate::log::Memory;
-use crate::machine::Machine;
+use crate::loop_state::LoopState;
 use crate::map::{Map, SpaceParts};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
@@ -418,7 +418,7 @@ fn start<P: Protocol>(
         let alive = Alive(for_loop.clone());
         let peers = peers(&options, group);
         let station = station::<P>(&options, &rules, peers.me.node, group);
-        station.machine.borrow_mut().lease = lease;
+        station.inner.borrow_mut().lease = lease;
         let mut running = Loop::new(station, peers, poll, for_loop.clone(), options.network);
         running.close_within = Nanos(options.close_within.as_nanos() as u64);
         let ran = running.run();
@@ -477,6 +477,6 @@ fn station<P: Protocol>(
     let recorder = options.history.then(|| Box::new(Recorder::new()));
     let effects = Effects { recorder, ..Effects::default() };
     let log = Box::new(Memory::default());
-    let machine = Machine::new(node, effects, log, options.network.frame_bytes_max);
-    Station::new(options.database, machine, Clock::new())
+    let inner = LoopState::new(node, effects, log, options.network.frame_bytes_max);
+    Station::new(options.database, inner, Clock::new())
 }

@@ -139,7 +139,7 @@ impl<P: Protocol> Loop<P> {
             proves,
             challenge,
         };
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Hello, &hello);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Hello, &hello);
         if let Some(connection) = self.peers.at_mut(place) {
             connection.claim = Some(Box::new(Claim { hello, challenge: Challenge::default() }));
         }
@@ -201,7 +201,7 @@ impl<P: Protocol> Loop<P> {
         let Some(sender) = self.sender_of(station, &mut body)? else { return Ok(()) };
         while body.left() > 0 {
             self.on_message((from, station, sender), &mut body)?;
-            let ripe = self.station.machine.borrow_mut().outbox.take_ripe();
+            let ripe = self.station.inner.borrow_mut().outside.outbox.take_ripe();
             if let Some(place) = ripe {
                 self.write(place, now);
             }
@@ -216,9 +216,9 @@ impl<P: Protocol> Loop<P> {
         station: Station,
         body: &mut Reader<'_>,
     ) -> Result<Option<Sender>, muesli_core::WireError> {
-        let machine = &mut *self.station.machine.borrow_mut();
+        let inner = &mut *self.station.inner.borrow_mut();
         if station == Station::Client {
-            return Ok(Some(machine.client(issuance::Proof::decode(body)?)));
+            return Ok(Some(inner.client(issuance::Proof::decode(body)?)));
         }
         if self.peers.me.station == Station::Client {
             let proof = issuance::Proof::decode(body)?;
@@ -230,7 +230,7 @@ impl<P: Protocol> Loop<P> {
             if matches!(self.failed, Some(Failed::Lease(_))) {
                 return Ok(None);
             }
-            if let Err(error) = machine.learn_issued(proof) {
+            if let Err(error) = inner.learn_issued(proof) {
                 lose_lease(&self.door, &mut self.failed, &error);
                 return Ok(None);
             }
@@ -246,7 +246,7 @@ impl<P: Protocol> Loop<P> {
         (from, station, sender): (NodeId, Station, Sender),
         body: &mut Reader<'_>,
     ) -> Result<(), muesli_core::WireError> {
-        let machine = &mut *self.station.machine.borrow_mut();
+        let inner = &mut *self.station.inner.borrow_mut();
         let (to, role) = (Role::decode(body)?, Role::decode(body)?);
         let message = P::Message::decode(body)?;
         if station != Station::Server && role != Role::Coordinator {
@@ -254,8 +254,8 @@ impl<P: Protocol> Loop<P> {
             return Ok(());
         }
         let from = muesli_core::Address { node: from, role };
-        let to = muesli_core::Address { node: machine.node.id(), role: to };
-        if machine.receive(sender, Envelope { from, to, message }) == Err(Rejection::Catalog) {
+        let to = muesli_core::Address { node: inner.machine.node.id(), role: to };
+        if inner.receive(sender, Envelope { from, to, message }) == Err(Rejection::Catalog) {
             self.peers.astray += 1;
         }
         Ok(())
@@ -323,7 +323,7 @@ impl<P: Protocol> Loop<P> {
         }
         let proven = Station::Client;
         let proven = station == proven || self.peers.me.station == proven;
-        self.station.machine.borrow_mut().link(place, node, proven);
+        self.station.inner.borrow_mut().link(place, node, proven);
         if station == Station::Server {
             self.tell_map(place);
             self.door.change(|standing| {
@@ -370,7 +370,7 @@ impl<P: Protocol> Loop<P> {
         let Some(connection) = self.peers.at_mut(place) else { return };
         connection.stage = Stage::Closing;
         connection.opened = now;
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Refusal, &refusal);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Refusal, &refusal);
         self.write(place, now);
         if let Some(connection) = self.peers.at(place) {
             // The other end sees the end of the stream after the refusal, and closes.
@@ -382,7 +382,7 @@ impl<P: Protocol> Loop<P> {
     fn leave(&mut self, place: usize) {
         let Some(connection) = self.peers.at(place) else { return };
         let (stage, node) = (connection.stage, connection.node());
-        self.station.machine.borrow_mut().unlink(place, node);
+        self.station.inner.borrow_mut().unlink(place, node);
         if let Stage::Up { node, station: Station::Server, .. } = stage {
             self.door.change(|standing| {
                 standing.up.remove(&node);
@@ -416,9 +416,9 @@ impl<P: Protocol> Loop<P> {
         self.station.clock.look();
         let (mut overdue, mut due, tells) = (Vec::new(), Vec::new(), !self.peers.is_client());
         let station = self.station.clone();
-        let machine = station.machine.borrow();
+        let inner = station.inner.borrow();
         for (place, connection) in self.peers.all_mut() {
-            let waiting = machine.outbox.waiting_at(place);
+            let waiting = inner.outside.outbox.waiting_at(place);
             let high = connection.outgoing_bytes_high(self.network.outgoing_bytes_high);
             connection.note_crowd(waiting > high, now);
             if let Some(why) = overdue_reason(connection, waiting, &self.network, now) {
@@ -427,16 +427,16 @@ impl<P: Protocol> Loop<P> {
             }
             let up = matches!(connection.stage, Stage::Up { .. });
             let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
-            let has_kept = connection.server().is_some() && machine.kept() > connection.told_kept;
+            let has_kept = connection.server().is_some() && inner.kept() > connection.told_kept;
             if up && (silent || tells && connection.taken > connection.told || has_kept) {
                 due.push(place);
             }
         }
-        drop(machine);
+        drop(inner);
         for place in due {
             self.tell_alive(place, now);
             let station = self.station.clone();
-            station.machine.borrow_mut().outbox.to(place);
+            station.inner.borrow_mut().outside.outbox.to(place);
         }
         self.keep_heights(now);
         for (place, why) in overdue {

@@ -150,7 +150,7 @@ impl<P: Protocol> Loop<P> {
     /// How far this server's log has come.
     fn reached(&self) -> Reached {
         let me = &self.peers.me;
-        let record = self.station.machine.borrow().kept();
+        let record = self.station.inner.borrow().kept();
         Reached { node: me.node, life: me.life, begun: me.begun, process: me.process, record }
     }
 
@@ -199,7 +199,7 @@ impl<P: Protocol> Loop<P> {
         let stage = self.peers.at(place).map(|connection| connection.stage);
         let Some(Stage::Up { station, own, .. }) = stage else { return };
         if station.is_node() {
-            self.station.machine.borrow_mut().note_taken(place, node, alive.taken);
+            self.station.inner.borrow_mut().note_taken(place, node, alive.taken);
         }
         if station == Station::Server && self.peers.me.station == Station::Server {
             self.peers.heights.note_alive(Reached { record: alive.record, ..own });
@@ -216,7 +216,7 @@ impl<P: Protocol> Loop<P> {
         (connection.spoke, connection.told_kept) = (now, record);
         (connection.told, connection.told_at) = (connection.taken, now);
         let alive = Alive { taken: connection.taken, record };
-        self.station.machine.borrow_mut().outbox.at(place).alive(alive);
+        self.station.inner.borrow_mut().outside.outbox.at(place).alive(alive);
     }
 
     /// Other data of this server, which began then, are taken for later ones. Whether its own have

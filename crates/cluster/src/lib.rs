@@ -22,7 +22,7 @@
 //! # Rooms
 //! [`frame`], [`hello`], [`map`], [`control`]: what goes over the wire. `connection`, `outgoing`,
 //! `peers`, `targets`, `handshake`, `admission`, `budget`, [`proof`]: connections and their lives.
-//! `machine`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
+//! `loop_state`, `operations`, `station`, `tasks`, `signal`: the node and the clients polled beside
 //! it. `judgement`: what drivers may say to each other. `spaces`, [`space_limits`], `placement`:
 //! the map as it changes. [`log`], [`folder`],
 //! [`formats`], `durable`, `checkpoints`, `replaying`, `small_files`: what survives; [`heights`]
@@ -53,7 +53,7 @@ pub mod hello;
 mod judgement;
 pub mod log;
 mod lookout;
-mod machine;
+mod loop_state;
 pub mod map;
 pub mod network;
 mod outgoing;
@@ -82,7 +82,7 @@ pub mod visit;
 pub use client::{Client, ClientOptions, ConnectError, SpaceError};
 pub use door::Job;
 pub use hello::{ClusterId, Life};
-pub use machine::Counts;
+pub use loop_state::Counts;
 pub use map::{Deal, Map};
 pub use network::Network;
 pub use process::{Process, StopAll};

@@ -17,15 +17,15 @@ impl<P: Protocol> Loop<P> {
     /// map does not know of it.
     pub(crate) fn keep_placement(&mut self) {
         let Some(map) = &self.peers.map else { return };
-        let machine = self.station.machine.borrow();
-        let catalog = machine.node.catalog();
+        let inner = self.station.inner.borrow();
+        let catalog = inner.machine.node.catalog();
         let begun = catalog.begun.len() > map.catalog.begun.len();
         if catalog.placement <= map.catalog.placement && !begun {
             return;
         }
         let Some(newest) = map.catalog.newest(catalog) else { return };
         let map = map.with_catalog(Arc::new(newest));
-        drop(machine);
+        drop(inner);
         self.keep_map(&map);
     }
 
@@ -51,7 +51,7 @@ impl<P: Protocol> Loop<P> {
         if !self.peers.forgives() {
             return;
         }
-        let posts = self.station.machine.borrow().node.posts();
+        let posts = self.station.inner.borrow().machine.node.posts();
         let lost = |(member, post): &(_, Post)| (*post == Post::Lost).then_some(*member);
         let lost: Vec<_> = posts.iter().filter_map(lost).collect();
         for member in lost.iter().filter(|member| !self.told_lost.contains(member)) {
@@ -67,9 +67,9 @@ impl<P: Protocol> Loop<P> {
 
     /// The repositories here, and which part they take.
     pub(crate) fn members(&self) -> Control {
-        let machine = self.station.machine.borrow();
-        let placement = machine.node.catalog().placement;
-        let (members, lags) = (machine.node.posts(), machine.node.lags());
+        let inner = self.station.inner.borrow();
+        let placement = inner.machine.node.catalog().placement;
+        let (members, lags) = (inner.machine.node.posts(), inner.machine.node.lags());
         Control::Members { placement, members, lags }
     }
 }

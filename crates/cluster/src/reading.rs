@@ -5,12 +5,8 @@
 //! the row is being read, and may be wrong: [`Readings`] says when the next reading begins, so that
 //! none that is needed is left out, and those that find nothing are few.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use muesli_core::client::{self, Engine};
-use muesli_core::{Failure, Nanos, OpId, OpResult, SmallBytes, SpaceId, Step, Txn, TxnOptions};
+use muesli_core::client::{self, Engine, Waiting, operate};
+use muesli_core::{Failure, Nanos, Operation, Put, SmallBytes, SpaceId, Txn, TxnOptions};
 
 use crate::judgement::AHEAD_MAX;
 use crate::map::Map;
@@ -147,19 +143,13 @@ async fn transact(
     let database = reader.database;
     let read_only = wrong.is_none();
     let options = TxnOptions { read_only, strict: true, ..TxnOptions::default() };
-    let txn = here(database, |engine| engine.begin(options))??;
+    let txn = operate(database, Operation::Begin(options)).await?.begun();
     let done = read_and_write(reader, txn, wrong).await;
     if done.is_err() {
-        here(database, |engine| engine.rollback(txn))?;
+        here(database, |engine| engine.operate(Operation::rollback(txn)))?;
         return done;
     }
-    match here(database, |engine| engine.commit(txn))? {
-        Step::Done(committed) => committed.and(done),
-        Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
-            OpResult::Failed(failure) => Err(failure),
-            _ => done,
-        },
-    }
+    operate(database, Operation::Commit(txn)).await.and(done)
 }
 
 async fn read_and_write(
@@ -169,62 +159,22 @@ async fn read_and_write(
 ) -> Result<Option<SmallBytes>, Failure> {
     let Reader { database, space, .. } = *reader;
     let key = SmallBytes::new(KEY);
-    let found = match here(database, |engine| engine.get(txn, space, &key))? {
-        Step::Done(value) => value?,
-        Step::Wait(op) => match (Waiting { database, op: Some(op) }).await? {
-            OpResult::Value(value) => value,
-            OpResult::Failed(failure) => return Err(failure),
-            other => unreachable!("a get is answered by a value, not by {other:?}"),
-        },
-    };
+    let found = operate(database, Operation::Get(txn, space, key.clone())).await?.value();
     if wrong.is_some() && found.as_ref() == wrong {
-        let right = Some(Register::of(&reader.map).to_row());
-        match here(database, |engine| engine.write(txn, space, key, right))? {
-            Step::Done(written) => written?,
-            Step::Wait(op) => {
-                if let OpResult::Failed(failure) = (Waiting { database, op: Some(op) }).await? {
-                    return Err(failure);
-                }
-            }
-        }
+        let value = Some(Register::of(&reader.map).to_row());
+        let put = Put { space, key, value, may_wait: true };
+        operate(database, Operation::Put(txn, put)).await?;
     }
     Ok(found)
 }
 
 async fn sleep(database: u64) -> Result<(), Failure> {
     let op = here(database, |engine| engine.sleep(PAUSE))?;
-    Waiting { database, op: Some(op) }.await.map(drop)
+    Waiting::new(database, op).await.map(drop)
 }
 
 fn here<T>(database: u64, call: impl FnOnce(&dyn Engine) -> T) -> Result<T, Failure> {
     client::with(database, call).ok_or(Failure::Closed)
-}
-
-/// Waits for an operation; dropping it tells the engine that nobody does.
-struct Waiting {
-    database: u64,
-    op: Option<OpId>,
-}
-
-impl Future for Waiting {
-    type Output = Result<OpResult, Failure>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let op = self.op.expect("polled after it was ready");
-        let polled = here(self.database, |engine| engine.poll(op, context.waker()))?;
-        polled.map(|result| {
-            self.op = None;
-            Ok(result)
-        })
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(op) = self.op {
-            client::with(self.database, |engine| engine.forget(op));
-        }
-    }
 }
 
 #[cfg(test)]

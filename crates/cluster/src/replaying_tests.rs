@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Effect, Envelope, Index, LogPosition, Nanos, NodeId, OpResult, Role,
+    Address, Answer, Catalog, Effect, Envelope, Failure, Index, LogPosition, Nanos, NodeId, Role,
     Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnOptions,
 };
 use muesli_log::{Batch, LogError, MemoryDisk};
@@ -65,7 +65,7 @@ struct Life {
     client: Node<Score>,
     on_server: Effects<Score>,
     on_client: Effects<Score>,
-    answers: Vec<OpResult>,
+    answers: Vec<Result<Answer, Failure>>,
     /// After each transaction: how long each file was when it was acknowledged, and the state.
     told: Vec<(Lengths, State)>,
 }
@@ -124,15 +124,15 @@ impl Life {
     }
 
     /// A commit is acknowledged: what is in the files now must be enough to keep it.
-    fn note_lengths(&mut self, answer: &OpResult) {
-        if matches!(answer, OpResult::Committed(_)) {
+    fn note_lengths(&mut self, answer: &Result<Answer, Failure>) {
+        if matches!(answer, Ok(Answer::Committed(_))) {
             let files = self.disk.files();
             let lengths = files.into_iter().map(|(name, bytes)| (name, bytes.len())).collect();
             self.told.push((lengths, State::new()));
         }
     }
 
-    fn answer(&mut self) -> OpResult {
+    fn answer(&mut self) -> Result<Answer, Failure> {
         self.settle();
         self.answers.pop().expect("everything is answered at once")
     }
@@ -144,7 +144,7 @@ impl Life {
         let keys: Vec<_> = accounts.iter().map(|it| SmallBytes::new(&it.to_le_bytes())).collect();
         let read = self.client.get_many(txn, SPACE, keys.clone(), on_client);
         assert!(matches!(read, Step::Wait(_)));
-        let OpResult::Values(found) = self.answer() else { panic!("values were asked for") };
+        let Ok(Answer::Values(found)) = self.answer() else { panic!("values were asked for") };
         for ((key, amount), before) in keys.into_iter().zip(amounts).zip(found) {
             let after = before.map_or(0, |before| balance(&before)) + amount;
             let value = Some(SmallBytes::new(&after.to_le_bytes()));
@@ -152,7 +152,7 @@ impl Life {
         }
         let committed = self.client.commit(txn, &mut self.on_client);
         assert!(matches!(committed, Step::Wait(_)));
-        assert!(matches!(self.answer(), OpResult::Committed(_)));
+        assert!(matches!(self.answer(), Ok(Answer::Committed(_))));
     }
 
     fn transact_and_note(&mut self, accounts: &[u64], amounts: &[i64]) {

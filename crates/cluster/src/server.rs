@@ -23,7 +23,7 @@ use crate::heights::Heights;
 use crate::hello::{ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::lookout::look_out;
-use crate::machine::Machine;
+use crate::loop_state::LoopState;
 use crate::map::{Deal, Map, MapError};
 use crate::network::Network;
 use crate::peers::{Identity, Peers};
@@ -345,7 +345,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
-        let Prepared { machine, map, life, begun, begins, folder, fresh } = prepared;
+        let Prepared { inner, map, life, begun, begins, folder, fresh } = prepared;
         let me = Identity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
@@ -358,7 +358,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
         };
         look_out(for_loop.clone(), &map, options.node, options.secret.clone());
         let targets = Targets::below(&map, options.node, &options.dial);
-        let station = Station::new(0, machine, clock);
+        let station = Station::new(0, inner, clock);
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         peers.heights = Heights::recall(&folder.as_ref().map(Folder::heard).unwrap_or_default());
         (peers.folder, peers.fresh, peers.begins) = (folder, fresh, begins);
@@ -384,7 +384,7 @@ pub(crate) fn spoken(protocol: &str, group: u16) -> String {
 
 /// A server's node with what it held before, and who it is.
 struct Prepared<P: Protocol> {
-    machine: Machine<P>,
+    inner: LoopState<P>,
     map: Map,
     life: Life,
     /// When that began.
@@ -406,10 +406,10 @@ fn prepare<P: Protocol>(
     let mut effects = Effects::default();
     let Durability::Log(path) = &options.durability else {
         let node = node::<P>(options, rules, &map, fastrand::u32(1..))?;
-        let machine = Machine::new(node, effects, Box::new(Memory::default()), most);
+        let inner = LoopState::new(node, effects, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
         let (begun, begins) = (wall_millis, true);
-        return Ok(Prepared { machine, map, life, begun, begins, folder: None, fresh: true });
+        return Ok(Prepared { inner, map, life, begun, begins, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
@@ -446,9 +446,9 @@ fn prepare<P: Protocol>(
     let replayed = (&mut node, &mut effects);
     let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
     tell(&opened, options.notice);
-    let machine = Machine::new(node, effects, Box::new(log), most);
+    let inner = LoopState::new(node, effects, Box::new(log), most);
     let (life, begun) = (Life(me.life), me.begun);
-    Ok(Prepared { machine, map, life, begun, begins, folder: Some(folder), fresh })
+    Ok(Prepared { inner, map, life, begun, begins, folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.

@@ -171,7 +171,7 @@ impl<P: Protocol> Loop<P> {
     /// The register was read, or could not be. It is gone by wherever it is newer than the map,
     /// whatever was said of it.
     pub(crate) fn spaces_read(&mut self, read: Read) {
-        let now = self.station.machine.borrow().now();
+        let now = self.station.inner.borrow().now();
         let Some(map) = &self.peers.map else { return };
         let known = map.catalog.epoch;
         let next = match read {
@@ -223,7 +223,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn say(&mut self, place: usize, control: &Control) {
-        self.station.machine.borrow_mut().outbox.to(place).frame(Kind::Control, control);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Control, control);
     }
 
     /// Another thread wants a space.
@@ -237,10 +237,10 @@ impl<P: Protocol> Loop<P> {
             let _ = answer.send(self.create_space(&space).err());
             return;
         }
-        let machine = self.station.machine.borrow();
-        let place_of = |keeper: NodeId| Some((keeper, machine.outbox.place_of(keeper)?));
+        let inner = self.station.inner.borrow();
+        let place_of = |keeper: NodeId| Some((keeper, inner.outside.outbox.place_of(keeper)?));
         let found = keeper.and_then(place_of);
-        drop(machine);
+        drop(inner);
         let Some((keeper, place)) = found else {
             let why = "the node that keeps the map is not connected; try again later";
             let _ = answer.send(Some(why.to_owned()));
@@ -296,7 +296,7 @@ impl<P: Protocol> Loop<P> {
         if !self.keep_map(&map) {
             return;
         }
-        self.station.machine.borrow_mut().place(map.catalog.clone());
+        self.station.inner.borrow_mut().place(map.catalog.clone());
         if self.peers.me.station == Station::Server {
             let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
             for place in places {
@@ -329,49 +329,49 @@ impl<P: Protocol> Loop<P> {
 
     /// How this process does.
     fn status(&self) -> Vec<(String, u64)> {
-        let machine = self.station.machine.borrow();
-        let (coordinated, in_doubt) = machine.node.unfinished();
+        let inner = self.station.inner.borrow();
+        let (coordinated, in_doubt) = inner.machine.node.unfinished();
         let ups = |wanted: Station| {
             let all = self.peers.all();
             let up = |stage| matches!(stage, Stage::Up { station, .. } if station == wanted);
             all.filter(|(_, connection)| up(connection.stage)).count() as u64
         };
-        let now: Nanos = machine.now();
-        let oldest = machine.node.oldest_snapshot();
+        let now: Nanos = inner.now();
+        let oldest = inner.machine.node.oldest_snapshot();
         let holder = oldest.map_or(0, |(node, _)| u64::from(node.0));
         let age = oldest.and_then(|(_, since)| since).map_or(Nanos(0), |since| now - since);
         let lines = [
             ("node", u64::from(self.peers.me.node.0)),
             ("ready", u64::from(self.peers.awaited().is_empty())),
             ("epoch", self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch)),
-            ("placement", machine.node.catalog().placement),
+            ("placement", inner.machine.node.catalog().placement),
             ("servers", ups(Station::Server)),
             ("clients", ups(Station::Client)),
             ("connections", self.peers.count() as u64),
-            ("outgoing-bytes", machine.outbox.waiting().0 as u64),
-            ("repositories", machine.node.participants().len() as u64),
+            ("outgoing-bytes", inner.outside.outbox.waiting().0 as u64),
+            ("repositories", inner.machine.node.participants().len() as u64),
             ("in-doubt", in_doubt as u64),
             ("coordinating", coordinated as u64),
             ("tasks", self.tasks() as u64),
-            ("messages-sent", machine.counts.traffic.messages),
-            ("bytes-written", machine.counts.traffic.bytes),
-            ("writes", machine.counts.traffic.writes),
-            ("reads", machine.counts.traffic.reads),
-            ("polls", machine.counts.traffic.polls),
-            ("log-kept", machine.kept()),
-            ("log-syncs", machine.log.as_ref().map_or(0, |log| log.syncs())),
-            ("messages-unsent", machine.counts.unsent),
-            ("messages-oversize", machine.counts.oversize),
+            ("messages-sent", inner.outside.counts.traffic.messages),
+            ("bytes-written", inner.outside.counts.traffic.bytes),
+            ("writes", inner.outside.counts.traffic.writes),
+            ("reads", inner.outside.counts.traffic.reads),
+            ("polls", inner.outside.counts.traffic.polls),
+            ("log-kept", inner.kept()),
+            ("log-syncs", inner.outside.log.as_ref().map_or(0, |log| log.syncs())),
+            ("messages-unsent", inner.outside.counts.unsent),
+            ("messages-oversize", inner.outside.counts.oversize),
             ("messages-astray", self.peers.astray),
-            ("memory-bytes", machine.node.memory().all),
-            ("old-version-bytes", machine.node.memory().old),
+            ("memory-bytes", inner.machine.node.memory().all),
+            ("old-version-bytes", inner.machine.node.memory().old),
             ("oldest-snapshot-ms", age.as_millis()),
             ("oldest-snapshot-node", holder),
-            ("messages-rejected", machine.node.rejections().total()),
+            ("messages-rejected", inner.machine.node.rejections().total()),
             ("connections-misunderstood", self.peers.misunderstood),
             ("connections-turned-away", self.peers.turned_away),
             ("unproven", self.peers.unproven),
-            ("checkpoints", machine.counts.checkpoints),
+            ("checkpoints", inner.outside.counts.checkpoints),
             ("time-ms", now.as_millis()),
         ];
         let lines = lines.map(|(name, value)| (name.to_owned(), value));

@@ -1,17 +1,18 @@
 //! A loop as the client code polled on it sees it.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Engine, Task};
+use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
-    Call, Committed, Effects, Failure, Invoked, Nanos, Node, OpId, OpResult, Outcome, Protocol,
-    SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Answer, Catalog, Effects, Failure, Nanos, Node, NodeId, OpId, Operation, Outcome, Protocol,
+    SmallBytes, SpaceId, Step, Txn, TxnId,
 };
 
 use crate::clock::Clock;
-use crate::machine::Machine;
+use crate::loop_state::LoopState;
 
 /// After so many transactions in one turn, tasks are asked to let others run.
 const BEGINS_PER_TURN: u32 = 64;
@@ -19,7 +20,7 @@ const BEGINS_PER_TURN: u32 = 64;
 /// A loop's machine behind the client port.
 pub(crate) struct Station<P: Protocol> {
     pub database: u64,
-    pub machine: RefCell<Machine<P>>,
+    pub inner: RefCell<LoopState<P>>,
     /// Tasks spawned by tasks, taken in after the round.
     pub spawned: RefCell<Vec<Task>>,
     pub begins: Cell<u32>,
@@ -40,10 +41,10 @@ impl Drop for InStep<'_> {
 }
 
 impl<P: Protocol> Station<P> {
-    pub fn new(database: u64, machine: Machine<P>, clock: Clock) -> Station<P> {
+    pub fn new(database: u64, inner: LoopState<P>, clock: Clock) -> Station<P> {
         Station {
             database,
-            machine: RefCell::new(machine),
+            inner: RefCell::new(inner),
             spawned: RefCell::new(Vec::new()),
             begins: Cell::new(0),
             closing: Cell::new(false),
@@ -53,38 +54,35 @@ impl<P: Protocol> Station<P> {
     }
 
     fn step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        let machine = &mut *self.machine.borrow_mut();
+        let inner = &mut *self.inner.borrow_mut();
         let in_step = InStep(&self.broken);
-        let answer = step(&mut machine.node, &mut machine.effects);
-        machine.perform();
+        let answer = step(&mut inner.machine.node, &mut inner.machine.effects);
+        inner.perform();
         std::mem::forget(in_step);
         answer
-    }
-
-    /// A history wants the time of every begin and end; else the turn's is near enough.
-    fn timed_step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        let mut machine = self.machine.borrow_mut();
-        if machine.effects.recorder.is_some() {
-            machine.effects.now = self.clock.now();
-        }
-        drop(machine);
-        self.step(step)
     }
 }
 
 impl<P: Protocol> Engine for Station<P> {
-    muesli_core::give_operations_to_the_node!(step, step);
-
     fn database(&self) -> u64 {
         self.database
     }
 
-    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
-        if self.closing.get() {
-            return Err(Failure::Closed);
+    fn operate(&self, operation: Operation) -> Step {
+        if operation.begins() {
+            if self.closing.get() {
+                return Step::Done(Err(Failure::Closed));
+            }
+            self.begins.set(self.begins.get() + 1);
         }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.begin(options, effects))
+        // A history wants the time of every begin and end; else the turn's is near enough.
+        if operation.is_timed() {
+            let machine = &mut self.inner.borrow_mut().machine;
+            if machine.effects.recorder.is_some() {
+                machine.effects.now = self.clock.now();
+            }
+        }
+        self.step(|node, effects| node.operate(operation, effects))
     }
 
     fn peek(
@@ -97,46 +95,46 @@ impl<P: Protocol> Engine for Station<P> {
         self.step(|node, effects| node.peek(txn, space, keys, effects, out))
     }
 
-    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
-        if self.closing.get() {
-            return Step::Done(Err(Failure::Closed));
-        }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.invoke(options, call, effects))
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        Ok(self.inner.borrow().machine.node.past())
     }
 
-    fn commit(&self, txn: Txn) -> Step<Committed> {
-        self.timed_step(|node, effects| node.commit(txn, effects))
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
+        self.inner.borrow_mut().machine.node.adopt(past);
+        Ok(())
     }
 
-    fn rollback(&self, txn: Txn) {
-        self.timed_step(|node, effects| node.rollback(txn, effects));
+    fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        Ok(self.inner.borrow().machine.node.catalog().clone())
     }
+
+    /// Bodies that are plain closures run where data are.
+    fn direct(&self, _: &mut dyn FnMut(&mut dyn Direct)) {}
 
     fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
-        Some(self.machine.borrow_mut().alarms.deadlines.set(at, due))
+        Some(self.inner.borrow_mut().outside.alarms.deadlines.set(at, due))
     }
 
     fn take_back(&self, deadline: DeadlineId) {
-        self.machine.borrow_mut().alarms.deadlines.take_back(deadline);
+        self.inner.borrow_mut().outside.alarms.deadlines.take_back(deadline);
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {
-        self.machine.borrow().node.outcome(txn)
+        self.inner.borrow().machine.node.outcome(txn)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {
-        let machine = &mut *self.machine.borrow_mut();
-        let until = machine.now() + duration;
-        machine.alarms.sleep(until)
+        let inner = &mut *self.inner.borrow_mut();
+        let until = inner.now() + duration;
+        inner.outside.alarms.sleep(until)
     }
 
-    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
-        self.machine.borrow_mut().operations.poll(op, waker)
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
+        self.inner.borrow_mut().outside.operations.poll(op, waker)
     }
 
     fn forget(&self, op: OpId) {
-        self.machine.borrow_mut().operations.forget(op);
+        self.inner.borrow_mut().outside.operations.forget(op);
     }
 
     fn now(&self) -> Nanos {
@@ -144,7 +142,7 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn random(&self) -> u64 {
-        self.machine.borrow_mut().random.u64(..)
+        self.inner.borrow_mut().random.u64(..)
     }
 
     fn should_yield(&self) -> bool {

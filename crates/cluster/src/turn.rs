@@ -162,7 +162,7 @@ impl<P: Protocol> Loop<P> {
         self.end_tasks();
         drop(entered);
         ended?;
-        self.station.machine.borrow_mut().close_files()?;
+        self.station.inner.borrow_mut().close_files()?;
         if self.has_left() {
             return Err(Failed::Refused(left(self.peers.me.node)));
         }
@@ -170,26 +170,27 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn begin(&mut self) {
-        let machine = &mut *self.station.machine.borrow_mut();
-        machine.effects.now = self.station.clock.now();
+        let inner = &mut *self.station.inner.borrow_mut();
+        inner.machine.effects.now = self.station.clock.now();
         let is_server = self.peers.me.station == Kind::Server;
         let me = &self.peers.me;
-        machine.issuer = is_server.then(|| proof::issuer(me.cluster, me.secret.as_ref()));
-        machine.node.start(&mut machine.effects);
-        machine.perform();
+        inner.outside.issuer = is_server.then(|| proof::issuer(me.cluster, me.secret.as_ref()));
+        inner.machine.node.start(&mut inner.machine.effects);
+        inner.perform();
     }
 
     fn take_recorder(&mut self) -> Recorder {
-        let machine = &mut *self.station.machine.borrow_mut();
-        let mut recorder = machine.effects.recorder.take().map_or_else(Recorder::new, |it| *it);
-        machine.node.record_running(&mut recorder);
+        let inner = &mut *self.station.inner.borrow_mut();
+        let mut recorder =
+            inner.machine.effects.recorder.take().map_or_else(Recorder::new, |it| *it);
+        inner.machine.node.record_running(&mut recorder);
         recorder
     }
 
     fn turn(&mut self, events: &mut Events) -> Result<(), Failed> {
         self.wait(events)?;
         let now = self.station.clock.now();
-        self.station.machine.borrow_mut().effects.now = now;
+        self.station.inner.borrow_mut().machine.effects.now = now;
         self.station.begins.set(0);
         if !events.is_empty() {
             self.watches_until = now + nanos(self.network.watch_for);
@@ -198,23 +199,23 @@ impl<P: Protocol> Loop<P> {
             self.on_event(event, now);
         }
         self.read_all(now);
-        self.station.machine.borrow_mut().ring_alarms();
+        self.station.inner.borrow_mut().ring_alarms();
         if now >= self.housekeeping_due {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
             self.keep_house(now);
-            self.station.machine.borrow_mut().settle_all()?;
+            self.station.inner.borrow_mut().settle_all()?;
             self.tell_losses();
         }
         self.run_tasks();
-        self.station.machine.borrow_mut().settle_log()?;
-        self.station.machine.borrow_mut().go_on_with_checkpoint()?;
+        self.station.inner.borrow_mut().settle_log()?;
+        self.station.inner.borrow_mut().go_on_with_checkpoint()?;
         self.keep_placement();
         if self.failed.is_none() {
             self.flush(now);
             self.go_on()?;
         }
-        if self.peers.folder.is_some() && self.station.machine.borrow().effects.restart {
-            self.station.machine.borrow_mut().close_log()?;
+        if self.peers.folder.is_some() && self.station.inner.borrow().machine.effects.restart {
+            self.station.inner.borrow_mut().close_log()?;
             return Err(Failed::Restart);
         }
         self.failed.take().map_or(Ok(()), Err)
@@ -222,13 +223,13 @@ impl<P: Protocol> Loop<P> {
 
     /// Does what is left over, now that what was said has left.
     fn go_on(&mut self) -> Result<(), LogFailure> {
-        let machine = &mut *self.station.machine.borrow_mut();
-        if !machine.go_on() {
+        let inner = &mut *self.station.inner.borrow_mut();
+        if !inner.go_on() {
             return Ok(());
         }
         let until = self.station.clock.now() + SLICE;
-        while self.station.clock.now() < until && machine.go_on() {}
-        machine.settle_log()
+        while self.station.clock.now() < until && inner.go_on() {}
+        inner.settle_log()
     }
 
     /// Waits for something to do.
@@ -260,7 +261,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn look(&mut self, events: &mut Events, at_most: Duration) -> Result<(), Failed> {
-        self.station.machine.borrow_mut().counts.traffic.polls += 1;
+        self.station.inner.borrow_mut().outside.counts.traffic.polls += 1;
         match self.poll.poll(events, Some(at_most)) {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                 Err(Failed::Poll(error.to_string()))
@@ -270,18 +271,17 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn sleep_at_most(&self) -> Duration {
-        let machine = self.station.machine.borrow();
+        let inner = self.station.inner.borrow();
         let readable = self.peers.any_readable(|connection, place| {
-            !self.is_held_back(connection, machine.outbox.waiting_at(place))
+            !self.is_held_back(connection, inner.outside.outbox.waiting_at(place))
         });
-        if readable || machine.outbox.is_dirty() {
+        if readable || inner.outside.outbox.is_dirty() {
             return Duration::ZERO;
         }
-        if machine.is_checkpointing() {
+        if inner.is_checkpointing() {
             return CHECKPOINT_PAUSE;
         }
-        let next =
-            machine.alarms.next().map_or(self.housekeeping_due, |at| at.min(self.housekeeping_due));
+        let next = inner.next().map_or(self.housekeeping_due, |at| at.min(self.housekeeping_due));
         Duration::from_nanos((next - self.station.clock.now()).0)
     }
 
@@ -309,7 +309,7 @@ impl<P: Protocol> Loop<P> {
             self.on_dialled(place, now);
         } else if connection.blocked {
             connection.blocked = false;
-            self.station.machine.borrow_mut().outbox.to(place);
+            self.station.inner.borrow_mut().outside.outbox.to(place);
         }
     }
 
@@ -320,7 +320,7 @@ impl<P: Protocol> Loop<P> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut joined = Vec::new();
         for place in self.peers.take_readable() {
-            let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+            let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
             let Some(connection) = self.peers.at(place) else { continue };
             if connection.stage == Stage::Dialling {
                 continue;
@@ -333,7 +333,7 @@ impl<P: Protocol> Loop<P> {
                 self.go_on_with_frames(place, &mut joined, now);
                 continue;
             }
-            self.station.machine.borrow_mut().counts.traffic.reads += 1;
+            self.station.inner.borrow_mut().outside.counts.traffic.reads += 1;
             let connection = self.peers.at_mut(place).expect("just seen");
             match connection.read(&mut scratch) {
                 Arrived::Nothing => {}
@@ -368,7 +368,7 @@ impl<P: Protocol> Loop<P> {
     /// Whether frames that have come are not to be looked at for now: what they cause could not
     /// leave.
     pub(crate) fn stalls(&self, place: usize) -> bool {
-        let waiting = self.station.machine.borrow().outbox.waiting_at(place);
+        let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
         self.peers.at(place).is_some_and(|connection| self.is_held_back(connection, waiting))
     }
 
@@ -412,9 +412,9 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn run_tasks(&mut self) {
-        let (all, most) = self.station.machine.borrow().outbox.waiting();
+        let (all, most) = self.station.inner.borrow().outside.outbox.waiting();
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
-        let congested = self.station.machine.borrow().congested;
+        let congested = self.station.inner.borrow().congested;
         self.peers.all_crowded |= congested;
         let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
         // Tasks of a server are its driver's own, and say little.
@@ -436,11 +436,11 @@ impl<P: Protocol> Loop<P> {
             match command {
                 Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
                 Command::Map(map) => {
-                    let now = self.station.machine.borrow().now();
+                    let now = self.station.inner.borrow().now();
                     let _ = self.learn_map(map, now); // Of another cluster, it is no news.
                 }
                 Command::Found { number, address, found } => {
-                    let now = self.station.machine.borrow().now();
+                    let now = self.station.inner.borrow().now();
                     self.on_found(number, &address, found, now);
                 }
                 Command::SpacesRead(read) => self.spaces_read(read),
@@ -463,7 +463,7 @@ impl<P: Protocol> Loop<P> {
 
     /// Writes once to every connection that something is for.
     fn flush(&mut self, now: Nanos) {
-        let dirty = self.station.machine.borrow_mut().outbox.take_dirty();
+        let dirty = self.station.inner.borrow_mut().outside.outbox.take_dirty();
         if dirty.is_empty() {
             return;
         }
@@ -472,10 +472,10 @@ impl<P: Protocol> Loop<P> {
             self.write(place, now);
             let node = self.peers.at(place).and_then(Connection::server);
             if let Some(node) = node {
-                self.station.machine.borrow_mut().note_sent(place, node, now);
+                self.station.inner.borrow_mut().note_sent(place, node, now);
             }
         }
-        let traffic = self.station.machine.borrow().counts.traffic;
+        let traffic = self.station.inner.borrow().outside.counts.traffic;
         *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
     }
 
@@ -495,8 +495,8 @@ impl<P: Protocol> Loop<P> {
         if connection.blocked || connection.stage == Stage::Dialling {
             return;
         }
-        let mut machine = self.station.machine.borrow_mut();
-        let outgoing = machine.outbox.at(place);
+        let mut inner = self.station.inner.borrow_mut();
+        let outgoing = inner.outside.outbox.at(place);
         let ready = outgoing.ready();
         if ready.is_empty() {
             return;
@@ -505,12 +505,12 @@ impl<P: Protocol> Loop<P> {
         match written {
             Some(count) => {
                 outgoing.advance(count);
-                let traffic = &mut machine.counts.traffic;
+                let traffic = &mut inner.outside.counts.traffic;
                 traffic.writes += 1;
                 traffic.bytes += count as u64;
             }
             None => {
-                drop(machine);
+                drop(inner);
                 self.close(place, now, "the connection broke");
             }
         }
@@ -523,9 +523,9 @@ impl<P: Protocol> Loop<P> {
         if !self.door.is_stopping() {
             return false;
         }
-        let now = self.station.machine.borrow().now();
+        let now = self.station.inner.borrow().now();
         let late = |since: Nanos| now - since > STOPPING_AT_MOST;
-        let (unfinished, in_doubt) = self.station.machine.borrow().node.unfinished();
+        let (unfinished, in_doubt) = self.station.inner.borrow().machine.node.unfinished();
         match self.stopping {
             Stopping::No => {
                 self.station.closing.set(true);
@@ -541,18 +541,18 @@ impl<P: Protocol> Loop<P> {
             }
             Stopping::Settling(since) => {
                 if (unfinished == 0 && in_doubt == 0) || late(since) {
-                    self.station.machine.borrow_mut().leave();
+                    self.station.inner.borrow_mut().leave();
                     self.stopping = Stopping::Answering(now);
                 }
             }
             Stopping::Answering(since) => {
-                if !self.station.machine.borrow().is_gated() || late(since) {
+                if !self.station.inner.borrow().is_gated() || late(since) {
                     self.stopping = Stopping::Leaving(now);
                     self.say_farewell(now);
                 }
             }
             Stopping::Leaving(since) => {
-                let all_said = self.station.machine.borrow().outbox.waiting().0 == 0;
+                let all_said = self.station.inner.borrow().outside.outbox.waiting().0 == 0;
                 return all_said || late(since);
             }
         }
@@ -564,7 +564,7 @@ impl<P: Protocol> Loop<P> {
     fn end_tasks(&mut self) {
         self.tasks.clear();
         self.door.shut();
-        self.station.machine.borrow_mut().abort_open();
+        self.station.inner.borrow_mut().abort_open();
     }
 
     /// Gives a connection a place.
@@ -574,7 +574,7 @@ impl<P: Protocol> Loop<P> {
         self.poll.registry().register(&mut connection.stream, Token(place), interest).ok()?;
         // Messages of a turn leave together already; waiting for more would only delay them.
         let _ = connection.stream.set_nodelay(true);
-        self.station.machine.borrow_mut().outbox.open(place);
+        self.station.inner.borrow_mut().outside.outbox.open(place);
         self.peers.put(place, connection);
         Some(place)
     }

@@ -9,108 +9,55 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::contract::{Later, Scan, Step};
+use crate::contract::{Answer, Operation, Step};
 use crate::deadlines::{DeadlineId, Due};
-use crate::delay::Delay;
-use crate::effects::{OpResult, Row};
 use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
-use crate::outcome::{Committed, Doubt, Failure, Outcome};
-use crate::procedure::{Call, Invoked};
+use crate::outcome::{Committed, Failure, Outcome};
 
 /// A task that a driver polls: a client, or a transaction body shipped to the data.
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One node of a driver, as the client code polled on it sees it. Methods mirror
-/// [`Coordinator`](crate::contract::Coordinator).
+/// One node of a driver, as the client code polled on it sees it.
 pub trait Engine {
     /// The database this engine belongs to, unique in the process.
     fn database(&self) -> u64;
-    /// Begins a transaction.
-    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure>;
-    /// Reads a key.
-    fn get(&self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
+    /// Does what is asked of the node.
+    fn operate(&self, operation: Operation) -> Step;
     /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
-    /// and [`get`](Self::get) or [`get_many`](Self::get_many) is to be asked. A driver that counts
-    /// every operation need not offer it.
+    /// and [`operate`](Self::operate) is to be asked. A driver that counts every operation answers
+    /// false.
     fn peek(
         &self,
         txn: Txn,
         space: SpaceId,
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
-    ) -> bool {
-        let _ = (txn, space, keys, out);
-        false
-    }
-    /// Reads several keys.
-    fn get_many(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-    ) -> Step<Vec<Option<SmallBytes>>>;
-    /// Buffers a write; `None` deletes.
-    fn put(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Failure>;
-    /// [`put`](Self::put), and what is to be waited for before the write counts as made.
-    fn write(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Step<()>;
-    /// Something that need not be done before the commit, and whether its answer is wanted.
-    fn later(&self, txn: Txn, delay: &Delay, answered: bool) -> Result<Later, Failure>;
+    ) -> bool;
     /// What sessions of the node may have seen, where a timestamp does not tell it.
     fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
     /// A session that comes here has seen this elsewhere.
     fn adopt(&self, past: &SmallBytes) -> Result<(), Failure>;
     /// Spaces and placement as the node knows them.
     fn catalog(&self) -> Result<Arc<Catalog>, Failure>;
-    /// Reads a range.
-    fn scan(&self, txn: Txn, scan: Scan) -> Step<Vec<Row>>;
-    /// Runs a one-round transaction.
-    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked>;
-    /// Commits.
-    fn commit(&self, txn: Txn) -> Step<Committed>;
-    /// Rolls back.
-    fn rollback(&self, txn: Txn);
-    /// Something is to happen at `at`, unless it is [taken back](Self::take_back) before that. A
-    /// driver without deadlines need not offer it.
-    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
-        let _ = (at, due);
-        None
-    }
+    /// Something is to happen at `at`, unless it is [taken back](Self::take_back) before that.
+    /// `None`: the driver has no deadlines.
+    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId>;
     /// What was set by [`deadline`](Self::deadline) is not to happen any more.
-    fn take_back(&self, deadline: DeadlineId) {
-        let _ = deadline;
-    }
+    fn take_back(&self, deadline: DeadlineId);
     /// Lets `run` work on the node itself, in one step, without the way through this trait for
-    /// each operation. A driver that counts every operation need not offer it.
-    fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
-        let _ = run;
-    }
-    /// What has become of a transaction of this node whose commit was not answered in time. A
-    /// driver whose clients ask for none need not offer it.
-    fn outcome(&self, txn: TxnId) -> Outcome {
-        let _ = txn;
-        Outcome::NotKnown(Doubt::Elsewhere)
-    }
+    /// each operation. A driver that counts every operation does not run it.
+    fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct));
+    /// What has become of a transaction of this node whose commit was not answered in time.
+    fn outcome(&self, txn: TxnId) -> Outcome;
     /// An operation that is answered after this long.
     fn sleep(&self, duration: Nanos) -> OpId;
     /// The answer to a waiting operation, if it has come; else `waker` is woken when it does.
-    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult>;
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>>;
     /// Nobody waits for this operation any more.
     fn forget(&self, op: OpId);
     /// The time.
@@ -123,80 +70,8 @@ pub trait Engine {
     fn spawn(&self, task: Task);
 }
 
-/// Inside an `impl Engine`: the operations that every driver gives to its node alike, by the two of
-/// its methods that are named (for what may wait, and for what is answered at once).
-#[macro_export]
-macro_rules! give_operations_to_the_node {
-    ($step:ident, $operate:ident) => {
-        fn get(
-            &self,
-            txn: $crate::Txn,
-            space: $crate::SpaceId,
-            key: &$crate::SmallBytes,
-        ) -> $crate::Step<Option<$crate::SmallBytes>> {
-            self.$step(|node, effects| node.get(txn, space, key, effects))
-        }
-
-        fn get_many(
-            &self,
-            txn: $crate::Txn,
-            space: $crate::SpaceId,
-            keys: Vec<$crate::SmallBytes>,
-        ) -> $crate::Step<Vec<Option<$crate::SmallBytes>>> {
-            self.$step(|node, effects| node.get_many(txn, space, keys, effects))
-        }
-
-        fn put(
-            &self,
-            txn: $crate::Txn,
-            space: $crate::SpaceId,
-            key: $crate::SmallBytes,
-            value: Option<$crate::SmallBytes>,
-        ) -> Result<(), $crate::Failure> {
-            self.$operate(|node, effects| node.put(txn, space, key, value, effects))
-        }
-
-        fn write(
-            &self,
-            txn: $crate::Txn,
-            space: $crate::SpaceId,
-            key: $crate::SmallBytes,
-            value: Option<$crate::SmallBytes>,
-        ) -> $crate::Step<()> {
-            self.$step(|node, effects| node.write(txn, space, key, value, effects))
-        }
-
-        fn later(
-            &self,
-            txn: $crate::Txn,
-            delay: &$crate::Delay,
-            answered: bool,
-        ) -> Result<$crate::Later, $crate::Failure> {
-            self.$operate(|node, effects| node.later(txn, delay, answered, effects))
-        }
-
-        fn past(&self) -> Result<Option<($crate::NodeId, $crate::SmallBytes)>, $crate::Failure> {
-            self.$operate(|node, _| Ok(node.past()))
-        }
-
-        fn adopt(&self, past: &$crate::SmallBytes) -> Result<(), $crate::Failure> {
-            self.$operate(|node, _| {
-                node.adopt(past);
-                Ok(())
-            })
-        }
-
-        fn catalog(&self) -> Result<std::sync::Arc<$crate::Catalog>, $crate::Failure> {
-            self.$operate(|node, _| Ok(node.catalog().clone()))
-        }
-
-        fn scan(&self, txn: $crate::Txn, scan: $crate::Scan) -> $crate::Step<Vec<$crate::Row>> {
-            self.$step(|node, effects| node.scan(txn, scan, effects))
-        }
-    };
-}
-
-/// A node for the length of one step; methods mirror [`Engine`]'s.
+/// A node for the length of one step: the operations of bodies that are plain closures, by name,
+/// which spares these the way of an [`Operation`] through a call that is not known beforehand.
 pub trait Direct {
     /// Begins a transaction.
     fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure>;
@@ -261,4 +136,52 @@ pub fn with<T>(database: u64, f: impl FnOnce(&dyn Engine) -> T) -> Option<T> {
         return None;
     }
     HERE.with(|here| here.borrow().as_deref().map(f))
+}
+
+/// Waits for the answer to an operation that is to come; dropped before that, it tells the engine
+/// that nobody does.
+#[derive(Debug)]
+pub struct Waiting {
+    database: u64,
+    op: Option<OpId>,
+}
+
+impl Waiting {
+    /// For what the engine of `database` called `op`.
+    pub fn new(database: u64, op: OpId) -> Waiting {
+        Waiting { database, op: Some(op) }
+    }
+}
+
+impl Future for Waiting {
+    type Output = Result<Answer, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let op = self.op.expect("polled after it was ready");
+        let polled = with(self.database, |engine| engine.poll(op, cx.waker()));
+        let polled = polled.unwrap_or(Poll::Ready(Err(Failure::Closed)));
+        if polled.is_ready() {
+            self.op = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(op) = self.op {
+            with(self.database, |engine| engine.forget(op));
+        }
+    }
+}
+
+/// Asks the engine of `database`, if it is here, and waits for the answer.
+///
+/// # Errors
+/// The operation failed, or no such engine is here.
+pub async fn operate(database: u64, operation: Operation) -> Result<Answer, Failure> {
+    match with(database, |engine| engine.operate(operation)).ok_or(Failure::Closed)? {
+        Step::Done(done) => done,
+        Step::Wait(op) => Waiting::new(database, op).await,
+    }
 }

@@ -5,16 +5,15 @@
 //! position that must be stable before the effect may leave.
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::contract::Protocol;
-use crate::delay::Gave;
+use crate::contract::{Answer, Protocol};
 use crate::ids::{NodeId, OpId, RepositoryId};
 use crate::links::Links;
 use crate::options::{Nanos, Settings};
-use crate::outcome::{Committed, Failure};
-use crate::procedure::Invoked;
+use crate::outcome::Failure;
 use crate::recorder::Recorder;
 
 /// Which state machine of a node.
@@ -65,27 +64,6 @@ pub struct LogPosition(pub u64);
 /// A row of a scan: key and value.
 pub type Row = (SmallBytes, SmallBytes);
 
-/// The answer to an operation that could not be answered at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpResult {
-    /// Of a get.
-    Value(Option<SmallBytes>),
-    /// Of a get of many, in the order asked.
-    Values(Vec<Option<SmallBytes>>),
-    /// Of a scan, in its order.
-    Rows(Vec<Row>),
-    /// Of a commit.
-    Committed(Committed),
-    /// Of a commit of which answers of delayed actions were asked for: those, by their numbers.
-    Answered(Committed, Vec<Gave>),
-    /// Of a one-round transaction.
-    Invoked(Invoked),
-    /// Of a sleep.
-    Awake,
-    /// The operation failed.
-    Failed(Failure),
-}
-
 /// Something the driver must do. Effects leave in the order they were appended; a crash may come
 /// between any two.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +80,7 @@ pub enum Effect<M, R> {
         /// The operation.
         op: OpId,
         /// Its answer.
-        result: OpResult,
+        result: Result<Answer, Failure>,
         /// What must be stable first.
         after: LogPosition,
     },
@@ -218,6 +196,8 @@ pub struct Effects<P: Protocol> {
     pub gate: LogPosition,
     /// A role of the node asked for its [next life](Context::restart).
     pub restart: bool,
+    /// A role of the node was told of a catalog that the node is to [go by](Context::go_by).
+    pub newer_catalog: Option<Arc<Catalog>>,
     /// The effects so far, in order.
     pub list: Vec<Effect<P::Message, P::Record>>,
 }
@@ -234,6 +214,7 @@ impl<P: Protocol> Default for Effects<P> {
             logged: LogPosition(0),
             gate: LogPosition(0),
             restart: false,
+            newer_catalog: None,
             list: Vec::new(),
         }
     }
@@ -297,13 +278,18 @@ impl<P: Protocol> Context<'_, P> {
     }
 
     /// Answers a client's operation.
-    pub fn complete(&mut self, op: OpId, result: OpResult) {
+    pub fn complete(&mut self, op: OpId, result: Result<Answer, Failure>) {
         let after = self.gate();
         self.complete_after(op, result, after);
     }
 
     /// Answers a client's operation once the log is stable up to `after`.
-    pub fn complete_after(&mut self, op: OpId, result: OpResult, after: LogPosition) {
+    pub fn complete_after(
+        &mut self,
+        op: OpId,
+        result: Result<Answer, Failure>,
+        after: LogPosition,
+    ) {
         self.effects.list.push(Effect::Complete { op, result, after });
     }
 
@@ -377,6 +363,12 @@ impl<P: Protocol> Context<'_, P> {
     /// had crashed and was started again. A driver whose node has no disk leaves that undone.
     pub fn restart(&mut self) {
         self.effects.restart = true;
+    }
+
+    /// The node is to go by this catalog, if it is newer, once this message and what its own roles
+    /// say to each other of it is taken.
+    pub fn go_by(&mut self, catalog: Arc<Catalog>) {
+        self.effects.newer_catalog = Some(catalog);
     }
 
     /// Asks for a call of this role's `timer` in a while.

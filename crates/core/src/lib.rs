@@ -21,6 +21,7 @@ pub mod judgement;
 pub mod lag;
 pub mod limits;
 pub mod links;
+pub mod machine;
 pub mod memory;
 pub mod moving;
 pub mod node;
@@ -40,17 +41,19 @@ pub use actions::{Action, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
-pub use contract::{Coordinator, Here, Isolation, Later, Participant, Protocol, Scan, Step};
+pub use contract::{
+    Answer, Coordinator, Here, Isolation, Later, Operation, Participant, Protocol, Put, Scan, Step,
+};
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
-    Address, Context, Effect, Effects, Envelope, LogPosition, Maintenance, Modes, OpResult, Role,
-    Row, Work,
+    Address, Context, Effect, Effects, Envelope, LogPosition, Maintenance, Modes, Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
 pub use limits::{Limit, Limits};
 pub use links::Links;
+pub use machine::{Machine, Outside};
 pub use node::Node;
 pub use options::{Nanos, Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};

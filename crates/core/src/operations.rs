@@ -2,16 +2,18 @@
 //! that wait for their time. Drivers on the machine's own clock share them.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::task::{Poll, Waker};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use crate::contract::Answer;
 use crate::deadlines::Deadlines;
-use crate::effects::{OpResult, Role};
+use crate::effects::Role;
 use crate::ids::OpId;
 use crate::options::Nanos;
+use crate::outcome::Failure;
 
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;
@@ -20,7 +22,7 @@ const SLEEPS: u64 = 1 << 63;
 enum Waiting {
     Nobody,
     Somebody(Waker),
-    Answered(OpResult),
+    Answered(Result<Answer, Failure>),
     Forgotten,
 }
 
@@ -32,7 +34,7 @@ pub struct Operations {
 
 impl Operations {
     /// The answer has come.
-    pub fn answer(&mut self, op: OpId, result: OpResult) {
+    pub fn answer(&mut self, op: OpId, result: Result<Answer, Failure>) {
         match self.waiting.insert(op.0, Waiting::Answered(result)) {
             Some(Waiting::Somebody(waker)) => waker.wake(),
             Some(Waiting::Forgotten) => {
@@ -43,7 +45,7 @@ impl Operations {
     }
 
     /// The answer, if it has come; else `waker` is woken when it does.
-    pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+    pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
         let waiting = self.waiting.entry(op.0).or_insert(Waiting::Nobody);
         match waiting {
             Waiting::Answered(_) => match self.waiting.remove(&op.0) {
@@ -88,8 +90,6 @@ pub enum Alarm {
 pub struct Alarms {
     set: BinaryHeap<Reverse<(Nanos, u64, Alarm)>>,
     count: u64,
-    /// Timers without delay, for when what was said has left.
-    left_over: VecDeque<(Role, u32)>,
     /// What is mostly taken back before its time.
     pub deadlines: Deadlines,
 }
@@ -101,21 +101,6 @@ impl Alarms {
         self.set.push(Reverse((at, self.count, alarm)));
     }
 
-    /// Sets a role's timer, as it asked for.
-    pub fn set_timer(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
-        if after == Nanos(0) {
-            self.left_over.push_back((role, timer));
-        } else {
-            self.set(now + after, Alarm::Timer(role, timer));
-        }
-    }
-
-    /// Takes the next timer without delay. A driver asks for these after what was said has left,
-    /// and for no longer than [`SLICE`] at a time.
-    pub fn left_over(&mut self) -> Option<(Role, u32)> {
-        self.left_over.pop_front()
-    }
-
     /// Sets an alarm that answers an operation.
     pub fn sleep(&mut self, until: Nanos) -> OpId {
         let op = OpId(SLEEPS | (self.count + 1));
@@ -125,19 +110,11 @@ impl Alarms {
 
     /// When the next one rings.
     pub fn next(&self) -> Option<Nanos> {
-        if !self.left_over.is_empty() {
-            return Some(Nanos(0));
-        }
         let set = self.set.peek().map(|Reverse((at, ..))| *at);
         match self.deadlines.next() {
             Some(next) => Some(set.map_or(next, |at| at.min(next))),
             None => set,
         }
-    }
-
-    /// Whether a timer without delay is there.
-    pub fn has_left_over(&self) -> bool {
-        !self.left_over.is_empty()
     }
 
     /// Takes the next one that is due.
@@ -174,25 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_without_delay_is_left_over_for_later() {
-        let (mut alarms, role) = (Alarms::default(), Role::Coordinator);
-        alarms.set_timer(Nanos(7), role, 1, Nanos(3));
-        alarms.set_timer(Nanos(7), role, 2, Nanos(0));
-        assert_eq!((alarms.next(), alarms.due(Nanos(7))), (Some(Nanos(0)), None));
-        assert_eq!((alarms.left_over(), alarms.left_over()), (Some((role, 2)), None));
-        assert_eq!(alarms.due(Nanos(10)), Some(Alarm::Timer(role, 1)));
-    }
-
-    #[test]
     fn an_answer_waits_for_whoever_asks_and_for_nobody_who_forgot() {
         let (mut operations, waker) = (Operations::default(), Waker::noop());
-        operations.answer(OpId(1), OpResult::Awake);
-        assert_eq!(operations.poll(OpId(1), waker), Poll::Ready(OpResult::Awake));
+        operations.answer(OpId(1), Ok(Answer::Awake));
+        assert_eq!(operations.poll(OpId(1), waker), Poll::Ready(Ok(Answer::Awake)));
         assert_eq!(operations.poll(OpId(2), waker), Poll::Pending);
-        operations.answer(OpId(2), OpResult::Awake);
-        assert_eq!(operations.poll(OpId(2), waker), Poll::Ready(OpResult::Awake));
+        operations.answer(OpId(2), Ok(Answer::Awake));
+        assert_eq!(operations.poll(OpId(2), waker), Poll::Ready(Ok(Answer::Awake)));
         operations.forget(OpId(3));
-        operations.answer(OpId(3), OpResult::Awake);
+        operations.answer(OpId(3), Ok(Answer::Awake));
         assert!(operations.waiting.is_empty());
         let (asleep, asked) = (Alarms::default().sleep(Nanos(1)), OpId(4));
         assert_eq!(operations.poll(asleep, waker), Poll::Pending);

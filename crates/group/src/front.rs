@@ -10,9 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Call, Catalog, Committed, Coordinator, Delay, Effect, Failure, Here, Invoked, Later,
-    LogPosition, Nanos, NodeId, OpId, Outcome, Protocol, Recorder, Rejection, Role, Row, Scan,
-    Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View,
+    Address, Coordinator, Effect, Here, LogPosition, Nanos, NodeId, Operation, Outcome, Protocol,
+    Recorder, Rejection, Role, Sender, SmallBytes, Step, Timestamp, Txn, TxnId, View,
 };
 
 use crate::inside::{Context, InnerContext, Inside, send_now};
@@ -26,7 +25,6 @@ use crate::protocol::{Ballot, Grouped, Message, Rules};
 pub struct Front<P: Protocol> {
     inner: P::Coordinator,
     inside: Inside<P>,
-    newer: Option<Arc<Catalog>>,
     visitors: BTreeSet<NodeId>,
     /// The epoch of the placement that visitors were told.
     told: u64,
@@ -94,87 +92,19 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &rules.inner);
         let (inside, visitors) = (Inside::new(), BTreeSet::new());
-        Front { inner, inside, newer: None, visitors, told: 0 }
+        Front { inner, inside, visitors, told: 0 }
     }
 
-    fn begin(
+    fn operate(
         &mut self,
-        options: TxnOptions,
+        operation: Operation,
         _: Here<'_, Grouped<P>>,
         cx: &mut Context<'_, P>,
-    ) -> Result<Txn, Failure> {
-        self.run(cx, |inner, here, cx| inner.begin(options, here, cx))
+    ) -> Step {
+        self.run(cx, |inner, here, cx| inner.operate(operation, here, cx))
     }
 
-    fn get(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) -> Step<Option<SmallBytes>> {
-        self.run(cx, |inner, here, cx| inner.get(txn, space, key, here, cx))
-    }
-
-    fn get_many(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        self.run(cx, |inner, here, cx| inner.get_many(txn, space, keys, here, cx))
-    }
-
-    fn put(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        cx: &mut Context<'_, P>,
-    ) -> Result<(), Failure> {
-        self.run(cx, |inner, _, cx| inner.put(txn, space, key, value, cx))
-    }
-
-    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Option<OpId> {
-        self.run(cx, |inner, _, cx| inner.lock_written(txn, cx))
-    }
-
-    fn scan(
-        &mut self,
-        txn: Txn,
-        scan: Scan,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) -> Step<Vec<Row>> {
-        self.run(cx, |inner, here, cx| inner.scan(txn, scan, here, cx))
-    }
-
-    fn commit(
-        &mut self,
-        txn: Txn,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) -> Step<Committed> {
-        self.run(cx, |inner, here, cx| inner.commit(txn, here, cx))
-    }
-
-    fn invoke(
-        &mut self,
-        options: TxnOptions,
-        call: Call,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) -> Step<Invoked> {
-        self.run(cx, |inner, here, cx| inner.invoke(options, call, here, cx))
-    }
-
-    fn rollback(&mut self, txn: Txn, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, here, cx| inner.rollback(txn, here, cx));
-    }
+    muesli_core::coordinator_without_peeks!(Grouped<P>);
 
     fn judge(
         &self,
@@ -192,10 +122,6 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn issued(&self) -> Timestamp {
         self.inner.issued()
-    }
-
-    fn abort(&mut self, txn: Txn, why: &Failure, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, here, cx| inner.abort(txn, why, here, cx));
     }
 
     fn open_transactions(&self) -> Vec<Txn> {
@@ -223,7 +149,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
                     self.tell_leader(&self.visitors, (group, member, ballot), cx);
                 }
                 if group < layout::groups(cx.catalog) && !cx.catalog.begun.contains(&group) {
-                    self.newer = Some(Arc::new(cx.catalog.with_begun(&[group])));
+                    cx.go_by(Arc::new(cx.catalog.with_begun(&[group])));
                 }
                 self.compare_epochs(sender, epoch, cx);
                 self.tell_of_moves(cx);
@@ -234,7 +160,9 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             }
             Message::Placement { epoch, homes, leaving } => {
                 let newer = cx.catalog.placed(epoch, &homes, &leaving);
-                self.newer = newer.filter(layout::is_sound).map(Arc::new);
+                if let Some(newer) = newer.filter(layout::is_sound) {
+                    cx.go_by(Arc::new(newer));
+                }
             }
             Message::Consensus(..)
             | Message::At(_)
@@ -258,16 +186,6 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn timer(&mut self, timer: u32, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.timer(timer, here, cx));
-    }
-
-    fn later(
-        &mut self,
-        txn: Txn,
-        delay: &Delay,
-        answered: bool,
-        cx: &mut Context<'_, P>,
-    ) -> Result<Later, Failure> {
-        self.run(cx, |inner, _, cx| inner.later(txn, delay, answered, cx))
     }
 
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
@@ -312,10 +230,6 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.inner.outcome(txn)
     }
-
-    fn newer_catalog(&mut self) -> Option<Arc<Catalog>> {
-        self.newer.take()
-    }
 }
 
 /// Tells a node where the members are.
@@ -328,7 +242,7 @@ fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli_core::{Effects, Envelope, Node, RepositoryId, Settings};
+    use muesli_core::{Catalog, Effects, Envelope, Node, RepositoryId, Settings};
     use muesli_protocols::score::Score;
 
     type Groups = Grouped<Score>;

@@ -87,6 +87,7 @@ impl<P: Protocol> Inside<P> {
             logged: self.logged,
             gate: self.gate,
             restart: false,
+            newer_catalog: None,
             list: Vec::new(),
         };
         let me = Address { node, role };

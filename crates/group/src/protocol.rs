@@ -264,6 +264,14 @@ impl<P: Protocol> Protocol for Grouped<P> {
         P::has_masters(&rules.inner)
     }
 
+    fn is_for_all(_: &Message<P::Message>) -> bool {
+        false
+    }
+
+    fn is_for_any(_: &Message<P::Message>) -> bool {
+        false
+    }
+
     fn wire_bytes(message: &Message<P::Message>) -> usize {
         match message {
             Message::Inside { message, .. } => 8 + P::wire_bytes(message),

@@ -491,6 +491,31 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.restore_piece(piece, cx)
     }
 
+    // A member is not itself marked, nor read from behind: who keeps it is its node alone.
+
+    fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
+        None
+    }
+
+    fn forget_mark(&mut self) {}
+
+    fn go_back(
+        &mut self,
+        _other: &mut Replica<P>,
+        _marked: VecDeque<Vec<u8>>,
+        _cx: &mut Context<'_, P>,
+    ) -> bool {
+        false
+    }
+
+    fn answer_behind(&mut self, _message: &Message<P::Message>, _cx: &mut Context<'_, P>) -> bool {
+        false
+    }
+
+    fn end(&mut self, settings: &Settings) {
+        self.inner.end(settings);
+    }
+
     fn in_doubt(&self) -> usize {
         let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
         match &self.leading {

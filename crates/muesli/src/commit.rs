@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use muesli_core::client::{self, Engine};
-use muesli_core::{Committed, Gave, OpId, OpResult, Step};
+use muesli_core::client::{self, Engine, Waiting};
+use muesli_core::{Answer, Committed, Gave, OpId, Operation, Step};
 
 use crate::db::Db;
 use crate::error::Error;
-use crate::operation::{Waiting, wait};
-use crate::transaction::{Tx, as_answered};
+use crate::transaction::Tx;
 
 /// The commits of a session that were asked for and that nobody waits for.
 #[derive(Debug, Default)]
@@ -141,12 +140,12 @@ pub(crate) struct Committing<'a> {
 impl<'a> Committing<'a> {
     /// What `op` asked for; its caller, on another thread, has this `fate`.
     pub fn new(db: &'a Db, fate: Option<&'a Arc<Fate>>, op: OpId) -> Committing<'a> {
-        Committing { db, fate, waiting: Some(wait(db.inner.database, op)) }
+        Committing { db, fate, waiting: Some(Waiting::new(db.inner.database, op)) }
     }
 }
 
 impl Future for Committing<'_> {
-    type Output = Result<OpResult, Error>;
+    type Output = Result<Answer, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let waiting = self.waiting.as_mut().expect("polled after it was ready");
@@ -154,7 +153,7 @@ impl Future for Committing<'_> {
         if polled.is_ready() {
             self.waiting = None;
         }
-        polled
+        polled.map_err(Error::from)
     }
 }
 
@@ -166,12 +165,9 @@ impl Drop for Committing<'_> {
         let learn = async move {
             let db = &learner.orphan.0;
             match waiting.await {
-                Ok(OpResult::Invoked(done)) => db.see(done.at),
-                ended => {
-                    if let Ok((committed, _)) = ended.and_then(as_answered) {
-                        db.learn(committed);
-                    }
-                }
+                Ok(Answer::Invoked(done)) => db.see(done.at),
+                Ok(ended) => db.learn(ended.committed()),
+                Err(_) => {}
             }
         };
         client::with(database, |engine| engine.spawn(Box::pin(learn)));
@@ -206,12 +202,12 @@ impl Tx {
         if let Some(fate) = fate {
             fate.ask()?;
         }
-        let answered = match self.here(|engine: &dyn Engine| engine.commit(self.txn))? {
-            Step::Done(answer) => {
-                answer.map(|committed| (committed, Vec::new())).map_err(Error::from)
-            }
-            Step::Wait(op) => Committing::new(db, fate, op).await.and_then(as_answered),
+        let commit = Operation::Commit(self.txn);
+        let answered = match self.here(|engine: &dyn Engine| engine.operate(commit))? {
+            Step::Done(answer) => answer.map_err(Error::from),
+            Step::Wait(op) => Committing::new(db, fate, op).await,
         };
+        let answered = answered.map(Answer::answered);
         if let Some(fate) = fate {
             fate.decided(db);
         }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use muesli_core::client::{self, Task};
+use muesli_core::client::{self, Task, Waiting};
 use muesli_core::deadlines::Due;
 use muesli_core::{
-    Abort, Catalog, Doubt, Outcome, SpaceOptions, Timestamp, Traffic, TxnId, TxnOptions,
+    Abort, Answer, Catalog, Doubt, Operation, Outcome, SpaceOptions, Timestamp, Traffic, TxnId,
+    TxnOptions,
 };
 
 use crate::commit::{Caller, Orphans};
@@ -17,7 +18,6 @@ use crate::error::Error;
 use crate::explicit::Transaction;
 use crate::later::Results;
 use crate::oneshot;
-use crate::operation::wait;
 use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
 use crate::past::Carried;
 use crate::shipped::Shipped;
@@ -398,7 +398,7 @@ impl Db {
     pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
         let database = self.inner.database;
         let op = client::with(database, |engine| engine.sleep(nanos(duration)));
-        wait(database, op.ok_or(Error::Closed)?).await.map(|_| ())
+        Ok(Waiting::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
     }
 
     /// Begins a transaction that is committed or rolled back by hand. Conflicts are reported, not
@@ -418,7 +418,9 @@ impl Db {
     fn begin_here(&self, home: Option<usize>) -> Result<Transaction, Error> {
         let (database, options) = (self.inner.database, self.txn_options());
         self.arrive();
-        let txn = client::with(database, |engine| engine.begin(options)).ok_or(Error::Closed)??;
+        let begin = Operation::Begin(options);
+        let begun = client::with(database, |engine| engine.operate(begin)).ok_or(Error::Closed)?;
+        let txn = begun.map(Answer::begun).at_once()?;
         let after_ms = self.timeout.as_millis() as u64;
         let deadline = client::with(database, |engine| {
             engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))

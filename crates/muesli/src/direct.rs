@@ -142,8 +142,7 @@ impl Db {
     }
 
     async fn committed<T>(&self, answer: T, op: muesli_core::OpId) -> Result<T, Error> {
-        let result = Committing::new(self, None, op).await?;
-        let committed = crate::transaction::as_committed(result)?;
+        let committed = Committing::new(self, None, op).await?.committed();
         self.see(committed.at);
         Ok(answer)
     }

@@ -35,7 +35,7 @@ use std::marker::PhantomData;
 use muesli_core::actions::run_action;
 use muesli_core::limits::Limit;
 use muesli_core::procedure::ProcedureFn;
-use muesli_core::{Action, Delay, Gave, Later, Place, SmallBytes};
+use muesli_core::{Action, Answer, Delay, Gave, Later, Operation, Place, SmallBytes};
 
 use crate::error::Error;
 use crate::procedures::{self, StoredProcedure};
@@ -242,15 +242,16 @@ impl Tx {
     }
 
     async fn delay(&self, delay: &Delay, answered: bool) -> Result<Later, Error> {
+        let operation = Operation::Delay(self.txn, delay.clone(), answered);
         let asked = match self.away.as_deref() {
-            None => self.here(|engine| engine.later(self.txn, delay, answered))?,
+            None => self.here(|engine| engine.operate(operation))?,
             Some((db, home)) => {
-                let (tx, delay) = (self.at_home(), delay.clone());
-                let ask = async move || tx.here(|engine| engine.later(tx.txn, &delay, answered));
+                let tx = self.at_home();
+                let ask = async move || tx.here(|engine| engine.operate(operation));
                 db.run_on(*home, ask).await??
             }
         };
-        Ok(asked?)
+        Ok(asked.map(Answer::delayed).at_once()?)
     }
 }
 

@@ -59,7 +59,7 @@ pub use muesli_core::{
     Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret,
     SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
 };
-pub use operation::{Ask, Get, GetMany, Operation, Put, RangeScan};
+pub use operation::{Ask, Get, GetMany, Put, RangeScan, Reply};
 pub use options::{Options, Retry};
 pub use past::SessionPast;
 #[cfg(feature = "cluster")]

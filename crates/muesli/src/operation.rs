@@ -7,21 +7,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use muesli_core::client::{self, Engine};
-use muesli_core::{Failure, OpId, OpResult, Row, Scan, SmallBytes, SpaceId, Step, Txn};
+use muesli_core::client::{self, Engine, Waiting};
+use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
 use crate::db::Db;
 use crate::error::Error;
-use crate::transaction::{Tx, unexpected};
+use crate::transaction::Tx;
 
-/// What an operation asks of the engine.
+/// An operation whose answer has a type of its own.
 pub trait Ask: Send + Unpin + 'static {
     /// What it is answered with.
     type Answer: Send + 'static;
     #[doc(hidden)]
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Self::Answer>;
     #[doc(hidden)]
-    fn answer(result: OpResult) -> Result<Self::Answer, Error>;
+    fn answer(answer: Answer) -> Self::Answer;
 }
 
 /// Reads a key.
@@ -62,14 +62,12 @@ impl Ask for Get {
             let [found] = found;
             return Step::Done(Ok(found));
         }
-        engine.get(txn, self.space, &self.key)
+        let key = std::mem::replace(&mut self.key, SmallBytes::EMPTY);
+        engine.operate(Operation::Get(txn, self.space, key)).map(Answer::value)
     }
 
-    fn answer(result: OpResult) -> Result<Option<SmallBytes>, Error> {
-        match result {
-            OpResult::Value(value) => Ok(value),
-            other => Err(unexpected(other)),
-        }
+    fn answer(answer: Answer) -> Option<SmallBytes> {
+        answer.value()
     }
 }
 
@@ -77,14 +75,12 @@ impl Ask for GetMany {
     type Answer = Vec<Option<SmallBytes>>;
 
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Self::Answer> {
-        engine.get_many(txn, self.space, std::mem::take(&mut self.keys))
+        let keys = std::mem::take(&mut self.keys);
+        engine.operate(Operation::GetMany(txn, self.space, keys)).map(Answer::values)
     }
 
-    fn answer(result: OpResult) -> Result<Self::Answer, Error> {
-        match result {
-            OpResult::Values(values) => Ok(values),
-            other => Err(unexpected(other)),
-        }
+    fn answer(answer: Answer) -> Self::Answer {
+        answer.values()
     }
 }
 
@@ -94,14 +90,13 @@ impl Ask for Put {
     #[inline]
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<()> {
         let key = std::mem::replace(&mut self.key, SmallBytes::EMPTY);
-        engine.write(txn, self.space, key, self.value.take())
+        let (space, value) = (self.space, self.value.take());
+        let put = muesli_core::Put { space, key, value, may_wait: true };
+        engine.operate(Operation::Put(txn, put)).map(Answer::written)
     }
 
-    fn answer(result: OpResult) -> Result<(), Error> {
-        match result {
-            OpResult::Value(None) => Ok(()),
-            other => Err(unexpected(other)),
-        }
+    fn answer(answer: Answer) {
+        answer.written();
     }
 }
 
@@ -109,14 +104,11 @@ impl Ask for RangeScan {
     type Answer = Vec<Row>;
 
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Vec<Row>> {
-        engine.scan(txn, self.scan.clone())
+        engine.operate(Operation::Scan(txn, self.scan.clone())).map(Answer::rows)
     }
 
-    fn answer(result: OpResult) -> Result<Vec<Row>, Error> {
-        match result {
-            OpResult::Rows(rows) => Ok(rows),
-            other => Err(unexpected(other)),
-        }
+    fn answer(answer: Answer) -> Vec<Row> {
+        answer.rows()
     }
 }
 
@@ -129,9 +121,9 @@ enum Stage<T> {
     Away(Shipped<T>),
 }
 
-/// An operation of a transaction; nothing happens before it is awaited.
+/// The reply to an operation of a transaction; nothing happens before it is awaited.
 #[must_use = "an operation does nothing unless it is awaited"]
-pub struct Operation<'a, A: Ask> {
+pub struct Reply<'a, A: Ask> {
     database: u64,
     txn: Txn,
     away: Option<&'a (Db, usize)>,
@@ -139,11 +131,11 @@ pub struct Operation<'a, A: Ask> {
     stage: Stage<A::Answer>,
 }
 
-impl<'a, A: Ask> Operation<'a, A> {
+impl<'a, A: Ask> Reply<'a, A> {
     #[inline]
-    pub(crate) fn new(tx: &'a Tx, ask: A) -> Operation<'a, A> {
+    pub(crate) fn new(tx: &'a Tx, ask: A) -> Reply<'a, A> {
         let away = tx.away.as_deref();
-        Operation { database: tx.database, txn: tx.txn, away, ask: Some(ask), stage: Stage::New }
+        Reply { database: tx.database, txn: tx.txn, away, ask: Some(ask), stage: Stage::New }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
@@ -152,14 +144,14 @@ impl<'a, A: Ask> Operation<'a, A> {
         Box::pin(async move {
             let there = async move || {
                 let (away, stage) = (None, Stage::New);
-                Operation { database, txn, away, ask, stage }.await
+                Reply { database, txn, away, ask, stage }.await
             };
             db.run_on(home, there).await
         })
     }
 }
 
-impl<A: Ask> Future for Operation<'_, A> {
+impl<A: Ask> Future for Reply<'_, A> {
     type Output = Result<A::Answer, Error>;
 
     #[inline]
@@ -172,14 +164,16 @@ impl<A: Ask> Future for Operation<'_, A> {
                 Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
                 Some(Step::Done(Err(failure))) => return Poll::Ready(Err(failure.into())),
                 None => return Poll::Ready(Err(Error::Closed)),
-                Some(Step::Wait(op)) => this.stage = Stage::Waiting(wait(this.database, op)),
+                Some(Step::Wait(op)) => {
+                    this.stage = Stage::Waiting(Waiting::new(this.database, op))
+                }
             }
         }
         this.poll_later(cx)
     }
 }
 
-impl<A: Ask> Operation<'_, A> {
+impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_later(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
         if let (Stage::New, Some((db, home))) = (&self.stage, self.away) {
@@ -187,7 +181,7 @@ impl<A: Ask> Operation<'_, A> {
         }
         match &mut self.stage {
             Stage::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
-                Poll::Ready(result) => Poll::Ready(result.and_then(A::answer)),
+                Poll::Ready(answer) => Poll::Ready(answer.map(A::answer).map_err(Error::from)),
                 Poll::Pending => Poll::Pending,
             },
             Stage::Away(shipped) => match shipped.as_mut().poll(cx) {
@@ -195,44 +189,6 @@ impl<A: Ask> Operation<'_, A> {
                 Poll::Pending => Poll::Pending,
             },
             Stage::New => unreachable!("begun above"),
-        }
-    }
-}
-
-/// Waits for the answer to an operation; dropping it tells the driver that nobody waits.
-pub(crate) fn wait(database: u64, op: OpId) -> Waiting {
-    Waiting { database, op: Some(op) }
-}
-
-pub(crate) struct Waiting {
-    database: u64,
-    op: Option<OpId>,
-}
-
-impl Future for Waiting {
-    type Output = Result<OpResult, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let op = self.op.expect("polled after it was ready");
-        let polled = client::with(self.database, |engine| engine.poll(op, cx.waker()));
-        match polled {
-            Some(Poll::Pending) => Poll::Pending,
-            Some(Poll::Ready(result)) => {
-                self.op = None;
-                Poll::Ready(Ok(result))
-            }
-            None => {
-                self.op = None;
-                Poll::Ready(Err(Failure::Closed.into()))
-            }
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(op) = self.op {
-            client::with(self.database, |engine| engine.forget(op));
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::ops::Bound;
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Committed, Gave, OpResult, Scan, SmallBytes, Txn};
+use muesli_core::{Operation, Scan, SmallBytes, Txn};
 
 use crate::db::Db;
 use crate::error::Error;
-use crate::operation::{Get, GetMany, Operation, Put, RangeScan};
+use crate::operation::{Get, GetMany, Put, RangeScan, Reply};
 use crate::space::Space;
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
@@ -76,8 +76,8 @@ impl Tx {
     /// [`Error::Conflict`] where the transaction cannot commit any more, [`Error::Timeout`],
     /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`].
     #[inline]
-    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Operation<'_, Get> {
-        Operation::new(self, Get { space: space.id, key: key.into() })
+    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Get> {
+        Reply::new(self, Get { space: space.id, key: key.into() })
     }
 
     /// Reads several keys at once: those that live elsewhere in parallel.
@@ -88,9 +88,9 @@ impl Tx {
         &self,
         space: Space,
         keys: impl IntoIterator<Item = impl Into<SmallBytes>>,
-    ) -> Operation<'_, GetMany> {
+    ) -> Reply<'_, GetMany> {
         let keys = keys.into_iter().map(Into::into).collect();
-        Operation::new(self, GetMany { space: space.id, keys })
+        Reply::new(self, GetMany { space: space.id, keys })
     }
 
     /// Writes a key. Nothing is sent before the commit.
@@ -103,8 +103,8 @@ impl Tx {
         space: Space,
         key: impl Into<SmallBytes>,
         value: impl Into<SmallBytes>,
-    ) -> Operation<'_, Put> {
-        Operation::new(self, Put { space: space.id, key: key.into(), value: Some(value.into()) })
+    ) -> Reply<'_, Put> {
+        Reply::new(self, Put { space: space.id, key: key.into(), value: Some(value.into()) })
     }
 
     /// Deletes a key; nothing happens where it is absent.
@@ -112,8 +112,8 @@ impl Tx {
     /// # Errors
     /// As [`put`](Self::put).
     #[inline]
-    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Operation<'_, Put> {
-        Operation::new(self, Put { space: space.id, key: key.into(), value: None })
+    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Put> {
+        Reply::new(self, Put { space: space.id, key: key.into(), value: None })
     }
 
     /// Reads a range of keys in order. In an update transaction the range is protected: nobody
@@ -121,15 +121,15 @@ impl Tx {
     ///
     /// # Errors
     /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index.
-    pub fn scan(&self, space: Space, range: Range) -> Operation<'_, RangeScan> {
+    pub fn scan(&self, space: Space, range: Range) -> Reply<'_, RangeScan> {
         let Range { lo, hi, reverse, limit } = range;
         let scan = Scan { space: space.id, lo, hi, reverse, limit };
-        Operation::new(self, RangeScan { scan })
+        Reply::new(self, RangeScan { scan })
     }
 
     /// Rolls back, if the transaction's loop is here and still there.
     pub(crate) fn rollback_here(&self) {
-        client::with(self.database, |engine| engine.rollback(self.txn));
+        client::with(self.database, |engine| engine.operate(Operation::rollback(self.txn)));
     }
 
     pub(crate) fn at_home(&self) -> Tx {
@@ -139,27 +139,5 @@ impl Tx {
     #[inline]
     pub(crate) fn here<T>(&self, f: impl FnOnce(&dyn Engine) -> T) -> Result<T, Error> {
         client::with(self.database, f).ok_or(Error::Closed)
-    }
-}
-
-/// The answer to a commit.
-pub(crate) fn as_committed(result: OpResult) -> Result<Committed, Error> {
-    match result {
-        OpResult::Committed(committed) | OpResult::Answered(committed, _) => Ok(committed),
-        other => Err(unexpected(other)),
-    }
-}
-
-pub(crate) fn as_answered(result: OpResult) -> Result<(Committed, Vec<Gave>), Error> {
-    match result {
-        OpResult::Answered(committed, answers) => Ok((committed, answers)),
-        other => as_committed(other).map(|committed| (committed, Vec::new())),
-    }
-}
-
-pub(crate) fn unexpected(result: OpResult) -> Error {
-    match result {
-        OpResult::Failed(failure) => failure.into(),
-        other => unreachable!("an operation was answered by {other:?}"),
     }
 }

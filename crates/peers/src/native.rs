@@ -17,7 +17,7 @@ use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, End, Few, Message, Part, Repositories, Request, Task,
+    Agreement, End, Few, Message, Part, PartAnswer, Repositories, Request, Task,
 };
 
 use crate::load::Dialect;
@@ -99,7 +99,7 @@ impl Calls {
         };
         ensure!(txn.sequence == self.answered + 1, "answers come in another order");
         let End::Done { at, answers } = end else { bail!("a call was not done: {end:?}") };
-        let [(_, Answer::Given(given))] = &answers[..] else { bail!("not one answer") };
+        let [(_, PartAnswer::Given(given))] = &answers[..] else { bail!("not one answer") };
         shown.push(varint(given.as_slice()).context("this is no number")?);
         self.answered = txn.sequence;
         let request = Arc::get_mut(&mut self.request).expect("nobody else has it");

@@ -29,6 +29,7 @@ mod run;
 mod setup;
 mod station;
 mod strangers;
+mod surroundings;
 mod tasks;
 mod turn;
 
@@ -39,7 +40,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Recorder, Role, Settings};
+use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Role, Settings};
 
 use crate::disk::Disk;
 use crate::fault::Fault;
@@ -286,7 +287,7 @@ impl<P: Protocol> World<P> {
     /// Whether the host still is in that life of its node.
     fn is_alive(&self, place: usize, incarnation: u32) -> bool {
         let host = self.stations[place].host.borrow();
-        host.node.is_some() && host.incarnation == incarnation
+        host.node().is_some() && host.incarnation == incarnation
     }
 
     /// The time.
@@ -355,9 +356,11 @@ fn new_host<P: Protocol>(
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
-    host.visitors = Arc::clone(visitors);
+    host.outside.visitors = Arc::clone(visitors);
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
-    host.effects.recorder = setup.history.then(|| Box::new(Recorder::new()));
+    if setup.history {
+        host.record();
+    }
     host
 }
 

@@ -13,7 +13,9 @@ use muesli_cluster::hello::{Hello, Station, Welcome};
 use muesli_cluster::map::{Deal, Map, MapParts};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Durability, Life, Network, ServerOptions};
 use muesli_core::client;
-use muesli_core::{Limits, NodeId, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire};
+use muesli_core::{
+    Answer, Limits, NodeId, Operation, Put, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::running::{on_loopback, serve};
@@ -177,11 +179,13 @@ fn what_waits_for_a_server_that_does_not_read_is_bounded() {
     for number in 0..TRANSACTIONS {
         let task = async move {
             client::with(0, |engine| {
-                let txn = engine.begin(TxnOptions::default()).unwrap();
+                let begun = engine.operate(Operation::Begin(TxnOptions::default()));
+                let txn = begun.map(Answer::begun).at_once().unwrap();
                 let key = SmallBytes::new(&number.to_le_bytes());
-                let value = SmallBytes::new(&vec![7; VALUE]);
-                engine.put(txn, SpaceId(0), key, Some(value)).unwrap();
-                drop(engine.commit(txn));
+                let value = Some(SmallBytes::new(&vec![7; VALUE]));
+                let put = Put { space: SpaceId(0), key, value, may_wait: false };
+                engine.operate(Operation::Put(txn, put)).at_once().unwrap();
+                drop(engine.operate(Operation::Commit(txn)));
             });
         };
         assert!(client.submit(Box::new(move || Box::pin(task))).is_ok());

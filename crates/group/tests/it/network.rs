@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Node, NodeId, OpId, OpResult, Post, Protocol,
-    Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn, TxnOptions,
+    Address, Answer, Catalog, Effect, Effects, Envelope, Failure, Node, NodeId, OpId, Operation,
+    Post, Protocol, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn,
+    TxnOptions,
 };
 use muesli_group::{Grouped, Message, Rules, layout};
 use muesli_protocols::score::Score;
@@ -48,7 +49,7 @@ impl<P: Protocol> Host<P> {
 pub struct Network<P: Protocol = Score> {
     pub hosts: BTreeMap<NodeId, Host<P>>,
     messages: Envelopes<P>,
-    answers: BTreeMap<OpId, OpResult>,
+    answers: BTreeMap<OpId, Result<Answer, Failure>>,
     /// The last decision that the client told.
     pub decided: Option<Message<P::Message>>,
     /// What the client says goes to this member instead.
@@ -231,15 +232,15 @@ impl<P: Protocol> Network<P> {
     }
 
     /// Lets time pass until an operation is answered.
-    fn answer<T>(&mut self, step: Step<T>, result: impl Fn(T) -> OpResult) -> Option<OpResult> {
+    fn answer(&mut self, step: Step) -> Option<Answer> {
         let op = match step {
-            Step::Done(done) => return done.ok().map(result),
+            Step::Done(done) => return done.ok(),
             Step::Wait(op) => op,
         };
         self.run();
         for _ in 0..200 {
             if let Some(result) = self.answers.remove(&op) {
-                return (!matches!(result, OpResult::Failed(_))).then_some(result);
+                return result.ok();
             }
             self.ring();
         }
@@ -250,18 +251,16 @@ impl<P: Protocol> Network<P> {
     fn reads(&mut self, at: NodeId, key: &str) -> Option<(Txn, u64)> {
         let (host, key) = (self.hosts.get_mut(&at).unwrap(), SmallBytes::from(key));
         let txn = host.node.begin(TxnOptions::default(), &mut host.effects).unwrap();
-        let read = host.node.get(txn, SPACE, &key, &mut host.effects);
-        let OpResult::Value(value) = self.answer(read, OpResult::Value)? else {
-            panic!("of a get")
-        };
+        let read = host.node.operate(Operation::Get(txn, SPACE, key), &mut host.effects);
+        let value = self.answer(read)?.value();
         let number = |it: SmallBytes| u64::from_be_bytes(it.as_slice().try_into().unwrap());
         Some((txn, value.map_or(0, number)))
     }
 
     fn commits(&mut self, at: NodeId, txn: Txn) -> bool {
         let host = self.hosts.get_mut(&at).unwrap();
-        let commit = host.node.commit(txn, &mut host.effects);
-        self.answer(commit, OpResult::Committed).is_some()
+        let commit = host.node.operate(Operation::Commit(txn), &mut host.effects);
+        self.answer(commit).is_some()
     }
 
     /// What number the client reads, if it commits.

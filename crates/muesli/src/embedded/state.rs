@@ -10,8 +10,9 @@ use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Call, Committed, Effect, Effects, Envelope, Failure, Invoked, Nanos, Node, OpId, OpResult,
-    Outcome, Protocol, SmallBytes, SpaceId, Step, Txn, TxnId, TxnOptions,
+    Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, Nanos, Node, NodeId, OpId,
+    Operation, Outcome, Outside, Protocol, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
+    TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -20,20 +21,55 @@ use super::signal::Signal;
 /// messages wait on either side: another loop's transaction holds locks until they are moved.
 const BEGINS_PER_TURN: u32 = 64;
 
-/// The node of a loop, with what it waits for and what it has to say.
-pub(super) struct Machine<P: Protocol> {
-    pub node: Node<P>,
-    pub effects: Effects<P>,
-    pub operations: Operations,
-    pub alarms: Alarms,
-    /// Messages to other loops, by loop.
-    pub out: Vec<VecDeque<Envelope<P::Message>>>,
-    /// Whether `out` got something since the last turn.
-    pub has_outgoing: bool,
-    pub messages: u64,
+/// The node of a loop, with what surrounds it.
+pub(super) struct LoopState<P: Protocol> {
+    pub machine: Machine<P>,
+    pub outside: Mailboxes<P::Message>,
     /// The node panicked in the middle of a step: nothing of it can be relied on.
     pub broken: Rc<Cell<bool>>,
     random: fastrand::Rng,
+}
+
+/// What the clients on a loop wait for, and what its node has to say to other loops.
+pub(super) struct Mailboxes<M> {
+    pub operations: Operations,
+    pub alarms: Alarms,
+    /// Messages to other loops, by loop.
+    pub out: Vec<VecDeque<Envelope<M>>>,
+    /// Whether `out` got something since the last turn.
+    pub has_outgoing: bool,
+    pub messages: u64,
+}
+
+/// Nothing is durable here, so nothing waits.
+impl<P: Protocol> Outside<P> for Mailboxes<P::Message> {
+    type Note = ();
+
+    #[inline]
+    fn begin(&mut self, _: &mut Effects<P>) {}
+
+    #[inline]
+    fn send(&mut self, _: &Node<P>, envelope: Envelope<P::Message>) {
+        self.messages += 1;
+        self.has_outgoing = true;
+        self.out[envelope.to.node.0 as usize].push_back(envelope);
+    }
+
+    fn append(&mut self, _: RepositoryId, _: P::Record) {
+        unreachable!("an embedded database logs nothing");
+    }
+
+    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
+        self.alarms.set(now + after, Alarm::Timer(role, timer));
+    }
+
+    #[inline]
+    fn note(&mut self, _: &Result<Answer, Failure>, _waits: bool) {}
+
+    #[inline]
+    fn answer(&mut self, _: &Effects<P>, op: OpId, result: Result<Answer, Failure>, (): ()) {
+        self.operations.answer(op, result);
+    }
 }
 
 /// Dropped where a panic leaves a step of the node; a step that ends forgets it.
@@ -55,78 +91,38 @@ macro_rules! step {
     }};
 }
 
-impl<P: Protocol> Machine<P> {
-    pub fn new(node: Node<P>, effects: Effects<P>, loops: usize) -> Machine<P> {
-        Machine {
-            node,
-            effects,
+impl<P: Protocol> LoopState<P> {
+    pub fn new(node: Node<P>, effects: Effects<P>, loops: usize) -> LoopState<P> {
+        let outside = Mailboxes {
             operations: Operations::default(),
             alarms: Alarms::default(),
             out: (0..loops).map(|_| VecDeque::new()).collect(),
             has_outgoing: false,
             messages: 0,
-            broken: Rc::default(),
-            random: fastrand::Rng::new(),
-        }
+        };
+        let machine = Machine::new(node, effects);
+        LoopState { machine, outside, broken: Rc::default(), random: fastrand::Rng::new() }
     }
 
-    /// Performs what the node asked for. Nothing is durable here, so nothing waits.
+    /// Performs what the node asked for.
     #[inline]
     pub fn perform(&mut self) {
-        if !self.effects.list.is_empty() {
-            self.perform_all();
-        }
-    }
-
-    fn perform_all(&mut self) {
-        let mut list = std::mem::take(&mut self.effects.list);
-        for effect in list.drain(..) {
-            match effect {
-                Effect::Send { envelope, .. } => {
-                    self.messages += 1;
-                    self.has_outgoing = true;
-                    self.out[envelope.to.node.0 as usize].push_back(envelope);
-                }
-                Effect::Complete { op, result, .. } => self.operations.answer(op, result),
-                Effect::SetTimer { role, timer, after } => {
-                    self.alarms.set_timer(self.effects.now, role, timer, after);
-                }
-                Effect::Log { .. } => unreachable!("an embedded database logs nothing"),
-            }
-        }
-        self.effects.list = list;
+        self.machine.perform(&mut self.outside);
     }
 
     /// Rings the alarms that are due; true if there were any.
     pub fn ring_alarms(&mut self) -> bool {
-        let mut any = self.meet_deadlines();
-        while let Some(alarm) = self.alarms.due(self.effects.now) {
+        let LoopState { machine, outside, .. } = self;
+        let mut any = false;
+        for due in outside.alarms.deadlines.due(machine.effects.now) {
+            any = true;
+            machine.meet(due, outside);
+        }
+        while let Some(alarm) = outside.alarms.due(machine.effects.now) {
             any = true;
             match alarm {
-                Alarm::Sleep(op) => self.operations.answer(op, OpResult::Awake),
-                Alarm::Timer(role, timer) => {
-                    self.node.timer(role, timer, &mut self.effects);
-                    self.perform();
-                }
-            }
-        }
-        any
-    }
-}
-
-impl<P: Protocol> Machine<P> {
-    /// Does what is due at deadlines that have come; true if there were any.
-    fn meet_deadlines(&mut self) -> bool {
-        let due = self.alarms.deadlines.due(self.effects.now);
-        let any = !due.is_empty();
-        for due in due {
-            match due {
-                Due::Wake(waker) => waker.wake(),
-                Due::Abort(txn, after_ms) => {
-                    let why = Failure::TransactionTimeout { after_ms };
-                    self.node.abort(txn, &why, &mut self.effects);
-                    self.perform();
-                }
+                Alarm::Sleep(op) => outside.operations.answer(op, Ok(Answer::Awake)),
+                Alarm::Timer(role, timer) => machine.timer(role, timer, outside),
             }
         }
         any
@@ -134,26 +130,31 @@ impl<P: Protocol> Machine<P> {
 
     /// Ends the transactions that take operations.
     pub fn abort_open(&mut self) {
-        self.node.abort_open(&mut self.effects);
+        self.machine.node.abort_open(&mut self.machine.effects);
         self.perform();
     }
 
     /// Does the next of what is left over; false: nothing is.
     pub fn go_on(&mut self) -> bool {
-        let Some((role, timer)) = self.alarms.left_over() else { return false };
-        self.node.timer(role, timer, &mut self.effects);
-        self.perform();
-        true
+        self.machine.go_on(&mut self.outside)
+    }
+
+    /// When something is to be done next.
+    pub fn next(&self) -> Option<Nanos> {
+        match self.machine.has_left_over() {
+            true => Some(Nanos(0)),
+            false => self.outside.alarms.next(),
+        }
     }
 }
 
-impl<P: Protocol> Direct for Machine<P> {
+impl<P: Protocol> Direct for LoopState<P> {
     fn begin(&mut self, options: TxnOptions) -> Result<Txn, Failure> {
-        step!(self.broken, self.node.begin(options, &mut self.effects))
+        step!(self.broken, self.machine.node.begin(options, &mut self.machine.effects))
     }
 
     fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>> {
-        step!(self.broken, self.node.get(txn, space, key, &mut self.effects))
+        step!(self.broken, self.machine.node.get(txn, space, key, &mut self.machine.effects))
     }
 
     fn peek(
@@ -163,7 +164,7 @@ impl<P: Protocol> Direct for Machine<P> {
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        step!(self.broken, self.node.peek(txn, space, keys, &mut self.effects, out))
+        step!(self.broken, self.machine.node.peek(txn, space, keys, &mut self.machine.effects, out))
     }
 
     fn put(
@@ -173,26 +174,26 @@ impl<P: Protocol> Direct for Machine<P> {
         key: SmallBytes,
         value: Option<SmallBytes>,
     ) -> Result<(), Failure> {
-        step!(self.broken, self.node.put(txn, space, key, value, &mut self.effects))
+        step!(self.broken, self.machine.node.put(txn, space, key, value, &mut self.machine.effects))
     }
 
     fn commit(&mut self, txn: Txn) -> Step<Committed> {
-        step!(self.broken, self.node.commit(txn, &mut self.effects))
+        step!(self.broken, self.machine.node.commit(txn, &mut self.machine.effects))
     }
 
     fn rollback(&mut self, txn: Txn) {
-        step!(self.broken, self.node.rollback(txn, &mut self.effects))
+        step!(self.broken, self.machine.node.rollback(txn, &mut self.machine.effects))
     }
 
     fn forget(&mut self, op: OpId) {
-        self.operations.forget(op);
+        self.outside.operations.forget(op);
     }
 }
 
 /// The engine of a loop.
 pub(super) struct State<P: Protocol> {
     pub database: u64,
-    pub machine: RefCell<Machine<P>>,
+    pub inner: RefCell<LoopState<P>>,
     /// Tasks spawned by tasks, taken in after the round.
     pub spawned: RefCell<Vec<Task>>,
     pub begins: Cell<u32>,
@@ -209,7 +210,7 @@ pub(super) struct State<P: Protocol> {
 impl<P: Protocol> State<P> {
     pub fn new(
         database: u64,
-        machine: Machine<P>,
+        inner: LoopState<P>,
         signal: Arc<Signal>,
         clock: quanta::Clock,
         origin: u64,
@@ -217,8 +218,8 @@ impl<P: Protocol> State<P> {
     ) -> State<P> {
         State {
             database,
-            broken: machine.broken.clone(),
-            machine: RefCell::new(machine),
+            broken: inner.broken.clone(),
+            inner: RefCell::new(inner),
             spawned: RefCell::new(Vec::new()),
             begins: Cell::new(0),
             closing: Cell::new(false),
@@ -237,37 +238,33 @@ impl<P: Protocol> State<P> {
 
     #[inline]
     fn step<T>(&self, f: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        let machine = &mut *self.machine.borrow_mut();
+        let inner = &mut *self.inner.borrow_mut();
         step!(self.broken, {
-            let answer = f(&mut machine.node, &mut machine.effects);
-            machine.perform();
+            let answer = f(&mut inner.machine.node, &mut inner.machine.effects);
+            inner.perform();
             answer
         })
-    }
-
-    #[inline]
-    fn timed_step<T>(&self, f: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        if self.precise {
-            self.machine.borrow_mut().effects.now = self.read_clock();
-        }
-        self.step(f)
     }
 }
 
 impl<P: Protocol> Engine for State<P> {
-    muesli_core::give_operations_to_the_node!(step, step);
-
     #[inline]
     fn database(&self) -> u64 {
         self.database
     }
 
-    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
-        if self.closing.get() {
-            return Err(Failure::Closed);
+    #[inline]
+    fn operate(&self, operation: Operation) -> Step {
+        if operation.begins() {
+            if self.closing.get() {
+                return Step::Done(Err(Failure::Closed));
+            }
+            self.begins.set(self.begins.get() + 1);
         }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.begin(options, effects))
+        if self.precise && operation.is_timed() {
+            self.inner.borrow_mut().machine.effects.now = self.read_clock();
+        }
+        self.step(|node, effects| node.operate(operation, effects))
     }
 
     fn peek(
@@ -277,32 +274,29 @@ impl<P: Protocol> Engine for State<P> {
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        let machine = &mut *self.machine.borrow_mut();
+        let LoopState { machine, .. } = &mut *self.inner.borrow_mut();
         step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }
 
-    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
-        if self.closing.get() {
-            return Step::Done(Err(Failure::Closed));
-        }
-        self.begins.set(self.begins.get() + 1);
-        self.timed_step(|node, effects| node.invoke(options, call, effects))
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        Ok(self.inner.borrow().machine.node.past())
     }
 
-    fn commit(&self, txn: Txn) -> Step<Committed> {
-        self.timed_step(|node, effects| node.commit(txn, effects))
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
+        self.inner.borrow_mut().machine.node.adopt(past);
+        Ok(())
     }
 
-    fn rollback(&self, txn: Txn) {
-        self.timed_step(|node, effects| node.rollback(txn, effects));
+    fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        Ok(self.inner.borrow().machine.node.catalog().clone())
     }
 
     fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
-        Some(self.machine.borrow_mut().alarms.deadlines.set(at, due))
+        Some(self.inner.borrow_mut().outside.alarms.deadlines.set(at, due))
     }
 
     fn take_back(&self, deadline: DeadlineId) {
-        self.machine.borrow_mut().alarms.deadlines.take_back(deadline);
+        self.inner.borrow_mut().outside.alarms.deadlines.take_back(deadline);
     }
 
     fn direct(&self, run: &mut dyn FnMut(&mut dyn Direct)) {
@@ -310,29 +304,29 @@ impl<P: Protocol> Engine for State<P> {
             return;
         }
         self.begins.set(self.begins.get() + 1);
-        let machine = &mut *self.machine.borrow_mut();
+        let inner = &mut *self.inner.borrow_mut();
         if self.precise {
-            machine.effects.now = self.read_clock();
+            inner.machine.effects.now = self.read_clock();
         }
-        run(machine);
-        machine.perform();
+        run(inner);
+        inner.perform();
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {
-        self.machine.borrow().node.outcome(txn)
+        self.inner.borrow().machine.node.outcome(txn)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {
-        let machine = &mut *self.machine.borrow_mut();
-        machine.alarms.sleep(machine.effects.now + duration)
+        let LoopState { machine, outside, .. } = &mut *self.inner.borrow_mut();
+        outside.alarms.sleep(machine.effects.now + duration)
     }
 
-    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
-        self.machine.borrow_mut().operations.poll(op, waker)
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
+        self.inner.borrow_mut().outside.operations.poll(op, waker)
     }
 
     fn forget(&self, op: OpId) {
-        self.machine.borrow_mut().operations.forget(op);
+        self.inner.borrow_mut().outside.operations.forget(op);
     }
 
     fn now(&self) -> Nanos {
@@ -340,13 +334,13 @@ impl<P: Protocol> Engine for State<P> {
     }
 
     fn random(&self) -> u64 {
-        self.machine.borrow_mut().random.u64(..)
+        self.inner.borrow_mut().random.u64(..)
     }
 
     fn should_yield(&self) -> bool {
         self.begins.get() >= BEGINS_PER_TURN
             || self.signal.has_mail()
-            || self.machine.borrow().has_outgoing
+            || self.inner.borrow().outside.has_outgoing
     }
 
     fn spawn(&self, task: Task) {

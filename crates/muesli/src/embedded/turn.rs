@@ -14,7 +14,7 @@ use super::closing::{Closing, Stage, Undone};
 use super::executor::{Executor, drop_task};
 use super::report::Report;
 use super::ring::Links;
-use super::state::{Machine, State};
+use super::state::{LoopState, State};
 
 /// So many messages from one loop are taken in one turn.
 const MESSAGES_PER_TURN: usize = 256;
@@ -69,11 +69,11 @@ impl<P: Protocol> Loop<P> {
         let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
         let recorder = plan.history.then(|| Box::new(Recorder::new()));
         let effects = Effects { recorder, ..Effects::default() };
-        let machine = Machine::new(node, effects, plan.doors.len());
+        let inner = LoopState::new(node, effects, plan.doors.len());
         let Plan { database, clock, origin, history, .. } = plan;
         let signal = door.signal.clone();
         Loop {
-            state: Rc::new(State::new(database, machine, signal, clock, origin, history)),
+            state: Rc::new(State::new(database, inner, signal, clock, origin, history)),
             executor,
             links: plan.links,
             doors: plan.doors,
@@ -91,9 +91,9 @@ impl<P: Protocol> Loop<P> {
         let engine: Rc<dyn Engine> = self.state.clone();
         let entered = client::enter(engine);
         {
-            let machine = &mut *self.state.machine.borrow_mut();
-            machine.node.start(&mut machine.effects);
-            machine.perform();
+            let inner = &mut *self.state.inner.borrow_mut();
+            inner.machine.node.start(&mut inner.machine.effects);
+            inner.perform();
         }
         let mut idle_until = None;
         while self.stage != Stage::Closed {
@@ -128,7 +128,7 @@ impl<P: Protocol> Loop<P> {
             (Stage::Ending { .. }, Stage::Deciding { .. }) => {
                 self.drop_tasks();
                 self.doors[self.at].shut();
-                self.state.machine.borrow_mut().abort_open();
+                self.state.inner.borrow_mut().abort_open();
             }
             _ => {}
         }
@@ -143,9 +143,9 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn undone(&self, busy: bool) -> Undone {
-        let machine = &*self.state.machine.borrow();
+        let LoopState { machine, outside, .. } = &*self.state.inner.borrow();
         let (unfinished, in_doubt) = machine.node.unfinished();
-        let waits = machine.alarms.has_left_over() || machine.out.iter().any(|out| !out.is_empty());
+        let waits = machine.has_left_over() || outside.out.iter().any(|out| !out.is_empty());
         let busy = busy || waits || self.executor.has_ready() || self.has_messages();
         Undone { unfinished, in_doubt, busy }
     }
@@ -157,7 +157,7 @@ impl<P: Protocol> Loop<P> {
     /// How long to look around for work before sleeping: longer where another loop is about to
     /// answer, because being woken costs more than most answers take.
     fn patience(&self) -> Nanos {
-        let expects = self.state.machine.borrow().operations.expects_answers();
+        let expects = self.state.inner.borrow().outside.operations.expects_answers();
         if expects { Nanos(self.spin.0 * PATIENCE) } else { self.spin }
     }
 
@@ -166,7 +166,7 @@ impl<P: Protocol> Loop<P> {
         self.state.begins.set(0);
         let now = self.state.read_clock();
         let mut busy = self.take_messages(now);
-        busy |= self.state.machine.borrow_mut().ring_alarms();
+        busy |= self.state.inner.borrow_mut().ring_alarms();
         if self.backlog() < BACKLOG_MAX {
             busy |= self.take_jobs();
             busy |= self.executor.poll_ready();
@@ -176,20 +176,20 @@ impl<P: Protocol> Loop<P> {
         }
         let state = self.state.clone();
         // What the node said before it broke may be half of what it had to say.
-        assert!(!state.machine.borrow().broken.get(), "the node of loop {} panicked", self.at);
-        busy |= self.publish(&mut state.machine.borrow_mut());
+        assert!(!state.inner.borrow().broken.get(), "the node of loop {} panicked", self.at);
+        busy |= self.publish(&mut state.inner.borrow_mut());
         busy | self.go_on(now)
     }
 
     /// Does what is left over, until somebody has said something or it has taken long.
     fn go_on(&mut self, began: Nanos) -> bool {
         let state = self.state.clone();
-        let machine = &mut *state.machine.borrow_mut();
+        let inner = &mut *state.inner.borrow_mut();
         let mut any = false;
-        while machine.go_on() {
+        while inner.go_on() {
             any = true;
-            if machine.has_outgoing {
-                self.publish(machine);
+            if inner.outside.has_outgoing {
+                self.publish(inner);
             }
             if self.has_messages() || self.state.read_clock() - began > SLICE {
                 break;
@@ -200,14 +200,14 @@ impl<P: Protocol> Loop<P> {
 
     fn take_messages(&mut self, now: Nanos) -> bool {
         let state = self.state.clone();
-        let machine = &mut *state.machine.borrow_mut();
-        machine.effects.now = now;
+        let inner = &mut *state.inner.borrow_mut();
+        inner.machine.effects.now = now;
         self.doors[self.at].signal.take_mail();
         if self.doors[self.at].signal.take_attention() {
             let door = &self.doors[self.at];
             let catalog = door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
             if let Some(catalog) = catalog {
-                machine.node.reconfigure(catalog);
+                inner.machine.node.reconfigure(catalog);
             }
         }
         let mut busy = false;
@@ -216,11 +216,11 @@ impl<P: Protocol> Loop<P> {
                 let link = self.links.from[from].as_mut();
                 let Some(envelope) = link.and_then(|link| link.pop().ok()) else { break };
                 busy = true;
-                machine.node.deliver(envelope, &mut machine.effects);
-                machine.perform();
+                inner.machine.node.deliver(envelope, &mut inner.machine.effects);
+                inner.perform();
                 // At once: else loops that answer each other take turns, and half the time wait.
-                if machine.has_outgoing {
-                    self.publish(machine);
+                if inner.outside.has_outgoing {
+                    self.publish(inner);
                 }
             }
         }
@@ -238,21 +238,17 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn backlog(&self) -> usize {
-        self.state.machine.borrow().out.iter().map(|out| out.len()).max().unwrap_or(0)
+        self.state.inner.borrow().outside.out.iter().map(|out| out.len()).max().unwrap_or(0)
     }
 
     /// Hands over what goes to other loops, and wakes those that sleep; true if something went.
-    fn publish(&mut self, machine: &mut Machine<P>) -> bool {
-        let mut any = false;
-        machine.has_outgoing = false;
-        self.doors[self.at].sent.0.store(machine.messages, Ordering::Relaxed);
-        for (to, out) in machine.out.iter_mut().enumerate() {
+    fn publish(&mut self, inner: &mut LoopState<P>) -> bool {
+        let (mut any, outside) = (false, &mut inner.outside);
+        outside.has_outgoing = false;
+        self.doors[self.at].sent.0.store(outside.messages, Ordering::Relaxed);
+        for (to, out) in outside.out.iter_mut().enumerate() {
             let Some(link) = &mut self.links.to[to] else {
-                // To itself: a message that another role of this node held back.
-                while let Some(envelope) = out.pop_front() {
-                    machine.node.deliver(envelope, &mut machine.effects);
-                    any = true;
-                }
+                assert!(out.is_empty(), "what a node says to itself does not leave it");
                 continue;
             };
             let mut sent = false;
@@ -272,7 +268,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn sleep(&mut self, now: Nanos) {
-        let next = self.state.machine.borrow().alarms.next();
+        let next = self.state.inner.borrow().next();
         let at_most = next.map(|at| Duration::from_nanos((at - now).0));
         let (door, links, executor) = (&self.doors[self.at], &self.links, &self.executor);
         let (closing, backlog) = (&self.closing, self.backlog() > 0);
@@ -292,13 +288,13 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn report(&mut self) -> Report {
-        let machine = &mut *self.state.machine.borrow_mut();
+        let LoopState { machine, outside, .. } = &mut *self.state.inner.borrow_mut();
         let mut recorder = machine.effects.recorder.take().map_or_else(Recorder::new, |r| *r);
         let mut chains = Vec::new();
         if self.history {
             machine.node.record_running(&mut recorder);
             chains = machine.node.chains();
         }
-        Report { node: self.at as u32, recorder, chains, messages: machine.messages }
+        Report { node: self.at as u32, recorder, chains, messages: outside.messages }
     }
 }

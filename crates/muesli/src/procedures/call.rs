@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use muesli_core::client;
 use muesli_core::{
-    Call, Class, Fragment, Invoked, OpResult, Place, ProcedureId, SmallBytes, Step, Timestamp,
+    Call, Class, Fragment, Invoked, Operation, Place, ProcedureId, SmallBytes, Step, Timestamp,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,6 @@ use crate::attempts::yield_now;
 use crate::commit::{Caller, Committing, Fate};
 use crate::db::Db;
 use crate::error::Error;
-use crate::transaction::unexpected;
 
 /// A one-round transaction that is being put together; awaited (or [`wait`](Self::wait)ed for),
 /// it runs.
@@ -222,19 +221,16 @@ impl Db {
         if let Some(fate) = fate {
             fate.ask()?;
         }
-        let step = client::with(database, |engine| engine.invoke(self.txn_options(), call));
-        let done = match step {
+        let invoke = Operation::Invoke(self.txn_options(), call);
+        let done = match client::with(database, |engine| engine.operate(invoke)) {
             None => Err(Error::Closed),
             Some(Step::Done(done)) => done.map_err(Error::from),
-            Some(Step::Wait(op)) => match Committing::new(self, fate, op).await {
-                Ok(OpResult::Invoked(done)) => Ok(done),
-                ended => ended.and_then(|other| Err(unexpected(other))),
-            },
+            Some(Step::Wait(op)) => Committing::new(self, fate, op).await,
         };
         if let Some(fate) = fate {
             fate.decided(self);
         }
-        let done = done?;
+        let done = done?.invoked();
         self.see(done.at);
         Ok(done)
     }

@@ -18,7 +18,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId, SmallBytes};
 use smallvec::SmallVec;
 
-use super::message::{Agreement, Answer, Found, Refusal, Request, Task};
+use super::message::{Agreement, Found, PartAnswer, Refusal, Request, Task};
 use super::tasks::Sight;
 
 /// What the parts that were done have given and written.
@@ -29,15 +29,18 @@ pub(super) struct Spent {
     all: usize,
 }
 
-impl Answer {
+impl PartAnswer {
     /// What it counts.
     fn counted_bytes(&self) -> usize {
         let value = |found: &Found| ENTRY_BYTES + found.value.as_ref().map_or(0, SmallBytes::len);
         match self {
-            Answer::Given(result) => ENTRY_BYTES + result.len(),
-            Answer::Found(all) => all.iter().map(value).sum(),
-            Answer::Rows(rows, _) => rows.iter().map(|(key, row)| key.len() + value(row)).sum(),
-            Answer::Installed | Answer::Absent(_) | Answer::Taken { .. } | Answer::Names(_) => 0,
+            PartAnswer::Given(result) => ENTRY_BYTES + result.len(),
+            PartAnswer::Found(all) => all.iter().map(value).sum(),
+            PartAnswer::Rows(rows, _) => rows.iter().map(|(key, row)| key.len() + value(row)).sum(),
+            PartAnswer::Installed
+            | PartAnswer::Absent(_)
+            | PartAnswer::Taken { .. }
+            | PartAnswer::Names(_) => 0,
         }
     }
 }
@@ -52,7 +55,7 @@ impl Spent {
     pub fn count(
         &mut self,
         (request, partition): (&Request, u16),
-        answer: &Answer,
+        answer: &PartAnswer,
         (before, sets): (usize, &TransactionSets),
         cx: Sight<'_>,
     ) -> Result<(), Refusal> {
@@ -153,7 +156,7 @@ mod tests {
         let (mut spent, sets) = (Spent::default(), TransactionSets::default());
         for (part, bytes) in request.parts.iter().zip(gives) {
             if part.is_held_by(RepositoryId(repository), &catalog) {
-                let answer = Answer::Given(SmallBytes::from(vec![7; bytes - ENTRY_BYTES]));
+                let answer = PartAnswer::Given(SmallBytes::from(vec![7; bytes - ENTRY_BYTES]));
                 spent.count((request, part.partition), &answer, (0, &sets), cx)?;
             }
         }

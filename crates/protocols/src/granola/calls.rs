@@ -3,14 +3,14 @@
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Catalog, Failure, Here, Nanos, NodeId, OpId, OpResult, RepositoryId, Settings,
-    SmallBytes, Step, Timestamp, TxnOptions,
+    Abort, Answer, Catalog, Failure, Here, Nanos, NodeId, OpId, RepositoryId, Settings, SmallBytes,
+    Step, Timestamp, TxnOptions,
 };
 
 use super::Granola;
 use super::coordinator::{Context, Coordinator};
 use super::limits::check_parts_size;
-use super::message::{Agreement, Answer, Few, Part, Refusal, Repositories, Request, Task};
+use super::message::{Agreement, Few, Part, PartAnswer, Refusal, Repositories, Request, Task};
 use super::mover::Special;
 use super::pending::{Purpose, Verdict};
 
@@ -214,14 +214,12 @@ impl Coordinator {
         let (status, at, result) = match verdict {
             Verdict::Done(at, answers) => {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
-                (Status::Committed, Some(at), OpResult::Invoked(Invoked { at, results }))
+                (Status::Committed, Some(at), Ok(Answer::Invoked(Invoked { at, results })))
             }
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
-                (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
+                (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => {
-                (Status::Aborted, None, OpResult::Failed(failure_of(refusal)))
-            }
+            Verdict::Refused(refusal) => (Status::Aborted, None, Err(failure_of(refusal))),
         };
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
@@ -233,9 +231,9 @@ impl Coordinator {
 }
 
 /// What a procedure gave.
-pub(super) fn given(answer: Answer) -> SmallBytes {
+pub(super) fn given(answer: PartAnswer) -> SmallBytes {
     match answer {
-        Answer::Given(result) => result,
+        PartAnswer::Given(result) => result,
         // Nobody who runs procedures answers a call with such.
         _ => SmallBytes::EMPTY,
     }

@@ -9,14 +9,12 @@
 use std::collections::BTreeMap;
 
 use muesli_core::recorder::{Operations, Status};
-use muesli_core::{
-    Abort, Catalog, Committed, Failure, OpId, OpResult, Step, Timestamp, Txn, TxnId,
-};
+use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
 use super::calls::{Holders, failure_of, participants_of};
 use super::coordinator::{Context, Coordinator, Slot};
 use super::limits::check_parts_size;
-use super::message::{Agreement, Answer, Few, Install, Part, Request, Task};
+use super::message::{Agreement, Few, Install, Part, PartAnswer, Request, Task};
 use super::pending::{Purpose, Verdict};
 
 impl Coordinator {
@@ -96,14 +94,12 @@ impl Coordinator {
         let (status, at, result) = match verdict {
             Verdict::Done(at, answers) => {
                 note_absent(request.txn, at, &answers, cx);
-                (Status::Committed, Some(at), OpResult::Committed(Committed { at }))
+                (Status::Committed, Some(at), Ok(Answer::Committed(Committed { at })))
             }
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
-                (Status::Aborted, None, OpResult::Failed(Failure::Aborted(Abort::Locked)))
+                (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => {
-                (Status::Aborted, None, OpResult::Failed(failure_of(refusal)))
-            }
+            Verdict::Refused(refusal) => (Status::Aborted, None, Err(failure_of(refusal))),
         };
         self.end(txn, Some(request.txn), status, at, cx);
         cx.complete(op, result);
@@ -115,12 +111,12 @@ impl Coordinator {
 pub(super) fn note_absent(
     txn: TxnId,
     at: Timestamp,
-    answers: &[(u16, Answer)],
+    answers: &[(u16, PartAnswer)],
     cx: &mut Context<'_>,
 ) {
     let Some(recorder) = &mut cx.effects.recorder else { return };
     for (part, answer) in answers {
-        let Answer::Absent(absent) = answer else { continue };
+        let PartAnswer::Absent(absent) = answer else { continue };
         let mut operations = Operations::default();
         for (space, key, deleted) in absent {
             operations.read(*space, key, *deleted, None);

@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use muesli_core::contract::at_once;
 use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
-use muesli_core::procedure::{Call, Invoked};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Address, Committed, Failure, Here, Nanos, NodeId, OpId, OpResult, Outcome, Recorder,
-    RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
+    RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::calls::Holders;
 use super::cases::{CASES_TIMER, Cases};
 use super::copies::{COPIES_TIMER, Copies};
-use super::interactive::Operation;
+use super::interactive::WaitingOperation;
 use super::message::{Found, Message, Seen, Shown};
 use super::owners::Names;
 use super::pages::Look;
@@ -49,7 +49,7 @@ pub struct Coordinator {
     failed: VecDeque<(Txn, Failure)>,
     next_op: u64,
     /// Operations of interactive transactions that wait for answers.
-    pub(super) operations: Window<Operation>,
+    pub(super) operations: Window<WaitingOperation>,
     /// Requests that are not settled, by sequence number.
     pub(super) pending: Window<Pending>,
     /// When to try again, and what.
@@ -201,6 +201,39 @@ impl Coordinator {
     }
 }
 
+impl Coordinator {
+    fn on_begin(&mut self, options: TxnOptions, cx: &Context<'_>) -> Txn {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[place as usize];
+        (slot.running, slot.ending, slot.options) = (true, None, options);
+        (slot.begun, slot.looks, slot.looked) = (cx.effects.now, 0, Timestamp::ZERO);
+        Txn { slot: place, generation: slot.generation }
+    }
+
+    /// Buffers a write.
+    fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_>) -> Result<(), Failure> {
+        let Put { space, key, value, may_wait: _ } = write;
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        let limits = &cx.settings.limits;
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
+        let mark = slot.sets.operations.mark();
+        if cx.effects.recorder.is_some() {
+            slot.sets.operations.write(space, &key, value.as_ref());
+        }
+        let written = slot.sets.write(space, key, value, limits);
+        if written.is_err() {
+            slot.sets.operations.rewind(mark);
+        }
+        written
+    }
+}
+
 impl muesli_core::Coordinator<Granola> for Coordinator {
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
         Coordinator {
@@ -226,109 +259,40 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
-    fn begin(
+    fn operate(
         &mut self,
-        options: TxnOptions,
-        _here: Here<'_, Granola>,
-        cx: &mut Context<'_>,
-    ) -> Result<Txn, Failure> {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32
-        });
-        let slot = &mut self.slots[place as usize];
-        (slot.running, slot.ending, slot.options) = (true, None, options);
-        (slot.begun, slot.looks, slot.looked) = (cx.effects.now, 0, Timestamp::ZERO);
-        Ok(Txn { slot: place, generation: slot.generation })
-    }
-
-    fn get(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        _here: Here<'_, Granola>,
-        cx: &mut Context<'_>,
-    ) -> Step<Option<SmallBytes>> {
-        self.on_get(txn, space, key, cx)
-    }
-
-    fn get_many(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-        _here: Here<'_, Granola>,
-        cx: &mut Context<'_>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        self.on_get_many(txn, space, keys, cx)
-    }
-
-    fn put(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Failure> {
-        let slot = self.open(txn)?;
-        if slot.options.read_only {
-            return Err(Failure::ReadOnly);
-        }
-        let limits = &cx.settings.limits;
-        check_size(Limit::Key, key.len(), limits.key_bytes)?;
-        let mark = slot.sets.operations.mark();
-        if cx.effects.recorder.is_some() {
-            slot.sets.operations.write(space, &key, value.as_ref());
-        }
-        let written = slot.sets.write(space, key, value, limits);
-        if written.is_err() {
-            slot.sets.operations.rewind(mark);
-        }
-        written
-    }
-
-    fn invoke(
-        &mut self,
-        options: TxnOptions,
-        call: Call,
+        operation: Operation,
         here: Here<'_, Granola>,
         cx: &mut Context<'_>,
-    ) -> Step<Invoked> {
-        self.on_invoke(options, call, here, cx)
-    }
-
-    fn scan(
-        &mut self,
-        txn: Txn,
-        scan: Scan,
-        _here: Here<'_, Granola>,
-        cx: &mut Context<'_>,
-    ) -> Step<Vec<Row>> {
-        self.on_scan(txn, scan, cx)
-    }
-
-    fn commit(
-        &mut self,
-        txn: Txn,
-        _here: Here<'_, Granola>,
-        cx: &mut Context<'_>,
-    ) -> Step<Committed> {
-        self.on_commit(txn, cx)
-    }
-
-    fn rollback(&mut self, txn: Txn, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
-        if self.open(txn).is_ok() {
-            self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
+    ) -> Step {
+        match operation {
+            Operation::Begin(options) => Step::Done(Ok(Answer::Begun(self.on_begin(options, cx)))),
+            Operation::Get(txn, space, key) => self.on_get(txn, space, &key, cx).map(Answer::Value),
+            Operation::GetMany(txn, space, keys) => {
+                self.on_get_many(txn, space, keys, cx).map(Answer::Values)
+            }
+            Operation::Scan(txn, scan) => self.on_scan(txn, scan, cx).map(Answer::Rows),
+            Operation::Put(txn, write) => {
+                Step::Done(self.on_put(txn, write, cx).map(|()| Answer::Written))
+            }
+            Operation::Delay(_, delay, _) => {
+                Step::Done(at_once(&delay, cx.settings).map(Answer::Delayed))
+            }
+            Operation::Commit(txn) => self.on_commit(txn, cx).map(Answer::Committed),
+            Operation::Abort(txn, why) => {
+                if self.open(txn).is_ok() {
+                    self.abort(txn, &why, cx);
+                }
+                Step::Done(Ok(Answer::Ended))
+            }
+            Operation::Invoke(options, call) => {
+                self.on_invoke(options, call, here, cx).map(Answer::Invoked)
+            }
         }
     }
 
-    fn abort(&mut self, txn: Txn, why: &Failure, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
-        if self.open(txn).is_ok() {
-            self.abort(txn, why, cx);
-        }
-    }
+    muesli_core::coordinator_without_peeks!(Granola);
+    muesli_core::role_without_judgement!(Granola);
 
     fn open_transactions(&self) -> Vec<Txn> {
         let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
@@ -386,6 +350,20 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        None
+    }
+
+    fn linked(&mut self, _node: NodeId, _cx: &mut Context<'_>) {}
+
+    fn unlinked(&mut self, _node: NodeId) {}
+
+    fn past(&self) -> Option<SmallBytes> {
+        None
+    }
+
+    fn adopt(&mut self, _past: &SmallBytes) {}
+
     fn leave(&mut self, cx: &mut Context<'_>) {
         self.tell_settled(cx);
     }
@@ -417,6 +395,6 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
 }
 
 /// The answer to an operation, as it is handed to who waits.
-pub(super) fn failed(failure: &Failure) -> OpResult {
-    OpResult::Failed(failure.clone())
+pub(super) fn failed(failure: &Failure) -> Result<Answer, Failure> {
+    Err(failure.clone())
 }

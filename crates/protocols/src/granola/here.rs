@@ -7,7 +7,7 @@
 
 use muesli_core::procedure::Invoked;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
-use muesli_core::{Failure, Here, OpResult, Role, Step, TxnOptions};
+use muesli_core::{Answer, Failure, Here, Role, Step, TxnOptions};
 
 use super::Granola;
 use super::calls::{failure_of, given};
@@ -61,7 +61,7 @@ impl Coordinator {
             return Step::Done(answer);
         }
         let (op, after) = (self.next_op(), cx.effects.gate);
-        cx.complete_after(op, answer.map_or_else(OpResult::Failed, OpResult::Invoked), after);
+        cx.complete_after(op, answer.map(Answer::Invoked), after);
         Step::Wait(op)
     }
 }

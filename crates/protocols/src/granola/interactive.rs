@@ -12,19 +12,19 @@ use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
-    Failure, Index, OpId, OpResult, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp,
+    Answer, Failure, Index, OpId, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp,
     Txn,
 };
 
 use super::calls::failure_of;
 use super::coordinator::{Context, Coordinator, Slot, failed};
-use super::message::{Answer, Few, Found, Part, Request, Seen, Task};
+use super::message::{Few, Found, Part, PartAnswer, Request, Seen, Task};
 use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
 use super::pending::Verdict;
 
 /// An operation that waits for answers.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
+pub(super) struct WaitingOperation {
     pub txn: Txn,
     /// Requests that are not answered, or about to be sent.
     pub waiting: usize,
@@ -122,7 +122,7 @@ impl Coordinator {
         looks.into_iter().for_each(|look| queued.push(self.holder(look[0].0, cx), look));
         let first = queued.first_of_each();
         let waiting = first.len();
-        self.operations.insert(op.0, Operation { txn, waiting, queued, bytes: 0, kind });
+        self.operations.insert(op.0, WaitingOperation { txn, waiting, queued, bytes: 0, kind });
         for look in first {
             self.look_at((txn, op), look, cx);
         }
@@ -206,7 +206,7 @@ impl Coordinator {
         &mut self,
         (txn, op): (Txn, OpId),
         request: &Request,
-        (at, answers): (Timestamp, Few<(u16, Answer)>),
+        (at, answers): (Timestamp, Few<(u16, PartAnswer)>),
         cx: &mut Context<'_>,
     ) -> Option<Look> {
         if answers.len() != request.parts.len() {
@@ -217,7 +217,7 @@ impl Coordinator {
         for (number, answer) in answers {
             let Part { partition, task, .. } = request.parts.get(usize::from(number))?;
             match (task, answer) {
-                (Task::Read(keys), Answer::Found(found)) => {
+                (Task::Read(keys), PartAnswer::Found(found)) => {
                     let sized = keys.iter().map(|(_, key)| key.len()).zip(&found);
                     if !self.count_bytes(op, sized, cx) {
                         return None;
@@ -225,7 +225,7 @@ impl Coordinator {
                     let rest = self.take_in_keys(txn, keys, found);
                     more.extend(rest.map(|task| (*partition, task)));
                 }
-                (Task::Scan { .. }, Answer::Rows(rows, seen_to)) => {
+                (Task::Scan { .. }, PartAnswer::Rows(rows, seen_to)) => {
                     let sized = rows.iter().map(|(key, found)| (key.len(), found));
                     if !self.count_bytes(op, sized, cx) {
                         return None;
@@ -293,13 +293,15 @@ impl Coordinator {
 
     /// All repositories answered.
     fn finish_operation(&mut self, op: OpId, cx: &mut Context<'_>) {
-        let Some(Operation { txn, kind, .. }) = self.operations.remove(op.0) else { return };
+        let Some(WaitingOperation { txn, kind, .. }) = self.operations.remove(op.0) else { return };
         let recording = cx.effects.recorder.is_some();
         let Some(slot) = self.slot(txn) else { return };
         let result = match kind {
-            Kind::Get(space, key) => OpResult::Value(slot.known(space, &key, recording).flatten()),
-            Kind::Many(space, keys) => OpResult::Values(slot.values(space, &keys, recording)),
-            Kind::Scan(gathered) => OpResult::Rows(slot.finish_scan(gathered, recording)),
+            Kind::Get(space, key) => {
+                Ok(Answer::Value(slot.known(space, &key, recording).flatten()))
+            }
+            Kind::Many(space, keys) => Ok(Answer::Values(slot.values(space, &keys, recording))),
+            Kind::Scan(gathered) => Ok(Answer::Rows(slot.finish_scan(gathered, recording))),
         };
         cx.complete(op, result);
     }

@@ -16,8 +16,8 @@ use muesli_core::{
 use super::ballots;
 use super::loading::{Fetched, Load};
 use super::message::{
-    Agreement, Answer, Ballot, End, Followed, Install, Message, News, Order, Part, Request, Task,
-    Write,
+    Agreement, Ballot, End, Followed, Install, Message, News, Order, Part, PartAnswer, Request,
+    Task, Write,
 };
 use super::owners::{Owners, name_service};
 use super::participant::Participant;
@@ -297,19 +297,19 @@ fn judge_end(end: &End, view: View<'_>) -> Result<(), Rejection> {
     }
 }
 
-fn judge_given(answer: &Answer, view: View<'_>) -> Result<(), Rejection> {
+fn judge_given(answer: &PartAnswer, view: View<'_>) -> Result<(), Rejection> {
     match answer {
-        Answer::Found(all) => all.iter().try_for_each(|found| in_range(found.version)),
-        Answer::Rows(rows, _) => rows.iter().try_for_each(|(_, found)| in_range(found.version)),
-        Answer::Taken { has, .. } => judge_fetched(has),
-        Answer::Names(all) => {
+        PartAnswer::Found(all) => all.iter().try_for_each(|found| in_range(found.version)),
+        PartAnswer::Rows(rows, _) => rows.iter().try_for_each(|(_, found)| in_range(found.version)),
+        PartAnswer::Taken { has, .. } => judge_fetched(has),
+        PartAnswer::Names(all) => {
             let can_be = |(partition, owners): &(u16, Owners)| {
                 usize::from(*partition) < view.catalog.partitions() && owners.can_be(view.catalog)
             };
             ensure(all.iter().all(can_be), Rejection::Catalog)
         }
-        Answer::Absent(all) => all.iter().try_for_each(|(.., at)| in_range(*at)),
-        Answer::Given(_) | Answer::Installed => Ok(()),
+        PartAnswer::Absent(all) => all.iter().try_for_each(|(.., at)| in_range(*at)),
+        PartAnswer::Given(_) | PartAnswer::Installed => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Address, Cursor, Nanos, RepositoryId, Settings, Timestamp};
 
-use super::message::{Answer, End, Few, Message, Noted, Record, Request, Task, Write};
+use super::message::{End, Few, Message, Noted, PartAnswer, Record, Request, Task, Write};
 use super::moving::STAGED_TIMER;
 use super::participant::{Context, Participant};
 use super::sizes::writes_bytes;
@@ -309,7 +309,7 @@ impl Participant {
         let staged = self.moves.staged.get_mut(&partition).expect("just seen");
         staged.has = has;
         if let Some(request) = staged.asked.take() {
-            let answers = Few::from_iter([(0, Answer::Taken { has, whole })]);
+            let answers = Few::from_iter([(0, PartAnswer::Taken { has, whole })]);
             let end = End::Done { at: self.clock.done, answers };
             self.tell_end(&request, end, Noted::default(), cx);
         }

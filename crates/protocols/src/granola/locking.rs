@@ -33,7 +33,7 @@ use muesli_core::{Nanos, TxnId};
 use super::active::Active;
 use super::ballots;
 use super::early::Ballots;
-use super::message::{Agreement, Answer, Ballot, Few, Refusal, Request};
+use super::message::{Agreement, Ballot, Few, PartAnswer, Refusal, Request};
 use super::participant::{Context, Participant};
 use super::queue::Lane;
 use super::rules::WayBack;
@@ -46,7 +46,7 @@ pub(super) struct Prepared {
     pub sets: TransactionSets,
     pub notes: Notes,
     /// What came of it. A refusal, too, is kept as it is by the claims on what it read.
-    pub ran: Option<Result<Few<(u16, Answer)>, Refusal>>,
+    pub ran: Option<Result<Few<(u16, PartAnswer)>, Refusal>>,
 }
 
 impl Prepared {

@@ -492,8 +492,9 @@ mod tests {
         let (lease, one) = (Nanos(1_000), NodeId(1));
         let done = |sequence| {
             let at = muesli_core::Timestamp(sequence);
-            let answers =
-                [(0, super::super::message::Answer::Given("given".into()))].into_iter().collect();
+            let answers = [(0, super::super::message::PartAnswer::Given("given".into()))]
+                .into_iter()
+                .collect();
             let end = End::Done { at, answers };
             (
                 txn(1, sequence),

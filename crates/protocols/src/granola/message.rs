@@ -373,7 +373,7 @@ pub enum End {
         /// Its place in the serial order.
         at: Timestamp,
         /// What the parts done here gave, by their number in the request.
-        answers: Few<(u16, Answer)>,
+        answers: Few<(u16, PartAnswer)>,
     },
     /// It is not done, as another one was in the way.
     Conflict,
@@ -398,7 +398,7 @@ pub struct Noted(pub Option<Arc<Vec<(u16, Operations)>>>);
 
 /// What a part gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum PartAnswer {
     /// The result of a procedure.
     Given(SmallBytes),
     /// Keys, in the order asked.
@@ -417,7 +417,7 @@ pub enum Answer {
     },
     /// Who holds the partitions that were moved.
     Names(Vec<(u16, Owners)>),
-    /// As [`Installed`](Answer::Installed); and for histories, where collected deletions are
+    /// As [`Installed`](PartAnswer::Installed); and for histories, where collected deletions are
     /// recorded: the deletions of keys that the transaction has read and that are absent. These it
     /// ended with, whichever it found when it read.
     Absent(Vec<(SpaceId, SmallBytes, Timestamp)>),

@@ -135,6 +135,10 @@ impl Protocol for Granola {
         rules.master
     }
 
+    fn is_for_all(_: &Message) -> bool {
+        false
+    }
+
     fn is_for_any(message: &Message) -> bool {
         matches!(message, Message::Request(request) if request.nearby)
     }

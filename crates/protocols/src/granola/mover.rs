@@ -15,14 +15,14 @@ use muesli_core::issuance::ISSUE;
 use muesli_core::moving::{MOVE_PARTITION, MoveOrder, PARTITIONS, PlacedPartition};
 use muesli_core::procedure::{Call, Invoked, Place};
 use muesli_core::{
-    Catalog, Failure, Nanos, OpId, OpResult, RepositoryId, SmallBytes, Timestamp, TxnOptions, Wire,
+    Answer, Catalog, Failure, Nanos, OpId, RepositoryId, SmallBytes, Timestamp, TxnOptions, Wire,
 };
 use smallvec::smallvec;
 
 use super::calls::failure_of;
 use super::coordinator::{Context, Coordinator};
 use super::loading::Fetched;
-use super::message::{Agreement, Answer, Few, Part, Repositories, Request, Task};
+use super::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
 use super::owners::{Move, Names, Owners, holders, name_service};
 use super::pending::{Purpose, Verdict};
 
@@ -180,9 +180,9 @@ impl Coordinator {
         }
     }
 
-    fn learn(&mut self, answers: Few<(u16, Answer)>) {
+    fn learn(&mut self, answers: Few<(u16, PartAnswer)>) {
         for (_, answer) in answers {
-            if let Answer::Names(all) = answer {
+            if let PartAnswer::Names(all) = answer {
                 self.names.learn(all);
             }
         }
@@ -193,11 +193,11 @@ impl Coordinator {
         let result = match verdict {
             Verdict::Done(at, answers) => {
                 self.learn(answers);
-                OpResult::Invoked(Invoked { at, results: vec![told(&self.names, cx.catalog)] })
+                Ok(Answer::Invoked(Invoked { at, results: vec![told(&self.names, cx.catalog)] }))
             }
-            Verdict::Refused(refusal) => OpResult::Failed(failure_of(refusal)),
+            Verdict::Refused(refusal) => Err(failure_of(refusal)),
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
-                OpResult::Failed(Failure::Aborted(muesli_core::Abort::Locked))
+                Err(Failure::Aborted(muesli_core::Abort::Locked))
             }
         };
         cx.complete(op, result);
@@ -243,7 +243,7 @@ impl Coordinator {
         let (at, answers) = match verdict {
             Verdict::Done(at, answers) => (at, answers),
             Verdict::Refused(refusal) => {
-                return cx.complete(moving.op, OpResult::Failed(failure_of(refusal)));
+                return cx.complete(moving.op, Err(failure_of(refusal)));
             }
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 return self.again(moving, request, cx);
@@ -255,7 +255,7 @@ impl Coordinator {
                 self.choose_source(moving, at, cx);
             }
             Round::Take(from) => {
-                let Some((_, Answer::Taken { has, whole })) = answers.into_iter().next() else {
+                let Some((_, PartAnswer::Taken { has, whole })) = answers.into_iter().next() else {
                     return self.again(moving, request, cx);
                 };
                 if has != moving.has {
@@ -287,7 +287,7 @@ impl Coordinator {
             None => {
                 let all: Vec<_> = all.iter().map(|it| it.0.to_string()).collect();
                 let text = format!("partition {partition} is at repository {}", all.join(", "));
-                cx.complete(moving.op, OpResult::Failed(broken(&text)));
+                cx.complete(moving.op, Err(broken(&text)));
             }
         }
     }
@@ -295,7 +295,7 @@ impl Coordinator {
     fn complete_move(&mut self, moving: &Moving, at: Timestamp, cx: &mut Context<'_>) {
         let epoch = self.names.of(moving.order.partition).map_or(0, |owners| owners.epoch);
         let results = vec![epoch.to_string().as_str().into()];
-        cx.complete(moving.op, OpResult::Invoked(Invoked { at, results }));
+        cx.complete(moving.op, Ok(Answer::Invoked(Invoked { at, results })));
     }
 
     /// A round was refused: what comes next loads the rest; and if that did not help, or after it
@@ -328,17 +328,17 @@ impl Coordinator {
             true => Failure::Unknown { after_ms, txn },
             false => Failure::Timeout { after_ms },
         };
-        cx.complete(moving.op, OpResult::Failed(failure));
+        cx.complete(moving.op, Err(failure));
     }
 }
 
 /// What is told of a request that is to have a repository issue a timestamp.
-pub(super) fn issued(verdict: Verdict) -> OpResult {
+pub(super) fn issued(verdict: Verdict) -> Result<Answer, Failure> {
     match verdict {
-        Verdict::Done(at, _) => OpResult::Invoked(Invoked { at, results: Vec::new() }),
-        Verdict::Refused(refusal) => OpResult::Failed(failure_of(refusal)),
+        Verdict::Done(at, _) => Ok(Answer::Invoked(Invoked { at, results: Vec::new() })),
+        Verdict::Refused(refusal) => Err(failure_of(refusal)),
         Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
-            OpResult::Failed(Failure::Aborted(muesli_core::Abort::Locked))
+            Err(Failure::Aborted(muesli_core::Abort::Locked))
         }
     }
 }

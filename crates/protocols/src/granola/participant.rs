@@ -7,8 +7,8 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Nanos, NodeId, Rejection, RepositoryId, Sender, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId, View,
+    Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Sender, Settings,
+    SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::active::{Active, Actives};
@@ -228,6 +228,8 @@ impl muesli_core::Participant<Granola> for Participant {
         self.set_loose_timer(cx);
     }
 
+    muesli_core::participant_kept_by_one_node!(Granola);
+
     fn judge(
         &self,
         _from: Address,
@@ -309,6 +311,10 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
         self.next_piece(cursor, bytes, out)
+    }
+
+    fn checkpoint_readiness(&self, _cursor: &Cursor) -> Readiness {
+        Readiness::Ready
     }
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muesli_core::parts::votes::Votes;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Address, Committed, Doubt, Failure, Nanos, NodeId, OpId, OpResult, Outcome,
-    RepositoryId, Timestamp, Txn, TxnId,
+    Abort, Address, Committed, Doubt, Failure, Nanos, NodeId, OpId, Outcome, RepositoryId,
+    Timestamp, Txn, TxnId,
 };
 
 use super::Rules;
@@ -15,7 +15,7 @@ use super::commit::note_absent;
 use super::coordinator::{AGAIN_TIMER, Context, Coordinator};
 use super::master::Ruling;
 use super::message::{
-    Agreement, Answer, End, Few, Message, Noted, Refusal, Repositories, Request, Shown,
+    Agreement, End, Few, Message, Noted, PartAnswer, Refusal, Repositories, Request, Shown,
 };
 use super::mover::{Moving, issued};
 
@@ -76,7 +76,7 @@ pub(super) enum Purpose {
 /// How a transaction ended, by the answers of its participants.
 #[derive(Clone, Debug)]
 pub(super) enum Verdict {
-    Done(Timestamp, Few<(u16, Answer)>),
+    Done(Timestamp, Few<(u16, PartAnswer)>),
     Conflict,
     /// A partition is elsewhere, which is known at this timestamp or later.
     Moved(Timestamp),
@@ -504,11 +504,11 @@ impl Coordinator {
             }
             Purpose::Commit(txn, op) => {
                 self.end(txn, Some(request.txn), status, None, cx);
-                cx.complete(op, OpResult::Failed(failure));
+                cx.complete(op, Err(failure));
             }
             Purpose::Names => self.learning = false,
             Purpose::Partitions(op) | Purpose::Issue(op) => {
-                cx.complete(op, OpResult::Failed(failure));
+                cx.complete(op, Err(failure));
             }
             Purpose::Move(moving) => self.give_up_move(&moving, request, cx),
             Purpose::Invoke(invocation) => {
@@ -518,7 +518,7 @@ impl Coordinator {
                     let record = invocation.record(request, end, status, None);
                     recorder.transaction(&record, &Operations::default());
                 }
-                cx.complete(invocation.op, OpResult::Failed(failure));
+                cx.complete(invocation.op, Err(failure));
             }
         }
         if !request.is_update() {

@@ -7,7 +7,7 @@ use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 use super::loading::Load;
 use super::message::{
-    Answer, End, Found, Install, Message, News, Part, Record, Request, Task, Told, Write,
+    End, Found, Install, Message, News, Part, PartAnswer, Record, Request, Task, Told, Write,
 };
 
 pub(super) fn writes_bytes(writes: &[Write]) -> usize {
@@ -48,22 +48,22 @@ impl Request {
 }
 
 /// How long what parts gave is.
-pub(super) fn answers_bytes(answers: &[(u16, Answer)]) -> usize {
+pub(super) fn answers_bytes(answers: &[(u16, PartAnswer)]) -> usize {
     let found = |found: &Found| 8 + value_bytes(found.value.as_ref());
-    let answer = |(_, answer): &(u16, Answer)| match answer {
-        Answer::Given(result) => 6 + result.len(),
-        Answer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
-        Answer::Rows(rows, seen_to) => {
+    let answer = |(_, answer): &(u16, PartAnswer)| match answer {
+        PartAnswer::Given(result) => 6 + result.len(),
+        PartAnswer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
+        PartAnswer::Rows(rows, seen_to) => {
             let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
             let stopped = seen_to.as_ref().map_or(0, SmallBytes::len);
             6 + stopped + rows.iter().map(row).sum::<usize>()
         }
-        Answer::Installed => 3,
-        Answer::Absent(all) => {
+        PartAnswer::Installed => 3,
+        PartAnswer::Absent(all) => {
             6 + all.iter().map(|(_, key, _)| KEY_BYTES + key.len() + 8).sum::<usize>()
         }
-        Answer::Taken { .. } => 32,
-        Answer::Names(all) => {
+        PartAnswer::Taken { .. } => 32,
+        PartAnswer::Names(all) => {
             6 + all.iter().map(|(_, it)| 14 + 2 * it.holders.len()).sum::<usize>()
         }
     };

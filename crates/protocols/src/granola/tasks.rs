@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::budget::Spent;
 use super::looked::Looked;
 use super::memory::Heard;
-use super::message::{Agreement, Answer, Few, Found, Install, Part, Refusal, Request, Task};
+use super::message::{Agreement, Few, Found, Install, Part, PartAnswer, Refusal, Request, Task};
 use super::participant::{Context, Participant};
 use super::telling::told_of;
 
@@ -49,9 +49,9 @@ impl Participant {
         sets: &mut TransactionSets,
         notes: &mut Notes,
         cx: &mut Context<'_>,
-    ) -> Result<Few<(u16, Answer)>, Refusal> {
+    ) -> Result<Few<(u16, PartAnswer)>, Refusal> {
         if request.moving().is_some() {
-            return Ok(Few::from_iter([(0, Answer::Installed)]));
+            return Ok(Few::from_iter([(0, PartAnswer::Installed)]));
         }
         let told = self.told_in(request, cx);
         let ran = self.run_told(request, told.as_ref(), sets, notes, Sight::of(cx));
@@ -72,7 +72,7 @@ impl Participant {
         sets: &mut TransactionSets,
         notes: &mut Notes,
         cx: Sight<'_>,
-    ) -> Result<Few<(u16, Answer)>, Refusal> {
+    ) -> Result<Few<(u16, PartAnswer)>, Refusal> {
         let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let (mut answers, mut spent) = (Few::new(), Spent::default());
         let mut looked = Looked::default();
@@ -111,7 +111,7 @@ impl Participant {
         heard: Option<&Heard>,
         (sets, looked): (&mut TransactionSets, &mut Looked),
         cx: Sight<'_>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<PartAnswer, Refusal> {
         match &part.task {
             Task::Call { procedure, arguments, .. } => {
                 let Sight { catalog, settings, recording } = cx;
@@ -119,19 +119,19 @@ impl Participant {
                 let lookup = |space: SpaceId, key: &SmallBytes| told_of(heard?, space, key);
                 let mut execution = execution.telling(heard.map(|_| &lookup as ToldFn<'_>));
                 let given = execution.call(procedure, part.partition, arguments);
-                given.map(Answer::Given).map_err(Refusal::from)
+                given.map(PartAnswer::Given).map_err(Refusal::from)
             }
-            Task::Read(keys) => Ok(Answer::Found(self.read_keys(keys, looked, sets, cx))),
+            Task::Read(keys) => Ok(PartAnswer::Found(self.read_keys(keys, looked, sets, cx))),
             Task::Scan { .. } => {
                 let (rows, seen_to) = self.read_range((request, part), looked, sets, cx);
-                Ok(Answer::Rows(rows, seen_to))
+                Ok(PartAnswer::Rows(rows, seen_to))
             }
             Task::Install(install) => {
                 self.check((request, part.partition), install, (sets, looked), cx)
             }
-            Task::Names => Ok(Answer::Names(self.moves.names.all())),
+            Task::Names => Ok(PartAnswer::Names(self.moves.names.all())),
             // Neither is a task among others.
-            Task::Take { .. } | Task::Move(_) => Ok(Answer::Installed),
+            Task::Take { .. } | Task::Move(_) => Ok(PartAnswer::Installed),
         }
     }
 
@@ -160,7 +160,7 @@ impl Participant {
         install: &Install,
         (sets, looked): (&mut TransactionSets, &mut Looked),
         cx: Sight<'_>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<PartAnswer, Refusal> {
         // All that the answer can depend on is noted first: nobody may be in the way of who is
         // refused either, or the refusal goes by what somebody undecided is about to change.
         let mut stale = false;
@@ -188,7 +188,7 @@ impl Participant {
             let written = sets.write(space, key, value, &cx.settings.limits);
             written.map_err(|failure: Failure| Refusal::Faulty(failure.to_string()))?;
         }
-        Ok(if absent.is_empty() { Answer::Installed } else { Answer::Absent(absent) })
+        Ok(if absent.is_empty() { PartAnswer::Installed } else { PartAnswer::Absent(absent) })
     }
 
     /// For histories: the collected deletions of keys that are absent still, or again. A key that

@@ -15,7 +15,7 @@ use muesli_core::{SmallBytes, Timestamp, TxnId};
 use super::locking::Prepared;
 use super::memory::Over;
 use super::message::{
-    Agreement, Answer, Ballot, End, Few, Noted, Record, Refusal, Request, Task, Write,
+    Agreement, Ballot, End, Few, Noted, PartAnswer, Record, Refusal, Request, Task, Write,
 };
 use super::participant::{Context, Participant};
 use super::queue::{Lane, Stand};
@@ -142,7 +142,7 @@ impl Participant {
         &mut self,
         request: &Request,
         at: Timestamp,
-        ran: Result<Few<(u16, Answer)>, Refusal>,
+        ran: Result<Few<(u16, PartAnswer)>, Refusal>,
         sets: &mut TransactionSets,
         notes: &Notes,
         cx: &mut Context<'_>,

@@ -14,8 +14,8 @@ use muesli_core::{
 
 use super::loading::{Fetched, Load};
 use super::message::{
-    Agreement, Answer, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order,
-    Part, Record, Refusal, Repositories, Request, Seen, Shown, Task, Told, Write,
+    Agreement, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order, Part,
+    PartAnswer, Record, Refusal, Repositories, Request, Seen, Shown, Task, Told, Write,
 };
 use super::owners::{Held, Move, Owners};
 use crate::doubts::ClientsUntil;
@@ -162,18 +162,18 @@ wire_enum!(Ballot, "ballot" {
     3 => Ballot::Moved(at: Timestamp),
 });
 
-wire_enum!(Answer, "answer" {
-    0 => Answer::Given(result: SmallBytes),
-    1 => Answer::Found(all: Vec<Found>),
-    2 => Answer::Rows(rows: Vec<(SmallBytes, Found)>, seen_to: Option<SmallBytes>),
-    3 => Answer::Installed,
-    4 => Answer::Taken { has: Fetched, whole: bool },
-    5 => Answer::Names(all: Vec<(u16, Owners)>),
-    6 => Answer::Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
+wire_enum!(PartAnswer, "answer" {
+    0 => PartAnswer::Given(result: SmallBytes),
+    1 => PartAnswer::Found(all: Vec<Found>),
+    2 => PartAnswer::Rows(rows: Vec<(SmallBytes, Found)>, seen_to: Option<SmallBytes>),
+    3 => PartAnswer::Installed,
+    4 => PartAnswer::Taken { has: Fetched, whole: bool },
+    5 => PartAnswer::Names(all: Vec<(u16, Owners)>),
+    6 => PartAnswer::Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
 });
 
 wire_enum!(End, "end" {
-    0 => End::Done { at: Timestamp, answers: Few<(u16, Answer)> },
+    0 => End::Done { at: Timestamp, answers: Few<(u16, PartAnswer)> },
     1 => End::Conflict,
     2 => End::Refused { at: Timestamp, refusal: Refusal },
     3 => End::Moved { at: Timestamp },

@@ -62,14 +62,14 @@ fn ends() -> Vec<End> {
     let collected = Timestamp::ZERO;
     let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
     let answers = [
-        Answer::Given("12".into()),
-        Answer::Found(vec![found.clone()]),
-        Answer::Rows(vec![("k".into(), found)], None),
-        Answer::Rows(Vec::new(), Some("l".into())),
-        Answer::Installed,
-        Answer::Taken { has: fetched(), whole: true },
-        Answer::Names(vec![(3, Owners { epoch: 1, holders: Repositories::new() })]),
-        Answer::Absent(vec![(SpaceId(2), "gone".into(), Timestamp(3))]),
+        PartAnswer::Given("12".into()),
+        PartAnswer::Found(vec![found.clone()]),
+        PartAnswer::Rows(vec![("k".into(), found)], None),
+        PartAnswer::Rows(Vec::new(), Some("l".into())),
+        PartAnswer::Installed,
+        PartAnswer::Taken { has: fetched(), whole: true },
+        PartAnswer::Names(vec![(3, Owners { epoch: 1, holders: Repositories::new() })]),
+        PartAnswer::Absent(vec![(SpaceId(2), "gone".into(), Timestamp(3))]),
     ];
     let answers: Few<_> = (0..).zip(answers).collect();
     let refusals = [

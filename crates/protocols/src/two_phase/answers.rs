@@ -19,8 +19,7 @@
 use muesli_core::limits::writes_bytes;
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Address, Committed, Decision, Failure, Gave, OpResult, RepositoryId, SmallBytes, Timestamp,
-    TxnId,
+    Address, Answer, Committed, Decision, Failure, Gave, RepositoryId, SmallBytes, Timestamp, TxnId,
 };
 use smallvec::SmallVec;
 
@@ -82,14 +81,14 @@ impl Awaited {
     }
 
     /// What the client is told; nobody waits any more.
-    pub fn told(&mut self, committed: Committed) -> OpResult {
+    pub fn told(&mut self, committed: Committed) -> Result<Answer, Failure> {
         let answers = std::mem::take(&mut self.answers);
         self.from.clear();
         match answers.is_empty() {
-            true => OpResult::Committed(committed),
+            true => Ok(Answer::Committed(committed)),
             false => {
                 let all = answers.into_iter().map(|it| it.unwrap_or(Gave::Unknown));
-                OpResult::Answered(committed, all.collect())
+                Ok(Answer::Answered(committed, all.collect()))
             }
         }
     }
@@ -121,9 +120,13 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// What a commit that was just decided is answered with.
-    pub(super) fn awaited_by(&mut self, sequence: u64, committed: Committed) -> OpResult {
+    pub(super) fn awaited_by(
+        &mut self,
+        sequence: u64,
+        committed: Committed,
+    ) -> Result<Answer, Failure> {
         let commit = self.committing.get_mut(sequence);
-        commit.map_or(OpResult::Committed(committed), |it| it.awaited.told(committed))
+        commit.map_or(Ok(Answer::Committed(committed)), |it| it.awaited.told(committed))
     }
 
     /// Nobody waits for the answers of a transaction any more.
@@ -216,9 +219,9 @@ impl<V: Variant> Participant<V> {
 }
 
 /// Why a transaction could not leave something to its turn, as its client is told.
-pub(super) fn strayed(reason: &SmallBytes) -> OpResult {
+pub(super) fn strayed(reason: &SmallBytes) -> Result<Answer, Failure> {
     let text = String::from_utf8_lossy(reason.as_slice()).into_owned();
-    OpResult::Failed(Failure::Strayed(text))
+    Err(Failure::Strayed(text))
 }
 
 #[cfg(test)]
@@ -234,7 +237,7 @@ mod tests {
         // Said again it is counted once, and what is small has room still.
         awaited.take(vec![(0, gave(100)), (2, gave(100)), (3, gave(10))], 300);
         assert!(awaited.are_all_there());
-        let OpResult::Answered(_, told) = awaited.told(Committed { at: Timestamp(1) }) else {
+        let Ok(Answer::Answered(_, told)) = awaited.told(Committed { at: Timestamp(1) }) else {
             panic!("it asked")
         };
         let limit = 300;

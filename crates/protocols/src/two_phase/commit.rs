@@ -7,7 +7,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, OpResult, Outcome,
+    Abort, Answer, Catalog, Committed, Decision, Doubt, Failure, Here, Nanos, OpId, Outcome,
     RepositoryId, Role, Step, Timestamp, Txn, TxnId,
 };
 use smallvec::SmallVec;
@@ -178,7 +178,7 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(answer);
         }
         let op = self.next_op();
-        cx.complete_after(op, answer.map_or_else(OpResult::Failed, OpResult::Committed), gate);
+        cx.complete_after(op, answer.map(Answer::Committed), gate);
         Step::Wait(op)
     }
 
@@ -289,7 +289,7 @@ impl<V: Variant> Coordinator<V> {
                 self.remember(&known);
                 let at = V::Time::version_of(&place);
                 let result = match late || waits {
-                    true => OpResult::Committed(Committed { at }),
+                    true => Ok(Answer::Committed(Committed { at })),
                     false => self.awaited_by(sequence, Committed { at }),
                 };
                 (Status::Committed, Some(at), result)
@@ -297,7 +297,7 @@ impl<V: Variant> Coordinator<V> {
             Decision::Abort(why) => {
                 self.learn_from(why);
                 let said = reason.filter(|_| why == Abort::Strayed && !late).map(|it| strayed(&it));
-                let result = said.unwrap_or(OpResult::Failed(Failure::Aborted(why)));
+                let result = said.unwrap_or(Err(Failure::Aborted(why)));
                 self.abandon_answers(sequence);
                 (Status::Aborted, None, result)
             }
@@ -317,7 +317,7 @@ impl<V: Variant> Coordinator<V> {
     fn learn_late(
         &mut self,
         id: TxnId,
-        result: OpResult,
+        result: Result<Answer, Failure>,
         at: Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) {
@@ -325,8 +325,8 @@ impl<V: Variant> Coordinator<V> {
             recorder.applied(id, at);
         }
         let outcome = match result {
-            OpResult::Committed(committed) => Outcome::Committed(committed),
-            OpResult::Failed(Failure::Aborted(reason)) => Outcome::Aborted(reason),
+            Ok(Answer::Committed(committed)) => Outcome::Committed(committed),
+            Err(Failure::Aborted(reason)) => Outcome::Aborted(reason),
             other => unreachable!("a decision answers a commit, not with {other:?}"),
         };
         let Some(known) = self.unanswered.get_mut(&id.sequence) else { return };
@@ -425,7 +425,7 @@ impl<V: Variant> Coordinator<V> {
             if self.unanswered.len() > UNANSWERED_MAX {
                 self.unanswered.pop_first();
             }
-            cx.complete(op, OpResult::Failed(Failure::Unknown { after_ms, txn: id }));
+            cx.complete(op, Err(Failure::Unknown { after_ms, txn: id }));
         }
     }
 }

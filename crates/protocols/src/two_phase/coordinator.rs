@@ -6,15 +6,15 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Address, Committed, Delay, Failure, Here, Later, Nanos, NodeId, OpId, OpResult, Outcome,
-    Recorder, Rejection, RepositoryId, Row, Scan, Sender, SmallBytes, SpaceId, Step, Timestamp,
-    Txn, TxnId, TxnOptions, View,
+    Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
+    Recorder, Rejection, RepositoryId, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    TxnOptions, View,
 };
 
 use super::commit::Committing;
 use super::failed::Failed;
 use super::message::{Ballot, Message};
-use super::requests::{Operation, Request};
+use super::requests::{Request, WaitingOperation};
 use super::slot::Slot;
 use super::time::Snapshot;
 use super::{TwoPhase, Variant};
@@ -45,7 +45,7 @@ pub struct Coordinator<V: Variant> {
     failed: Failed,
     next_op: u64,
     /// Operations that wait for answers, by number.
-    pub(super) operations: Window<Operation>,
+    pub(super) operations: Window<WaitingOperation>,
     /// Requests that wait for answers, or for the snapshot to be known.
     pub(super) requests: Window<Request>,
     pub(super) next_request: u64,
@@ -195,7 +195,7 @@ impl<V: Variant> Coordinator<V> {
         for op in waiting {
             self.operations.remove(op.0);
             self.requests.retain(|request| request.op != op);
-            cx.complete(op, OpResult::Failed(failure.clone()));
+            cx.complete(op, Err(failure.clone()));
         }
     }
 
@@ -230,6 +230,68 @@ impl<V: Variant> Coordinator<V> {
             self.set_sweep_timer(cx);
         }
     }
+}
+
+impl<V: Variant> Coordinator<V> {
+    #[inline(always)]
+    fn on_begin(&mut self, options: TxnOptions, cx: &Context<'_, V>) -> Txn {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                self.slots.push(Slot::empty());
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let mut base = V::Snapshot::from_floor(options.floor);
+        base.join(&self.bound);
+        base.join(&self.fresh);
+        if V::NODES_REMEMBER {
+            base.join(&self.seen);
+        }
+        let slot = &mut self.slots[place as usize];
+        slot.occupy(options, base, cx.effects.now);
+        self.begun_since_gossip = true;
+        Txn { slot: place, generation: slot.generation }
+    }
+
+    /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
+    #[inline(always)]
+    fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
+        let locks = V::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
+        let lock = locks.then(|| (write.space, write.key.clone()));
+        if let Err(failure) = self.buffer(txn, write, cx) {
+            return Step::Done(Err(failure));
+        }
+        match lock.and_then(|lock| self.ask_lock(txn, lock, cx)) {
+            Some(op) => Step::Wait(op),
+            None => Step::Done(Ok(())),
+        }
+    }
+
+    #[inline(always)]
+    fn buffer(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Result<(), Failure> {
+        let Put { space, key, value, may_wait: _ } = write;
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        if !slot.delays.is_empty() && slot.delays.sees(space, &key) {
+            return Err(self.stray(txn, cx));
+        }
+        let limits = &cx.settings.limits;
+        match cx.effects.recorder {
+            Some(_) => slot.write_recorded(space, key, value, limits),
+            None => slot.sets.write(space, key, value, limits),
+        }
+    }
+}
+
+/// A one-round transaction was asked for.
+fn no_procedures<V: Variant>() -> Failure {
+    Failure::Procedure(format!(
+        "protocol `{}` runs no procedures; allowed are `granola`, `granola-locking`, `sinfonia`",
+        TwoPhase::<V>::NAME
+    ))
 }
 
 impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
@@ -268,42 +330,45 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
     }
 
-    #[inline]
-    fn begin(
+    #[inline(always)]
+    fn operate(
         &mut self,
-        options: TxnOptions,
-        _here: Here<'_, TwoPhase<V>>,
+        operation: Operation,
+        mut here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
-    ) -> Result<Txn, Failure> {
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                self.slots.push(Slot::empty());
-                (self.slots.len() - 1) as u32
+    ) -> Step {
+        match operation {
+            Operation::Begin(options) => {
+                std::mem::forget(operation); // Nothing in it to drop: spares the hot path the look.
+                Step::Done(Ok(Answer::Begun(self.on_begin(options, cx))))
             }
-        };
-        let mut base = V::Snapshot::from_floor(options.floor);
-        base.join(&self.bound);
-        base.join(&self.fresh);
-        if V::NODES_REMEMBER {
-            base.join(&self.seen);
+            Operation::Get(txn, space, key) => {
+                self.on_get(txn, space, &key, here, cx).map(Answer::Value)
+            }
+            Operation::GetMany(txn, space, keys) => {
+                self.on_get_many(txn, space, keys, here, cx).map(Answer::Values)
+            }
+            Operation::Scan(txn, scan) => {
+                self.on_client_scan(txn, scan, here, cx).map(Answer::Rows)
+            }
+            Operation::Put(txn, write) => self.on_put(txn, write, cx).map(|()| Answer::Written),
+            Operation::Delay(txn, delay, answered) => {
+                Step::Done(self.on_later(txn, &delay, answered, cx).map(Answer::Delayed))
+            }
+            Operation::Commit(txn) => {
+                std::mem::forget(operation);
+                let step = self.on_commit(txn, here.reborrow(), cx);
+                self.count_ended(&mut here, cx);
+                step.map(Answer::Committed)
+            }
+            Operation::Abort(txn, why) => {
+                if self.open(txn).is_ok() {
+                    self.abort(txn, &why, cx);
+                }
+                Step::Done(Ok(Answer::Ended))
+            }
+            Operation::Invoke(..) => Step::Done(Err(no_procedures::<V>())),
         }
-        let slot = &mut self.slots[place as usize];
-        slot.occupy(options, base, cx.effects.now);
-        self.begun_since_gossip = true;
-        Ok(Txn { slot: place, generation: slot.generation })
-    }
-
-    #[inline]
-    fn get(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        here: Here<'_, TwoPhase<V>>,
-        cx: &mut Context<'_, V>,
-    ) -> Step<Option<SmallBytes>> {
-        self.on_get(txn, space, key, here, cx)
     }
 
     #[inline]
@@ -319,87 +384,6 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         self.on_peek(txn, space, keys, here, cx, out)
     }
 
-    fn get_many(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-        here: Here<'_, TwoPhase<V>>,
-        cx: &mut Context<'_, V>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        self.on_get_many(txn, space, keys, here, cx)
-    }
-
-    #[inline]
-    fn put(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        cx: &mut Context<'_, V>,
-    ) -> Result<(), Failure> {
-        let locks = self.locks_at_writes;
-        let slot = self.open(txn)?;
-        if slot.options.read_only {
-            return Err(Failure::ReadOnly);
-        }
-        if !slot.delays.is_empty() && slot.delays.sees(space, &key) {
-            return Err(self.stray(txn, cx));
-        }
-        let limits = &cx.settings.limits;
-        if V::MAY_LOCK_AT_WRITES && locks {
-            slot.to_lock = Some((space, key.clone()));
-        }
-        match cx.effects.recorder {
-            Some(_) => slot.write_recorded(space, key, value, limits),
-            None => slot.sets.write(space, key, value, limits),
-        }
-    }
-
-    #[inline]
-    fn lock_written(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Option<OpId> {
-        if V::MAY_LOCK_AT_WRITES { self.ask_lock(txn, cx) } else { None }
-    }
-
-    fn later(
-        &mut self,
-        txn: Txn,
-        delay: &Delay,
-        answered: bool,
-        cx: &mut Context<'_, V>,
-    ) -> Result<Later, Failure> {
-        self.on_later(txn, delay, answered, cx)
-    }
-
-    fn scan(
-        &mut self,
-        txn: Txn,
-        scan: Scan,
-        here: Here<'_, TwoPhase<V>>,
-        cx: &mut Context<'_, V>,
-    ) -> Step<Vec<Row>> {
-        self.on_client_scan(txn, scan, here, cx)
-    }
-
-    #[inline]
-    fn commit(
-        &mut self,
-        txn: Txn,
-        mut here: Here<'_, TwoPhase<V>>,
-        cx: &mut Context<'_, V>,
-    ) -> Step<Committed> {
-        let step = self.on_commit(txn, here.reborrow(), cx);
-        self.count_ended(&mut here, cx);
-        step
-    }
-
-    fn rollback(&mut self, txn: Txn, _here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
-        if self.open(txn).is_ok() {
-            self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
-        }
-    }
-
     fn judge(
         &self,
         _from: Address,
@@ -412,18 +396,6 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn issued(&self) -> Timestamp {
         self.heard.reach()
-    }
-
-    fn abort(
-        &mut self,
-        txn: Txn,
-        why: &Failure,
-        _here: Here<'_, TwoPhase<V>>,
-        cx: &mut Context<'_, V>,
-    ) {
-        if self.open(txn).is_ok() {
-            self.abort(txn, why, cx);
-        }
     }
 
     fn open_transactions(&self) -> Vec<Txn> {
@@ -490,6 +462,8 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
         self.committing.values_mut().for_each(Committing::expect_no_answer);
     }
+
+    fn unlinked(&mut self, _node: NodeId) {}
 
     fn leave(&mut self, cx: &mut Context<'_, V>) {
         self.tell_settled(cx);

@@ -26,7 +26,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use muesli_core::contract::{Isolation, Protocol};
-use muesli_core::{Address, Catalog, NodeId, Rejection, Sender, View};
+use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
 
 mod answers;
 mod ballots;
@@ -90,6 +90,8 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     type Rules = V::Rules;
     type Coordinator = Coordinator<V>;
     type Participant = Participant<V>;
+    const TIMESTAMP_STEP: Option<Nanos> = None;
+    const KEEPS_OLD_VERSIONS: bool = true;
 
     fn wire_bytes(message: &Message<V>) -> usize {
         message.wire_bytes()
@@ -107,6 +109,18 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     /// with: reads of strict readers are, except under a protocol that validates no reads at all.
     fn offers_strict(_: &V::Rules) -> bool {
         V::VALIDATES_READS
+    }
+
+    fn has_masters(_: &V::Rules) -> bool {
+        false
+    }
+
+    fn is_for_all(_: &Message<V>) -> bool {
+        false
+    }
+
+    fn is_for_any(_: &Message<V>) -> bool {
+        false
     }
 
     fn judge(

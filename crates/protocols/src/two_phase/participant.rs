@@ -7,8 +7,8 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Rejection, RepositoryId,
-    Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Readiness, Rejection,
+    RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::encounter::EncounterLocks;
@@ -457,6 +457,8 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         }
     }
 
+    muesli_core::participant_kept_by_one_node!(TwoPhase<V>);
+
     fn judge(
         &self,
         from: Address,
@@ -543,6 +545,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         self.next_piece(cursor, bytes, out)
     }
 
+    fn checkpoint_readiness(&self, _cursor: &Cursor) -> Readiness {
+        Readiness::Ready
+    }
+
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
     }
@@ -562,6 +568,10 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         cx: &mut Context<'_, V>,
     ) -> bool {
         self.return_to_mark(other, marked, cx)
+    }
+
+    fn answer_behind(&mut self, _message: &Message<V>, _cx: &mut Context<'_, V>) -> bool {
+        false
     }
 
     fn end(&mut self, settings: &Settings) {

@@ -12,7 +12,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{
-    Abort, Catalog, Failure, Here, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId,
+    Abort, Answer, Catalog, Failure, Here, Nanos, OpId, RepositoryId, Scan, SmallBytes, SpaceId,
     Txn,
 };
 
@@ -31,7 +31,7 @@ const FIRST_KEYS_MAX: usize = 8;
 
 /// Something the client waits for.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
+pub(super) struct WaitingOperation {
     pub txn: Txn,
     /// Requests not yet answered.
     missing: usize,
@@ -136,7 +136,7 @@ impl<V: Variant> Coordinator<V> {
     ) -> OpId {
         let op = self.next_op();
         let missing = groups.len() + queued.len();
-        self.operations.insert(op.0, Operation { txn, missing, queued, bytes: 0, kind });
+        self.operations.insert(op.0, WaitingOperation { txn, missing, queued, bytes: 0, kind });
         let now = cx.now();
         for (to, asked) in groups {
             self.next_request += 1;
@@ -326,9 +326,13 @@ impl<V: Variant> Coordinator<V> {
 
     /// Locks the key that was just written, at all replicas; `None`: it is locked already, or locks
     /// are taken at the commit.
-    pub(super) fn ask_lock(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Option<OpId> {
+    pub(super) fn ask_lock(
+        &mut self,
+        txn: Txn,
+        (space, key): (SpaceId, SmallBytes),
+        cx: &mut Context<'_, V>,
+    ) -> Option<OpId> {
         let slot = self.slot(txn)?;
-        let (space, key) = slot.to_lock.take()?;
         if !slot.locked.insert((space, key.clone())) {
             return None;
         }
@@ -370,10 +374,10 @@ impl<V: Variant> Coordinator<V> {
         }
         let operation = self.operations.remove(op.0).expect("found above");
         let result = match operation.kind {
-            Kind::Get(value) => OpResult::Value(value),
-            Kind::Lock => OpResult::Value(None),
-            Kind::Many(values) => OpResult::Values(values),
-            Kind::Scan(gathered) => OpResult::Rows(self.finish_scan(operation.txn, gathered, cx)),
+            Kind::Get(value) => Ok(Answer::Value(value)),
+            Kind::Lock => Ok(Answer::Written),
+            Kind::Many(values) => Ok(Answer::Values(values)),
+            Kind::Scan(gathered) => Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx))),
         };
         cx.complete(op, result);
     }

@@ -40,8 +40,6 @@ pub(super) struct Slot<V: Variant> {
     pub sets: TransactionSets,
     /// What is to be done at the commit.
     pub delays: Delays,
-    /// What it has written and not asked the lock of, where locks are taken with writes.
-    pub to_lock: Option<(SpaceId, SmallBytes)>,
     /// The keys whose locks it has asked for, and of whom.
     pub locked: BTreeSet<(SpaceId, SmallBytes)>,
     pub locked_at: BTreeSet<RepositoryId>,
@@ -66,7 +64,6 @@ impl<V: Variant> Slot<V> {
             begun: Nanos(0),
             sets: TransactionSets::default(),
             delays: Delays::default(),
-            to_lock: None,
             locked: BTreeSet::new(),
             locked_at: BTreeSet::new(),
             seen: BTreeMap::new(),
@@ -100,7 +97,6 @@ impl<V: Variant> Slot<V> {
             self.seen.clear();
         }
         if V::MAY_LOCK_AT_WRITES {
-            self.to_lock = None;
             self.locked.clear();
             self.locked_at.clear();
         }

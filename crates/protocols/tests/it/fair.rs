@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Limits, Nanos, Node, NodeId, OpId, OpResult,
-    Protocol, RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step,
-    Txn, TxnOptions,
+    Address, Answer, Catalog, Effect, Effects, Envelope, Failure, Limits, Nanos, Node, NodeId,
+    OpId, Protocol, RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions,
+    Step, Txn, TxnOptions,
 };
 use muesli_protocols::bumper::Bumper;
 use muesli_protocols::gmu::Gmu;
@@ -31,7 +31,7 @@ struct Alone<P: Protocol> {
     effects: Effects<P>,
     /// Timers without delay: what was left over for after others have been served.
     left_over: Vec<(Role, u32)>,
-    answers: Vec<(OpId, OpResult)>,
+    answers: Vec<(OpId, Result<Answer, Failure>)>,
 }
 
 impl<P: Protocol> Alone<P> {
@@ -91,7 +91,7 @@ impl<P: Protocol> Alone<P> {
         &mut self,
         pages_at_once: usize,
         long: impl FnOnce(&mut Node<P>, Txn, &mut Effects<P>) -> OpId,
-    ) -> OpResult {
+    ) -> Result<Answer, Failure> {
         let page = Limits::default().page_rows;
         let (reader, other) = (self.begin(), self.begin());
         let mut op = None;
@@ -139,13 +139,13 @@ fn long_reads_let_others_in<P: Protocol>() {
     };
     let rows = alone
         .serves_others_between_pages(1, |node, txn, effects| waits(node.scan(txn, all(), effects)));
-    assert!(matches!(&rows, OpResult::Rows(rows) if rows.len() == ROWS), "{}", P::NAME);
+    assert!(matches!(&rows, Ok(Answer::Rows(rows)) if rows.len() == ROWS), "{}", P::NAME);
     let absent: Vec<_> = (ROWS..2 * ROWS).map(key).collect();
     // The first keys are read by calls, and the first page of the others is asked for at once.
     let values = alone.serves_others_between_pages(2, |node, txn, effects| {
         waits(node.get_many(txn, SPACE, absent, effects))
     });
-    let OpResult::Values(values) = values else { panic!("{}: {values:?}", P::NAME) };
+    let Ok(Answer::Values(values)) = values else { panic!("{}: {values:?}", P::NAME) };
     assert!(values.len() == ROWS && values.iter().all(Option::is_none), "{}", P::NAME);
 }
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, OpResult,
-    Outcome, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
-    TxnId, TxnOptions,
+    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Outcome,
+    RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId,
+    TxnOptions,
 };
 use muesli_protocols::score::{Rules, Score, Snapshots};
 use muesli_protocols::two_phase::message::{Message, Vote};
@@ -62,9 +62,8 @@ impl Client {
     }
 
     fn has_given_up(&mut self) -> bool {
-        let given_up = |effect: &Effect<_, _>| {
-            matches!(effect, Effect::Complete { result: OpResult::Failed(_), .. })
-        };
+        let given_up =
+            |effect: &Effect<_, _>| matches!(effect, Effect::Complete { result: Err(_), .. });
         self.effects.list.iter().any(given_up)
     }
 }
@@ -133,7 +132,7 @@ fn what_may_be_forgotten_is_refused_only_where_it_was_asked_once() {
     let mut once = Client::commits(&Rules::default());
     assert_eq!(once.hears(2, 0, forgotten()), Some(false));
     let failed = once.effects.list.iter().find_map(|effect| match effect {
-        Effect::Complete { result: OpResult::Failed(failure), .. } => Some(failure.clone()),
+        Effect::Complete { result: Err(failure), .. } => Some(failure.clone()),
         _ => None,
     });
     let failure = failed.expect("its client is told");

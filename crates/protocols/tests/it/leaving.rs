@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::{
-    Catalog, Effect, Effects, Node, NodeId, OpResult, Protocol, Role, Sender, Settings, SpaceId,
-    SpaceOptions, Step, TxnOptions,
+    Answer, Catalog, Effect, Effects, Failure, Node, NodeId, Protocol, Role, Sender, Settings,
+    SpaceId, SpaceOptions, Step, TxnOptions,
 };
 use muesli_protocols::granola::Granola;
 use muesli_protocols::score::Score;
@@ -18,7 +18,7 @@ const CLIENT: NodeId = NodeId(1 << 31);
 struct Pair<P: Protocol> {
     nodes: [Node<P>; 2],
     effects: [Effects<P>; 2],
-    told: Vec<OpResult>,
+    told: Vec<Result<Answer, Failure>>,
     /// Timers of the server's repositories that were set.
     timers: Vec<(Role, u32)>,
 }
@@ -66,7 +66,7 @@ impl<P: Protocol> Pair<P> {
         client.put(txn, SPACE, key.into(), Some("new".into()), effects).unwrap();
         let Step::Wait(_) = client.commit(txn, effects) else { panic!("it is elsewhere") };
         self.settle();
-        assert!(matches!(self.told.pop(), Some(OpResult::Committed(_))));
+        assert!(matches!(self.told.pop(), Some(Ok(Answer::Committed(_)))));
         // Acknowledgements wait for company.
         for (role, timer) in std::mem::take(&mut self.timers) {
             self.nodes[0].timer(role, timer, &mut self.effects[0]);

@@ -8,9 +8,9 @@ use muesli_core::procedure::{
     Call, Class, Fragment, Place, Procedure, ProcedureId, Procedures, Stop, Store,
 };
 use muesli_core::{
-    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Failure, Nanos, Node, NodeId,
-    OpId, OpResult, Protocol, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions,
-    Step, Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Address, Answer, Catalog, Decision, Effect, Effects, Envelope, Failure, Nanos, Node,
+    NodeId, OpId, Operation, Protocol, RepositoryId, Sender, Settings, SmallBytes, SpaceId,
+    SpaceOptions, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::{Bumper, TimeWarp};
 use muesli_protocols::global_clock::{Everybody, GlobalClock};
@@ -50,18 +50,18 @@ impl<P: Protocol> Alone<P> {
     }
 
     fn get(&mut self, txn: Txn, key: &str) -> Result<Option<SmallBytes>, Failure> {
-        match self.node.get(txn, SPACE, &key.into(), &mut self.effects) {
+        self.operate(Operation::Get(txn, SPACE, key.into())).map(Answer::value)
+    }
+
+    fn operate(&mut self, operation: Operation) -> Result<Answer, Failure> {
+        match self.node.operate(operation, &mut self.effects) {
             Step::Done(answer) => answer,
-            Step::Wait(op) => match self.result_of(op) {
-                OpResult::Value(value) => Ok(value),
-                OpResult::Failed(failure) => Err(failure),
-                other => panic!("{other:?}"),
-            },
+            Step::Wait(op) => self.result_of(op),
         }
     }
 
     /// What an operation comes to that is answered by messages within the node.
-    fn result_of(&mut self, op: OpId) -> OpResult {
+    fn result_of(&mut self, op: OpId) -> Result<Answer, Failure> {
         loop {
             let list = std::mem::take(&mut self.effects.list);
             assert!(!list.is_empty(), "{}: nothing is under way", P::NAME);
@@ -85,14 +85,7 @@ impl<P: Protocol> Alone<P> {
     fn write(&mut self, key: &str, value: Option<SmallBytes>) -> Result<(), Failure> {
         let txn = self.begin();
         self.node.put(txn, SPACE, key.into(), value, &mut self.effects).unwrap();
-        match self.node.commit(txn, &mut self.effects) {
-            Step::Done(answer) => answer.map(|_| ()),
-            Step::Wait(op) => match self.result_of(op) {
-                OpResult::Committed(_) => Ok(()),
-                OpResult::Failed(failure) => Err(failure),
-                other => panic!("{other:?}"),
-            },
-        }
+        self.operate(Operation::Commit(txn)).map(drop)
     }
 
     fn put(&mut self, key: &str) -> Result<(), Failure> {
@@ -162,7 +155,7 @@ fn a_timeout_gives_the_snapshot_back<P: Protocol>() {
     (0..1_000).for_each(|_| alone.put("a").unwrap());
     assert!(memory.held().old > 900 * VALUE_BYTES as u64, "{}", P::NAME);
     let why = Failure::TransactionTimeout { after_ms: 5 };
-    alone.node.abort(reader, &why, &mut alone.effects);
+    alone.node.operate(Operation::Abort(reader, why.clone()), &mut alone.effects);
     assert_eq!(alone.node.oldest_snapshot(), None, "{}", P::NAME);
     (0..1_000).for_each(|_| alone.put("a").unwrap());
     assert!(memory.held().old < 600 * VALUE_BYTES as u64, "{}: {:?}", P::NAME, memory.held());

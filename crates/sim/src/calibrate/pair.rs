@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, Nanos, Node, NodeId, OpId, OpResult, Protocol, Settings,
-    SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions, Work,
+    Answer, Catalog, Effect, Effects, Envelope, Failure, Nanos, Node, NodeId, OpId, Protocol,
+    Settings, SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions, Work,
 };
 
 use crate::processor::Load;
@@ -47,7 +47,7 @@ pub(super) struct Pair<P: Protocol> {
     nodes: [(Node<P>, Effects<P>); 2],
     /// Messages under way.
     under_way: VecDeque<Envelope<P::Message>>,
-    answers: Vec<(OpId, OpResult)>,
+    answers: Vec<(OpId, Result<Answer, Failure>)>,
     /// Keys of each node.
     keys: [Vec<SmallBytes>; 2],
     next_key: usize,
@@ -122,7 +122,7 @@ impl<P: Protocol> Pair<P> {
                 self.perform();
                 let place = self.answers.iter().position(|(answered, _)| *answered == op);
                 let (_, result) = self.answers.swap_remove(place.expect("nothing is lost"));
-                assert!(!matches!(result, OpResult::Failed(_)), "{result:?}");
+                assert!(result.is_ok(), "{result:?}");
             }
         }
     }

@@ -52,11 +52,11 @@ impl<P: Protocol> World<P> {
 
 impl<P: Protocol> Host<P> {
     fn begin_checkpoint(&mut self, random: &mut Random) -> Option<u64> {
-        let node = self.node.as_ref()?;
+        let node = self.node()?;
         if self.checkpoint.is_some() {
             return None;
         }
-        let checkpoint = node.begin_checkpoint(&self.effects)?;
+        let checkpoint = node.begin_checkpoint(self.effects())?;
         let covers = checkpoint.covers().0;
         let piece_bytes = random.between(1, PIECE_BYTES_MOST) as usize;
         self.checkpoint =
@@ -66,34 +66,39 @@ impl<P: Protocol> Host<P> {
 
     /// Takes the next piece. Returns whether there is more to take.
     pub(super) fn go_on_with_checkpoint(&mut self) -> bool {
-        let (Some(node), Some(under_way)) = (&self.node, &mut self.checkpoint) else {
-            return false;
-        };
+        let Some(mut under_way) = self.checkpoint.take() else { return false };
+        let more = self.take_piece(&mut under_way);
+        self.checkpoint = Some(under_way);
+        if !more {
+            self.publish_checkpoint();
+        }
+        more
+    }
+
+    fn take_piece(&mut self, under_way: &mut UnderWay) -> bool {
+        let Some(node) = self.node() else { return false };
         let UnderWay { checkpoint, pieces, piece_bytes, complete } = under_way;
         let mut piece = Vec::new();
         if !*complete && node.checkpoint_piece(checkpoint, *piece_bytes, &mut piece) {
-            self.load.bytes += piece.len() as u64;
-            self.longest.note_piece(piece.len() as u64);
+            self.outside.load.bytes += piece.len() as u64;
+            self.outside.longest.note_piece(piece.len() as u64);
             pieces.push(piece);
             return true;
         }
         *complete = true;
-        self.publish_checkpoint();
         false
     }
 
     /// Publishes the checkpoint if it has all pieces, its participants are ready and the log is
     /// stable far enough; gives it up if it is void.
     pub(super) fn publish_checkpoint(&mut self) {
-        let stable = self.stable;
-        let (Some(node), Some(under_way)) = (&self.node, &mut self.checkpoint) else { return };
-        if !under_way.complete {
-            return;
-        }
-        match node.checkpoint_readiness(&mut under_way.checkpoint, &self.effects) {
-            Readiness::Ready => {}
-            Readiness::Waits => return,
-            Readiness::Void => return self.checkpoint = None,
+        let stable = self.stable();
+        let Some(mut under_way) = self.checkpoint.take_if(|it| it.complete) else { return };
+        let Some(node) = self.node() else { return };
+        match node.checkpoint_readiness(&mut under_way.checkpoint, self.effects()) {
+            Readiness::Void => return,
+            Readiness::Waits => return self.checkpoint = Some(under_way),
+            Readiness::Ready => self.checkpoint = Some(under_way),
         }
         let ready = |it: &UnderWay| it.checkpoint.needs().is_some_and(|needs| needs <= stable);
         let Some(done) = self.checkpoint.take_if(|it| ready(it)) else { return };

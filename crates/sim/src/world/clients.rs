@@ -75,7 +75,7 @@ impl<P: Protocol> World<P> {
         let Some(client) = self.clients.get_mut(number) else { return };
         let place = client.node.0 as usize;
         let old = client.task.is_some_and(|task| self.tasks[place].is_alive(task));
-        let up = self.stations[place].host.borrow().node.is_some();
+        let up = self.stations[place].host.borrow().node().is_some();
         if old || !up || self.stop.is_raised() {
             return;
         }

@@ -39,8 +39,12 @@ impl<P: Protocol> World<P> {
                 *self.held_broken.entry(pair(first, second)).or_default() += 1;
                 self.sever(first, second);
             }
-            Fault::Pause(node) => self.machine(node, |host, _| host.processor.pause(repaired_at)),
-            Fault::Slow(node, by) => self.machine(node, |host, _| host.processor.slow_down(by)),
+            Fault::Pause(node) => {
+                self.machine(node, |host, _| host.outside.processor.pause(repaired_at))
+            }
+            Fault::Slow(node, by) => {
+                self.machine(node, |host, _| host.outside.processor.slow_down(by))
+            }
             Fault::SlowDisk(node, by) => self.machine(node, |host, _| host.disk.slow_down(by)),
             Fault::Skew(node, leap, drift) => {
                 self.machine(node, |host, now| {
@@ -75,7 +79,9 @@ impl<P: Protocol> World<P> {
                 self.held_broken.retain(|_, holds| *holds > 0);
             }
             Fault::Pause(_) => {}
-            Fault::Slow(node, _) => self.machine(node, |host, _| host.processor.slow_down(1)),
+            Fault::Slow(node, _) => {
+                self.machine(node, |host, _| host.outside.processor.slow_down(1))
+            }
             Fault::SlowDisk(node, _) => self.machine(node, |host, _| host.disk.slow_down(1)),
             Fault::Skew(node, _, _) => self.machine(node, |host, now| {
                 let moment = host.after_turn(now);
@@ -184,7 +190,7 @@ impl<P: Protocol> World<P> {
     /// If there is no such node.
     pub fn place(&mut self, node: NodeId, catalog: Arc<Catalog>) {
         let place = node.0 as usize;
-        if self.stations[place].host.borrow().node.is_some() {
+        if self.stations[place].host.borrow().node().is_some() {
             self.trace_node(place, "placement", [catalog.placement, 0, 0]);
             self.offer(place, Input::Placement(catalog));
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
-use muesli_core::{Effects, OpResult, Protocol, Recorder, Timestamp, TxnId};
+use muesli_core::{Answer, Effects, Failure, Protocol, Recorder, Timestamp, TxnId};
 
 use crate::clock::LocalClock;
 use crate::time::{Span, VirtualTime};
@@ -27,14 +27,14 @@ use crate::time::{Span, VirtualTime};
 pub(super) struct Journal {
     recorder: Recorder,
     /// The transactions whose answers waited or found nobody, by their place in the recorder.
-    answers: BTreeMap<usize, Answer>,
+    answers: BTreeMap<usize, Telling>,
     /// The transactions that crashes ended, by their places.
     crashed: Vec<Range<usize>>,
 }
 
 /// What has become of the answer to a commit.
 #[derive(Clone, Copy, Debug)]
-enum Answer {
+enum Telling {
     /// It waits for the log, perhaps for ever.
     Waits,
     /// The client was told after it had waited.
@@ -59,6 +59,7 @@ impl Promise {
 }
 
 /// Matches the answers of one batch of effects with the transactions recorded with them.
+#[derive(Debug, Default)]
 pub(super) struct Matching {
     /// The transactions that were recorded as committed, by place, in order.
     committed: std::vec::IntoIter<(usize, Option<Timestamp>)>,
@@ -98,23 +99,27 @@ impl Journal {
     }
 
     /// The answer of a commit waits for the log: until it is told, nothing is promised.
-    pub(super) fn gate(&mut self, matching: &mut Matching, result: &OpResult) -> Option<Promise> {
+    pub(super) fn gate(
+        &mut self,
+        matching: &mut Matching,
+        result: &Result<Answer, Failure>,
+    ) -> Option<Promise> {
         let promise = matching.promise_of(result)?;
-        self.note(promise, Answer::Waits);
+        self.note(promise, Telling::Waits);
         Some(promise)
     }
 
     /// The client is told, after it has waited.
     pub(super) fn tell(&mut self, promise: Promise, now: VirtualTime) {
-        self.note(promise, Answer::Told(now));
+        self.note(promise, Telling::Told(now));
     }
 
     /// The client was gone before it heard the answer.
     pub(super) fn unheard(&mut self, promise: Promise) {
-        self.note(promise, Answer::Unheard);
+        self.note(promise, Telling::Unheard);
     }
 
-    fn note(&mut self, promise: Promise, answer: Answer) {
+    fn note(&mut self, promise: Promise, answer: Telling) {
         self.answers.insert(promise.place, answer);
     }
 
@@ -169,12 +174,12 @@ impl Journal {
         let slack = if clock.is_exact() { Span::ZERO } else { Span::from_nanos(2) };
         let answer = self.answers.get(&place);
         let (status, end) = match answer {
-            Some(Answer::Waits | Answer::Unheard) => (Status::Unknown, None),
-            Some(Answer::Told(told)) => (record.status, Some(*told)),
+            Some(Telling::Waits | Telling::Unheard) => (Status::Unknown, None),
+            Some(Telling::Told(told)) => (record.status, Some(*told)),
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
         let crashed = self.crashed.iter().any(|places| places.contains(&place));
-        let crashed = crashed || matches!(answer, Some(Answer::Waits));
+        let crashed = crashed || matches!(answer, Some(Telling::Waits));
         let operations = operations.collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
         // the way back goes by another piece of it, and may come out late by a part of the turn.
@@ -187,10 +192,10 @@ impl Journal {
 impl Matching {
     /// The transaction that an answer belongs to: both are in the order of ending, but a
     /// transaction that ended at once has no answer.
-    pub(super) fn promise_of(&mut self, result: &OpResult) -> Option<Promise> {
+    pub(super) fn promise_of(&mut self, result: &Result<Answer, Failure>) -> Option<Promise> {
         let told = match result {
-            OpResult::Committed(committed) | OpResult::Answered(committed, _) => committed.at,
-            OpResult::Invoked(invoked) => invoked.at,
+            Ok(Answer::Committed(committed) | Answer::Answered(committed, _)) => committed.at,
+            Ok(Answer::Invoked(invoked)) => invoked.at,
             _ => return None,
         };
         let (place, _) = self.committed.find(|(_, at)| *at == Some(told))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
 use muesli_core::outcome::Failure;
-use muesli_core::{OpId, OpResult};
+use muesli_core::{Answer, OpId};
 
 use super::journal::Promise;
 
@@ -19,7 +19,7 @@ pub(super) struct Operations {
 enum State {
     Waits(Option<Waker>),
     /// With the commit that this tells of, if it does.
-    Answered(OpResult, Option<Promise>),
+    Answered(Result<Answer, Failure>, Option<Promise>),
 }
 
 impl State {
@@ -53,7 +53,7 @@ impl Operations {
     pub(super) fn answer(
         &mut self,
         op: OpId,
-        result: OpResult,
+        result: Result<Answer, Failure>,
         promise: Option<Promise>,
     ) -> Option<Promise> {
         let Some(state) = self.open.get_mut(&op) else { return promise };
@@ -65,7 +65,7 @@ impl Operations {
     }
 
     /// Asks for the answer. An operation that nobody opened, or whose answer was taken, is closed.
-    pub(super) fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<OpResult> {
+    pub(super) fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
         match self.open.get_mut(&op) {
             Some(State::Waits(waiting)) => {
                 if !waiting.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -77,7 +77,7 @@ impl Operations {
                 Some(State::Answered(result, _)) => Poll::Ready(result),
                 _ => unreachable!("it was answered a line ago"),
             },
-            None => Poll::Ready(OpResult::Failed(Failure::Closed)),
+            None => Poll::Ready(Err(Failure::Closed)),
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use muesli_core::{Committed, Timestamp};
 
-    fn poll(operations: &mut Operations, op: OpId) -> Poll<OpResult> {
+    fn poll(operations: &mut Operations, op: OpId) -> Poll<Result<Answer, Failure>> {
         operations.poll(op, Waker::noop())
     }
 
@@ -113,9 +113,9 @@ mod tests {
         let op = OpId(1);
         operations.open(op);
         assert_eq!(poll(&mut operations, op), Poll::Pending);
-        assert_eq!(operations.answer(op, OpResult::Value(None), None), None);
-        assert_eq!(poll(&mut operations, op), Poll::Ready(OpResult::Value(None)));
-        let closed = OpResult::Failed(Failure::Closed);
+        assert_eq!(operations.answer(op, Ok(Answer::Value(None)), None), None);
+        assert_eq!(poll(&mut operations, op), Poll::Ready(Ok(Answer::Value(None))));
+        let closed = Err(Failure::Closed);
         assert_eq!(poll(&mut operations, op), Poll::Ready(closed));
     }
 
@@ -126,9 +126,9 @@ mod tests {
         assert_ne!(asleep, operations.open_sleep());
         operations.open(forgotten);
         operations.forget(forgotten);
-        operations.answer(forgotten, OpResult::Awake, None);
-        operations.answer(asleep, OpResult::Awake, None);
-        assert_eq!(poll(&mut operations, asleep), Poll::Ready(OpResult::Awake));
+        operations.answer(forgotten, Ok(Answer::Awake), None);
+        operations.answer(asleep, Ok(Answer::Awake), None);
+        assert_eq!(poll(&mut operations, asleep), Poll::Ready(Ok(Answer::Awake)));
         assert_eq!(operations.len(), 1);
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let mut operations = Operations::default();
         let [gone, answered, heard, there] = [1, 2, 3, 4].map(OpId);
         let answer = |operations: &mut Operations, op: OpId| {
-            let told = OpResult::Committed(Committed { at: Timestamp::ZERO });
+            let told = Ok(Answer::Committed(Committed { at: Timestamp::ZERO }));
             operations.answer(op, told, Some(Promise::first(op.0 as usize)))
         };
         [gone, answered, heard, there].into_iter().for_each(|op| operations.open(op));

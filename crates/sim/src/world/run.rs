@@ -186,12 +186,12 @@ impl<P: Protocol> World<P> {
     fn stuck(&self, waited: Span) -> Stuck {
         let nodes = self.stations.iter().filter_map(|station| {
             let host = station.host.borrow();
-            let (running, in_doubt) = host.node.as_ref().map_or((0, 0), Node::unfinished);
+            let (running, in_doubt) = host.node().map_or((0, 0), Node::unfinished);
             (running + in_doubt > 0).then_some((host.id, running, in_doubt))
         });
         let members = self.stations.iter().flat_map(|station| {
             let host = station.host.borrow();
-            let posts = host.node.as_ref().map_or(Vec::new(), Node::posts);
+            let posts = host.node().map_or(Vec::new(), Node::posts);
             let waits =
                 |post: &Post| !(post.takes_part() || matches!(post, Post::Alone | Post::Away));
             let waiting = posts.into_iter().filter(|(_, post)| waits(post));
@@ -206,7 +206,7 @@ impl<P: Protocol> World<P> {
     /// # Panics
     /// If there is no such node.
     pub fn with_node<T>(&self, node: NodeId, look: impl FnOnce(&Node<P>) -> T) -> Option<T> {
-        self.stations[node.0 as usize].host.borrow().node.as_ref().map(look)
+        self.stations[node.0 as usize].host.borrow().node().map(look)
     }
 
     /// What all nodes have done so far beside transactions.
@@ -220,7 +220,7 @@ impl<P: Protocol> World<P> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
         for station in &self.stations {
             let host = station.host.borrow();
-            for counted in host.node.iter().map(Node::rejections) {
+            if let Some(counted) = host.node().map(Node::rejections) {
                 let each = counted.iter();
                 each.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
             }
@@ -240,10 +240,10 @@ impl<P: Protocol> World<P> {
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
-            modes += host.effects.modes;
-            longest = longest.or(host.longest);
-            let chains = host.node.as_ref().map_or_else(Vec::new, Node::chains);
-            let (journal, clock) = (std::mem::take(&mut host.journal), host.clock.clone());
+            modes += host.effects().modes;
+            longest = longest.or(host.outside.longest);
+            let chains = host.node().map_or_else(Vec::new, Node::chains);
+            let (journal, clock) = (std::mem::take(&mut host.outside.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }
         });
         Run {

@@ -1,12 +1,14 @@
 //! A station: a host as the clients polled on it see it.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Engine, Task};
+use muesli_core::client::{Direct, Engine, Task};
+use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
-    Call, Committed, Effects, Failure, Invoked, Nanos, Node, OpId, OpResult, Protocol, Step, Txn,
-    TxnOptions,
+    Answer, Catalog, Doubt, Effects, Failure, Nanos, Node, NodeId, OpId, Operation, Outcome,
+    Protocol, SmallBytes, SpaceId, Step, Txn, TxnId,
 };
 
 use super::host::Host;
@@ -21,79 +23,80 @@ pub(super) struct Station<P: Protocol> {
 const OPERATIONS_A_POLL: u32 = 128;
 
 impl<P: Protocol> Station<P> {
-    fn operate<T>(
-        &self,
-        operation: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// Asks the node something, if it is up. It counts as work of whoever asks.
+    fn ask<T>(&self, ask: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> Result<T, Failure> {
         let host = &mut *self.host.borrow_mut();
-        host.load.operations += 1;
+        host.outside.load.operations += 1;
         host.polled_operations += 1;
-        match &mut host.node {
-            Some(node) => operation(node, &mut host.effects),
-            None => Err(Failure::Closed),
-        }
-    }
-
-    fn step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> Step<T>) -> Step<T> {
-        match self.operate(|node, effects| Ok(step(node, effects))) {
-            Ok(Step::Wait(op)) => {
-                self.host.borrow_mut().operations.open(op);
-                Step::Wait(op)
-            }
-            Ok(done) => done,
-            Err(failure) => Step::Done(Err(failure)),
-        }
+        host.node_mut().map(|(node, effects)| ask(node, effects)).ok_or(Failure::Closed)
     }
 
     /// Lets the node know the moment, if a history wants it.
     fn tell_moment(&self) {
         let mut host = self.host.borrow_mut();
-        if host.effects.recorder.is_some() {
+        if host.effects().recorder.is_some() {
             host.tell_moment();
         }
     }
 }
 
 impl<P: Protocol> Engine for Station<P> {
-    muesli_core::give_operations_to_the_node!(step, operate);
-
     fn database(&self) -> u64 {
         self.database
     }
 
-    fn begin(&self, options: TxnOptions) -> Result<Txn, Failure> {
-        self.tell_moment();
-        self.operate(|node, effects| node.begin(options, effects))
+    fn operate(&self, operation: Operation) -> Step {
+        if operation.is_timed() {
+            self.tell_moment();
+        }
+        match self.ask(|node, effects| node.operate(operation, effects)) {
+            Ok(Step::Wait(op)) => {
+                self.host.borrow_mut().outside.operations.open(op);
+                Step::Wait(op)
+            }
+            Ok(done) => done,
+            Err(closed) => Step::Done(Err(closed)),
+        }
     }
 
-    fn invoke(&self, options: TxnOptions, call: Call) -> Step<Invoked> {
-        self.tell_moment();
-        self.step(|node, effects| node.invoke(options, call, effects))
+    /// Every operation costs time here, and is asked for by itself.
+    fn peek(&self, _: Txn, _: SpaceId, _: &[SmallBytes], _: &mut [Option<SmallBytes>]) -> bool {
+        false
     }
 
-    fn commit(&self, txn: Txn) -> Step<Committed> {
-        self.tell_moment();
-        self.step(|node, effects| node.commit(txn, effects))
+    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        self.ask(|node, _| node.past())
     }
 
-    fn rollback(&self, txn: Txn) {
-        self.tell_moment();
-        // Where the node is down the transaction is gone with it.
-        let _ = self.operate(|node, effects| {
-            node.rollback(txn, effects);
-            Ok(())
-        });
+    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
+        self.ask(|node, _| node.adopt(past))
+    }
+
+    fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        self.ask(|node, _| node.catalog().clone())
+    }
+
+    fn deadline(&self, _: Nanos, _: Due) -> Option<DeadlineId> {
+        None
+    }
+
+    fn take_back(&self, _: DeadlineId) {}
+
+    fn direct(&self, _: &mut dyn FnMut(&mut dyn Direct)) {}
+
+    fn outcome(&self, _: TxnId) -> Outcome {
+        Outcome::NotKnown(Doubt::Elsewhere)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {
         let mut host = self.host.borrow_mut();
-        let op = host.operations.open_sleep();
-        host.outgoing.sleeps.push((op, duration));
+        let op = host.outside.operations.open_sleep();
+        host.outside.outgoing.sleeps.push((op, duration));
         op
     }
 
-    fn poll(&self, op: OpId, waker: &Waker) -> Poll<OpResult> {
-        self.host.borrow_mut().operations.poll(op, waker)
+    fn poll(&self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
+        self.host.borrow_mut().outside.operations.poll(op, waker)
     }
 
     fn forget(&self, op: OpId) {
@@ -101,7 +104,7 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn now(&self) -> Nanos {
-        self.host.borrow().effects.now
+        self.host.borrow().effects().now
     }
 
     fn random(&self) -> u64 {
@@ -113,6 +116,6 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn spawn(&self, task: Task) {
-        self.host.borrow_mut().outgoing.spawned.push(task);
+        self.host.borrow_mut().outside.outgoing.spawned.push(task);
     }
 }

@@ -265,7 +265,7 @@ impl<P: Protocol> World<P> {
         self.schedule_stranger();
         let issued = |place: usize| {
             let host = self.stations[place].host.borrow();
-            host.node.as_ref().map_or(Timestamp::ZERO, |node| node.issued())
+            host.node().map_or(Timestamp::ZERO, |node| node.issued())
         };
         // What a client can have been told at most.
         let issued = (0..self.stations.len()).map(issued).max().unwrap_or_default();

@@ -23,17 +23,17 @@ impl<P: Protocol> World<P> {
     /// Gives a host an input, unless its node is down.
     pub(super) fn offer(&mut self, place: usize, input: Input<P::Message>) {
         let mut host = self.stations[place].host.borrow_mut();
-        if host.node.is_none() {
+        if host.node().is_none() {
             return;
         }
-        let start = host.processor.offer(self.now, input);
+        let start = host.outside.processor.offer(self.now, input);
         drop(host);
         self.schedule_turn(place, start);
     }
 
     /// Asks for a turn of a host that has work of its own.
     pub(super) fn wake(&mut self, place: usize) {
-        let start = self.stations[place].host.borrow_mut().processor.wake(self.now);
+        let start = self.stations[place].host.borrow_mut().outside.processor.wake(self.now);
         self.schedule_turn(place, start);
     }
 
@@ -49,7 +49,7 @@ impl<P: Protocol> World<P> {
     pub(super) fn turn(&mut self, place: usize) {
         let station = Rc::clone(&self.stations[place]);
         let mut host = station.host.borrow_mut();
-        match host.processor.begin(self.now) {
+        match host.outside.processor.begin(self.now) {
             Turn::Void => return,
             Turn::Later(start) => return self.queue.push(start, Event::Turn(place)),
             Turn::Begins => host.take_inputs(self.now),
@@ -60,11 +60,11 @@ impl<P: Protocol> World<P> {
         let pieces_left = host.go_on_with_checkpoint();
         let leave = host.end_turn();
         self.flush(place, &mut host, leave);
-        if host.effects.restart {
+        if host.effects().restart {
             drop(host);
             return self.restart(place);
         }
-        let waiting = self.tasks[place].has_ready() || host.processor.waiting() > 0;
+        let waiting = self.tasks[place].has_ready() || host.outside.processor.waiting() > 0;
         let more = waiting || pieces_left || host.has_left_over();
         drop(host);
         if more {
@@ -87,8 +87,8 @@ impl<P: Protocol> World<P> {
                 Polled::Ended(task) => self.client_ended(task),
             }
             let mut host = station.host.borrow_mut();
-            host.sort_effects();
-            for task in host.outgoing.spawned.drain(..) {
+            host.perform();
+            for task in host.outside.outgoing.spawned.drain(..) {
                 self.tasks[place].spawn(task);
             }
             drop(host);
@@ -114,22 +114,22 @@ impl<P: Protocol> World<P> {
     /// Everything that the turn has said leaves at `leave`.
     fn flush(&mut self, place: usize, host: &mut Host<P>, leave: VirtualTime) {
         let incarnation = host.incarnation;
-        for (repository, record) in host.outgoing.records.drain(..) {
+        for (repository, record) in host.outside.outgoing.records.drain(..) {
             let bytes = P::record_bytes(&record) as u64;
             host.disk.append(leave, (repository, record), bytes);
         }
         if let Some(end) = host.disk.start_sync(leave) {
             self.queue.push(end, Event::Synced { place, incarnation });
         }
-        for sent in host.outgoing.messages.drain(..) {
+        for sent in host.outside.outgoing.messages.drain(..) {
             self.send(sent, leave);
         }
-        for (role, timer, after) in host.outgoing.timers.drain(..) {
+        for (role, timer, after) in host.outside.outgoing.timers.drain(..) {
             let after = self.perhaps_early(after);
             let due = host.clock.after(self.now, after);
             self.queue.push(due, Event::Timer { place, incarnation, role, timer });
         }
-        for (op, duration) in host.outgoing.sleeps.drain(..) {
+        for (op, duration) in host.outside.outgoing.sleeps.drain(..) {
             let due = host.clock.after(self.now, duration);
             self.queue.push(due, Event::Awake { place, incarnation, op });
         }

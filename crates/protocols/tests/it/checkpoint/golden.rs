@@ -221,10 +221,10 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
         writes: vec![write(1, Some("new")), write(2, None)],
     };
     let answers = [
-        calls::Answer::Given("given".into()),
-        calls::Answer::Found(vec![found.clone()]),
-        calls::Answer::Rows(vec![(keys[0].clone(), found.clone())], Some(keys[1].clone())),
-        calls::Answer::Installed,
+        calls::PartAnswer::Given("given".into()),
+        calls::PartAnswer::Found(vec![found.clone()]),
+        calls::PartAnswer::Rows(vec![(keys[0].clone(), found.clone())], Some(keys[1].clone())),
+        calls::PartAnswer::Installed,
     ];
     let done = |sequence: u64, writes| calls::Record::Done {
         txn: txn(sequence),

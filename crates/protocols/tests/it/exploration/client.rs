@@ -4,8 +4,8 @@ use std::fmt;
 
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Delay, Effects, Failure, Gave, Later, Node, OpId, OpResult, Scan, SmallBytes, Step,
-    Timestamp, Txn, TxnOptions,
+    Action, Answer, Delay, Effects, Failure, Gave, Later, Node, OpId, Operation, Scan, SmallBytes,
+    Step, Timestamp, Txn, TxnOptions,
 };
 
 use super::Program;
@@ -114,8 +114,7 @@ impl Client {
         };
         loop {
             let Some(&operation) = self.program.get(self.next) else {
-                let step = node.commit(txn, effects);
-                return self.take(step, OpResult::Committed);
+                return self.take(node.operate(Operation::Commit(txn), effects));
             };
             self.next += 1;
             match operation {
@@ -129,37 +128,36 @@ impl Client {
                 Do::Later(key) => {
                     let action = Action::append(self.name.as_str());
                     let delay = Delay::Action(SPACE, key.into(), action);
-                    let done = node.later(txn, &delay, false, effects);
+                    let done = node.delay(txn, delay, false, effects);
                     assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
                 }
                 Do::Ask(key) => {
                     let action = Action::append(self.name.as_str());
-                    self.ask(&Delay::Action(SPACE, key.into(), action), node, effects);
+                    self.ask(Delay::Action(SPACE, key.into(), action), node, effects);
                 }
                 Do::Mark(keys) | Do::Alter(keys) => {
                     let named = if operation == Do::Mark(keys) { "mark" } else { "alter" };
                     let words = format!("{keys} {}", self.name);
-                    self.ask(&delayable::call(named, &words), node, effects);
+                    self.ask(delayable::call(named, &words), node, effects);
                 }
                 Do::Call(..) => unreachable!("a program has calls alone, or none"),
                 Do::Get(key) => {
-                    let step = node.get(txn, SPACE, &key.into(), effects);
-                    return self.take(step, OpResult::Value);
+                    let get = Operation::Get(txn, SPACE, key.into());
+                    return self.take(node.operate(get, effects));
                 }
                 Do::Scan(lo, hi) => {
                     let hi = Some(hi.into());
                     let (reverse, limit) = (false, usize::MAX);
                     let scan = Scan { space: SPACE, lo: lo.into(), hi, reverse, limit };
-                    let step = node.scan(txn, scan, effects);
-                    return self.take(step, OpResult::Rows);
+                    return self.take(node.operate(Operation::Scan(txn, scan), effects));
                 }
             }
         }
     }
 
-    fn ask<P: Subject>(&mut self, delay: &Delay, node: &mut Node<P>, effects: &mut Effects<P>) {
+    fn ask<P: Subject>(&mut self, delay: Delay, node: &mut Node<P>, effects: &mut Effects<P>) {
         let txn = self.txn.expect("it has begun");
-        let done = node.later(txn, delay, true, effects);
+        let done = node.delay(txn, delay, true, effects);
         assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
     }
 
@@ -173,8 +171,7 @@ impl Client {
         let (floor, session) = (self.floor, self.session);
         let options = TxnOptions { floor, session, ..TxnOptions::default() };
         let call = procedures::call(name, keys, Class::Auto, node.catalog());
-        let step = node.invoke(options, call, effects);
-        self.take(step, OpResult::Invoked);
+        self.take(node.operate(Operation::Invoke(options, call), effects));
     }
 
     fn begin<P: Subject>(&mut self, node: &mut Node<P>, effects: &mut Effects<P>) -> Txn {
@@ -189,9 +186,9 @@ impl Client {
         txn
     }
 
-    fn take<T>(&mut self, step: Step<T>, result: impl FnOnce(T) -> OpResult) {
+    fn take(&mut self, step: Step) {
         match step {
-            Step::Done(answer) => self.hear(&answer.map_or_else(OpResult::Failed, result)),
+            Step::Done(answer) => self.hear(&answer),
             Step::Wait(op) => self.waiting = Some(op),
         }
     }
@@ -202,18 +199,18 @@ impl Client {
         self.outcome.get_or_insert(Outcome::Lost);
     }
 
-    pub fn hear(&mut self, result: &OpResult) {
+    pub fn hear(&mut self, result: &Result<Answer, Failure>) {
         self.waiting = None;
         let text = |value: &SmallBytes| String::from_utf8_lossy(value.as_slice()).into_owned();
         match result {
-            OpResult::Value(value) => {
+            Ok(Answer::Value(value)) => {
                 self.seen.push(value.as_ref().map_or_else(|| "-".to_owned(), text));
             }
-            OpResult::Rows(rows) => {
+            Ok(Answer::Rows(rows)) => {
                 let rows: Vec<_> = rows.iter().map(|(key, _)| text(key)).collect();
                 self.seen.push(format!("[{}]", rows.join(" ")));
             }
-            OpResult::Answered(_, answers) => {
+            Ok(Answer::Answered(_, answers)) => {
                 let given = |gave: &Gave| match gave {
                     Gave::Value(Some(value)) => text(value),
                     other => panic!("{}: was told {other:?}", self.name),
@@ -221,20 +218,20 @@ impl Client {
                 self.told = answers.iter().map(given).collect();
                 self.outcome = Some(Outcome::Committed);
             }
-            OpResult::Committed(committed) => {
+            Ok(Answer::Committed(committed)) => {
                 self.floor = self.floor.max(committed.at);
                 self.outcome = Some(Outcome::Committed);
             }
-            OpResult::Invoked(invoked) => {
+            Ok(Answer::Invoked(invoked)) => {
                 self.floor = self.floor.max(invoked.at);
                 self.seen.extend(invoked.results.iter().map(text));
                 self.end_if_last();
             }
-            OpResult::Failed(Failure::Refused(reason)) => {
+            Err(Failure::Refused(reason)) => {
                 self.seen.push(text(reason));
                 self.end_if_last();
             }
-            OpResult::Failed(Failure::Aborted(_)) => self.outcome = Some(Outcome::Aborted),
+            Err(Failure::Aborted(_)) => self.outcome = Some(Outcome::Aborted),
             other => panic!("{}: {other:?} was not to be expected", self.name),
         }
     }

@@ -3,7 +3,7 @@
 //! given up before it learned of the end.
 
 use muesli_core::recorder::{Operation, Recorder};
-use muesli_core::{Failure, Nanos, OpResult, Scan, Settings, SmallBytes, Timestamp, TxnId};
+use muesli_core::{Answer, Failure, Nanos, Scan, Settings, SmallBytes, Timestamp, TxnId};
 
 use super::pages::{CLIENT, Pair, SERVER, SPACE, key, waits};
 
@@ -53,7 +53,7 @@ fn what_came_and_went_is_recorded_as_it_was_in_the_end() {
                 waits(node.scan(txn, scan, effects))
             }
         });
-        let nothing = if scans { OpResult::Rows(Vec::new()) } else { OpResult::Value(None) };
+        let nothing = if scans { Ok(Answer::Rows(Vec::new())) } else { Ok(Answer::Value(None)) };
         assert_eq!(pair.answer(CLIENT, op), nothing);
         change(&mut pair, Some("second".into()));
         change(&mut pair, None);
@@ -63,7 +63,7 @@ fn what_came_and_went_is_recorded_as_it_was_in_the_end() {
             let op = pair.begins(|node, effects| waits(node.commit(txn, effects)));
             pair.time_passes(CLIENT, Nanos::from_millis(60_000));
             let given_up = pair.answer(CLIENT, op);
-            assert!(matches!(given_up, OpResult::Failed(Failure::Unknown { .. })), "{given_up:?}");
+            assert!(matches!(given_up, Err(Failure::Unknown { .. })), "{given_up:?}");
         } else {
             assert_eq!(pair.commit(CLIENT, txn), Ok(()), "the key is as it was");
         }

@@ -3,15 +3,13 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 
-use muesli_core::client::{self, Engine};
+use muesli_core::client::{self, Waiting};
 use muesli_core::moving::MoveOrder;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, ProcedureId};
 use muesli_core::{
-    Catalog, Failure, Nanos, OpId, OpResult, RepositoryId, Scan, SmallBytes, SpaceId, Step,
+    Answer, Catalog, Failure, Nanos, Operation, Put, RepositoryId, Scan, SmallBytes, SpaceId,
     Timestamp, Txn, TxnOptions,
 };
 use muesli_sim::random::Random;
@@ -91,35 +89,9 @@ struct Client {
     floor: Timestamp,
 }
 
-/// Asks the engine, and waits for the answer if it does not have it at once.
-async fn ask<T>(
-    database: u64,
-    start: impl FnOnce(&dyn Engine) -> Step<T>,
-    take: impl Fn(OpResult) -> Option<T>,
-) -> Result<T, Failure> {
-    let op = match client::with(database, start).ok_or(Failure::Closed)? {
-        Step::Done(done) => return done,
-        Step::Wait(op) => op,
-    };
-    let mut waits = Waits { database, op, answered: false };
-    let result = poll_fn(|cx| {
-        client::with(database, |engine| engine.poll(op, cx.waker())).unwrap_or(Poll::Pending)
-    });
-    let result = result.await;
-    waits.answered = true;
-    match result {
-        OpResult::Failed(failure) => Err(failure),
-        other => Ok(take(other).expect("an answer of its kind")),
-    }
-}
-
 /// Has a one-round transaction done.
 pub async fn invoke(database: u64, options: TxnOptions, call: Call) -> Result<Invoked, Failure> {
-    let take = |result| match result {
-        OpResult::Invoked(invoked) => Some(invoked),
-        _ => None,
-    };
-    ask(database, |engine| engine.invoke(options, call), take).await
+    client::operate(database, Operation::Invoke(options, call)).await.map(Answer::invoked)
 }
 
 /// What a procedure is given at the repository of some of the transaction's keys.
@@ -135,29 +107,14 @@ pub fn arguments(name: &str, own: &[u8], all: &BTreeMap<u16, Vec<u8>>) -> SmallB
 
 /// Does nothing for a while.
 pub async fn sleep(database: u64, how_long: Nanos) {
-    let start = |engine: &dyn Engine| Step::Wait(engine.sleep(how_long));
-    let take = |result| (result == OpResult::Awake).then_some(());
-    ask(database, start, take).await.expect("sleeping never fails");
+    let op = client::with(database, |engine| engine.sleep(how_long)).expect("a client's node");
+    let answer = Waiting::new(database, op).await;
+    assert_eq!(answer, Ok(Answer::Awake), "sleeping never fails");
 }
 
 /// The time of the client's node.
 pub fn now(database: u64) -> Nanos {
     client::with(database, |engine| engine.now()).expect("a client's node")
-}
-
-/// A client that waits, and perhaps vanishes meanwhile.
-struct Waits {
-    database: u64,
-    op: OpId,
-    answered: bool,
-}
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        if !self.answered {
-            client::with(self.database, |engine| engine.forget(self.op));
-        }
-    }
 }
 
 /// A client with an interactive transaction.
@@ -168,7 +125,7 @@ struct Leaves {
 
 impl Drop for Leaves {
     fn drop(&mut self) {
-        client::with(self.database, |engine| engine.rollback(self.txn));
+        client::with(self.database, |engine| engine.operate(Operation::rollback(self.txn)));
     }
 }
 
@@ -244,48 +201,35 @@ impl Client {
     async fn interactive(&mut self) -> Result<Timestamp, Failure> {
         let database = self.database;
         let options = self.options();
-        let begin = client::with(database, |engine| engine.begin(options));
-        let txn = begin.ok_or(Failure::Closed)??;
+        let begun = client::operate(database, Operation::Begin(options)).await;
+        let txn = begun?.begun();
         // Harmless once it has ended; a client that vanishes leaves it running otherwise.
         let _leaves = Leaves { database, txn };
         self.operations(txn).await?;
-        let take = |result| match result {
-            OpResult::Committed(committed) => Some(committed),
-            _ => None,
-        };
-        Ok(ask(database, |engine| engine.commit(txn), take).await?.at)
+        let committed = client::operate(database, Operation::Commit(txn)).await?.committed();
+        Ok(committed.at)
     }
 
     async fn operations(&mut self, txn: Txn) -> Result<(), Failure> {
         let database = self.database;
         for _ in 0..1 + self.random.below(3) {
             let number = self.random.below(self.mix.keys) as u8;
-            match self.random.below(5) {
+            let operation = match self.random.below(5) {
                 0 => {
-                    let range = (Some(key(number)), Some(key(number + 3)));
-                    let (lo, hi) = (range.0.expect("just made"), range.1);
+                    let (lo, hi) = (key(number), Some(key(number + 3)));
                     let (reverse, limit) = (self.random.below(2) == 0, 1 + self.random.below(3));
                     let scan = Scan { space: SPACE, lo, hi, reverse, limit: limit as usize };
-                    let take = |result| match result {
-                        OpResult::Rows(rows) => Some(rows),
-                        _ => None,
-                    };
-                    ask(database, |engine| engine.scan(txn, scan), take).await?;
+                    Operation::Scan(txn, scan)
                 }
-                1 | 2 => {
-                    let take = |result| match result {
-                        OpResult::Value(value) => Some(value),
-                        _ => None,
-                    };
-                    ask(database, |engine| engine.get(txn, SPACE, &key(number)), take).await?;
-                }
+                1 | 2 => Operation::Get(txn, SPACE, key(number)),
                 what => {
                     let bits = self.random.bits();
                     let value = (what == 3).then(|| SmallBytes::new(&bits.to_be_bytes()));
-                    let put = |engine: &dyn Engine| engine.put(txn, SPACE, key(number), value);
-                    client::with(database, put).ok_or(Failure::Closed)??;
+                    let put = Put { space: SPACE, key: key(number), value, may_wait: false };
+                    Operation::Put(txn, put)
                 }
-            }
+            };
+            client::operate(database, operation).await?;
         }
         Ok(())
     }

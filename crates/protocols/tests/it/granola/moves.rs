@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muesli_core::{Participant as _, RepositoryId, SmallBytes, SpaceId, Timestamp};
 use muesli_protocols::granola::loading::{Fetched, Load};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, Ballot, End, Few, Message, Part, Record, Repositories, Request, Task,
+    Agreement, Ballot, End, Few, Message, Part, PartAnswer, Record, Repositories, Request, Task,
 };
 use muesli_protocols::granola::owners::{Move, Owners};
 use muesli_protocols::granola::{Participant, Rules};
@@ -183,7 +183,7 @@ fn who_has_given_it_away_remembers_and_refuses_through_crashes_and_checkpoints()
     names.participants = Repositories::from_iter([HERE]);
     let said = stage.receive(Message::Request(Arc::new(names)));
     let owners = Owners { epoch: 1, holders: Repositories::from_iter([THERE]) };
-    let answer = Answer::Names(vec![(0, owners)]);
+    let answer = PartAnswer::Names(vec![(0, owners)]);
     let told = |it: &Message| match it {
         Message::Reply { end: End::Done { answers, .. }, .. } => answers[0].1 == answer,
         _ => false,
@@ -237,7 +237,7 @@ fn loaded(rules: Rules, votes: bool) -> (Stage, Fetched) {
     };
     let said = give(&mut stage, Load::Piece { number: 1, keys: vec![key] });
     let has = Fetched { pieces: 1, source, ..has };
-    let taken = Answer::Taken { has, whole: false };
+    let taken = PartAnswer::Taken { has, whole: false };
     let told = |it: &Message| match it {
         Message::Reply { end: End::Done { answers, .. }, .. } => answers[0].1 == taken,
         _ => false,

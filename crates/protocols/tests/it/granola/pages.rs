@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::{
-    Abort, Catalog, Effect, Effects, Envelope, Failure, Limits, Nanos, Node, NodeId, OpId,
-    OpResult, RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step,
-    Timestamp, Txn, TxnId, TxnOptions,
+    Abort, Answer, Catalog, Effect, Effects, Envelope, Failure, Limits, Nanos, Node, NodeId, OpId,
+    RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
+    Txn, TxnId, TxnOptions,
 };
-use muesli_protocols::granola::message::{Agreement, Answer, End, Message, Part, Request, Task};
+use muesli_protocols::granola::message::{
+    Agreement, End, Message, Part, PartAnswer, Request, Task,
+};
 use muesli_protocols::granola::{Granola, Rules};
 
 pub const SPACE: SpaceId = SpaceId(0);
@@ -36,7 +38,7 @@ pub struct Pair {
     /// Timers that are set, but for those that are due at once.
     timers: Vec<(usize, Role, u32)>,
     left_over: VecDeque<(usize, Role, u32)>,
-    answers: BTreeMap<(NodeId, OpId), OpResult>,
+    answers: BTreeMap<(NodeId, OpId), Result<Answer, Failure>>,
     /// Requests of the client that are not answered, and the most that there were of a repository.
     under_way: BTreeMap<TxnId, RepositoryId>,
     most_under_way: usize,
@@ -124,8 +126,8 @@ impl Pair {
     fn judge_page(&mut self, end: &End) {
         let End::Done { answers, .. } = end else { return };
         let rows = answers.iter().map(|(_, answer)| match answer {
-            Answer::Rows(rows, _) => rows.len(),
-            Answer::Found(found) => found.len(),
+            PartAnswer::Rows(rows, _) => rows.len(),
+            PartAnswer::Found(found) => found.len(),
             _ => 0,
         });
         let rows = rows.sum::<usize>();
@@ -180,13 +182,13 @@ impl Pair {
             Step::Done(done) => return done.map(|_| ()),
         };
         match self.answer(node, op) {
-            OpResult::Committed(_) => Ok(()),
-            OpResult::Failed(failure) => Err(failure),
+            Ok(Answer::Committed(_)) => Ok(()),
+            Err(failure) => Err(failure),
             other => panic!("{other:?}"),
         }
     }
 
-    pub fn answer(&mut self, node: NodeId, op: OpId) -> OpResult {
+    pub fn answer(&mut self, node: NodeId, op: OpId) -> Result<Answer, Failure> {
         self.run(usize::MAX);
         self.answers.remove(&(node, op)).expect("an answer")
     }
@@ -213,9 +215,9 @@ pub fn waits<T: std::fmt::Debug>(step: Step<T>) -> OpId {
     }
 }
 
-fn rows_of(result: OpResult) -> Vec<SmallBytes> {
+fn rows_of(result: Result<Answer, Failure>) -> Vec<SmallBytes> {
     match result {
-        OpResult::Rows(rows) => rows.into_iter().map(|(key, _)| key).collect(),
+        Ok(Answer::Rows(rows)) => rows.into_iter().map(|(key, _)| key).collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -276,7 +278,7 @@ fn a_read_of_very_many_keys_is_one_request_at_a_time_to_each_repository() {
         // All are absent, and each is asked for twice.
         let absent: Vec<_> = (ROWS..2 * ROWS).chain(ROWS..2 * ROWS).map(key).collect();
         let op = pair.begins(|node, effects| waits(node.get_many(txn, SPACE, absent, effects)));
-        let OpResult::Values(values) = pair.answer(CLIENT, op) else { panic!("values") };
+        let Ok(Answer::Values(values)) = pair.answer(CLIENT, op) else { panic!("values") };
         assert!(values.len() == 2 * ROWS && values.iter().all(Option::is_none));
         assert_eq!(pair.most_under_way, 1, "requests at once to a repository");
         let pages = ROWS / Limits::default().page_rows;
@@ -317,7 +319,7 @@ fn a_page_counts_what_lies_between_the_keys_that_are_wanted() {
         else {
             panic!("it is answered at once")
         };
-        let [(0, Answer::Rows(rows, seen_to))] = &answers[..] else { panic!("{answers:?}") };
+        let [(0, PartAnswer::Rows(rows, seen_to))] = &answers[..] else { panic!("{answers:?}") };
         found += rows.len();
         let Some(last) = seen_to else { break };
         let before = keys.partition_point(|key| *key < lo);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use muesli_core::recorder::{Operation, Status};
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, LogPosition, Nanos, Node, NodeId, OpId, OpResult, Recorder,
-    RepositoryId, Role, Rule, Settings, SpaceOptions, Txn,
+    Answer, Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId,
+    Recorder, RepositoryId, Role, Rule, Settings, SpaceOptions, Txn,
 };
 
 use crate::judge::Evidence;
@@ -296,10 +296,10 @@ impl<P: Subject> Stage<P> {
         self.now = end;
     }
 
-    fn answer(&mut self, what: &str, result: &OpResult) {
+    fn answer(&mut self, what: &str, result: &Result<Answer, Failure>) {
         let at = match result {
-            OpResult::Committed(committed) | OpResult::Answered(committed, _) => Some(committed.at),
-            OpResult::Invoked(invoked) => Some(invoked.at),
+            Ok(Answer::Committed(committed) | Answer::Answered(committed, _)) => Some(committed.at),
+            Ok(Answer::Invoked(invoked)) => Some(invoked.at),
             _ => None,
         };
         if let (Some(at), Some(name)) = (at, what.split(' ').next()) {

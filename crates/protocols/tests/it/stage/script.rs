@@ -31,7 +31,7 @@ use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant as _;
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Delay, Later, Nanos, OpResult, Scan, SmallBytes, Step, Timestamp, Txn, TxnOptions,
+    Action, Delay, Later, Nanos, Operation, Put, Scan, SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
 
 use super::clusters::cluster;
@@ -199,9 +199,9 @@ impl<P: Subject> Stage<P> {
         let host = self.host(at)?;
         host.effects.now = now + host.skew;
         let begun = host.effects.now.0;
-        let step = host.node.invoke(options, call, &mut host.effects);
+        let step = host.node.operate(Operation::Invoke(options, call), &mut host.effects);
         self.begun.insert(begun, name.clone());
-        self.take(at, name, step, OpResult::Invoked)?;
+        self.take(at, name, step)?;
         self.committing = None;
         Ok(())
     }
@@ -222,17 +222,11 @@ impl<P: Subject> Stage<P> {
     }
 
     /// Prints an answer, or waits for it under the name `what`.
-    fn take<T>(
-        &mut self,
-        at: u32,
-        what: String,
-        step: Step<T>,
-        shown: impl FnOnce(T) -> OpResult,
-    ) -> Outcome {
+    fn take(&mut self, at: u32, what: String, step: Step) -> Outcome {
         match step {
             Step::Done(answer) => {
                 self.perform(at);
-                self.answer(&what, &answer.map_or_else(OpResult::Failed, shown));
+                self.answer(&what, &answer);
             }
             Step::Wait(op) => {
                 self.host(at)?.waiting.insert(op, what);
@@ -254,12 +248,12 @@ impl<P: Subject> Stage<P> {
         let now = self.now;
         let host = self.host(at)?;
         host.effects.now = now + host.skew;
-        if let [key] = keys.as_slice() {
-            let step = host.node.get(txn, SPACE, key, &mut host.effects);
-            return self.take(at, what, step, OpResult::Value);
-        }
-        let step = host.node.get_many(txn, SPACE, keys, &mut host.effects);
-        self.take(at, what, step, OpResult::Values)
+        let operation = match keys.as_slice() {
+            [key] => Operation::Get(txn, SPACE, key.clone()),
+            _ => Operation::GetMany(txn, SPACE, keys),
+        };
+        let step = host.node.operate(operation, &mut host.effects);
+        self.take(at, what, step)
     }
 
     fn put(&mut self, command: &Command) -> Outcome {
@@ -277,9 +271,10 @@ impl<P: Subject> Stage<P> {
             let host = self.host(at)?;
             host.effects.now = now + host.skew;
             let what = format!("{name} put {}", lines::text(&key));
-            match host.node.write(txn, SPACE, key, value, &mut host.effects) {
-                Step::Done(Ok(())) => {}
-                Step::Done(Err(failure)) => self.answer(&what, &OpResult::Failed(failure)),
+            let put = Operation::Put(txn, Put { space: SPACE, key, value, may_wait: true });
+            match host.node.operate(put, &mut host.effects) {
+                Step::Done(Ok(_)) => {}
+                Step::Done(Err(failure)) => self.answer(&what, &Err(failure)),
                 Step::Wait(op) => {
                     host.waiting.insert(op, what);
                     self.perform(at);
@@ -317,10 +312,10 @@ impl<P: Subject> Stage<P> {
         asked: bool,
     ) -> Outcome {
         let host = self.host(at)?;
-        match host.node.later(txn, delay, asked, &mut host.effects) {
+        match host.node.delay(txn, delay.clone(), asked, &mut host.effects) {
             Ok(Later::Deferred(_)) => {}
             Ok(_) => writeln!(self.page, "{what}: at once, please")?,
-            Err(failure) => self.answer(what, &OpResult::Failed(failure)),
+            Err(failure) => self.answer(what, &Err(failure)),
         }
         Ok(())
     }
@@ -336,8 +331,8 @@ impl<P: Subject> Stage<P> {
         let now = self.now;
         let host = self.host(at)?;
         host.effects.now = now + host.skew;
-        let step = host.node.scan(txn, scan, &mut host.effects);
-        self.take(at, what, step, OpResult::Rows)
+        let step = host.node.operate(Operation::Scan(txn, scan), &mut host.effects);
+        self.take(at, what, step)
     }
 
     fn commit(&mut self, command: &Command) -> Outcome {
@@ -346,8 +341,8 @@ impl<P: Subject> Stage<P> {
         self.committing = Some(name.clone());
         let host = self.host(at)?;
         host.effects.now = now + host.skew;
-        let step = host.node.commit(txn, &mut host.effects);
-        self.take(at, name, step, OpResult::Committed)?;
+        let step = host.node.operate(Operation::Commit(txn), &mut host.effects);
+        self.take(at, name, step)?;
         self.committing = None;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! One readable line for everything that is said, logged or answered.
 
-use muesli_core::{Address, Envelope, Gave, OpResult, Role, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Address, Answer, Envelope, Failure, Gave, Role, SmallBytes, SpaceId, TxnId};
 
 use super::{Names, Subject};
 
@@ -37,23 +37,27 @@ pub fn envelope<P: Subject>(envelope: &Envelope<P::Message>, names: &Names) -> S
     format!("{from} -> {to} {}", P::show_message(&envelope.message, names))
 }
 
-pub fn result(result: &OpResult) -> String {
+pub fn result(result: &Result<Answer, Failure>) -> String {
     match result {
-        OpResult::Value(found) => value(found.as_ref()),
-        OpResult::Values(all) => joined(all.iter().map(|found| value(found.as_ref()))),
-        OpResult::Rows(rows) => {
+        Ok(Answer::Value(found)) => value(found.as_ref()),
+        Ok(Answer::Values(all)) => joined(all.iter().map(|found| value(found.as_ref()))),
+        Ok(Answer::Rows(rows)) => {
             joined(rows.iter().map(|(key, found)| format!("{}={}", text(key), text(found))))
         }
-        OpResult::Committed(committed) => format!("committed at {}", committed.at),
-        OpResult::Answered(committed, answers) => {
+        Ok(Answer::Committed(committed)) => format!("committed at {}", committed.at),
+        Ok(Answer::Answered(committed, answers)) => {
             let all = joined(answers.iter().map(given));
             format!("committed at {}, and told: {all}", committed.at)
         }
-        OpResult::Invoked(invoked) => {
+        Ok(Answer::Invoked(invoked)) => {
             format!("{} at {}", joined(invoked.results.iter().map(text)), invoked.at)
         }
-        OpResult::Awake => "awake".to_owned(),
-        OpResult::Failed(failure) => failure.to_string(),
+        Ok(Answer::Written) => "written".to_owned(),
+        Ok(Answer::Awake) => "awake".to_owned(),
+        Ok(answer @ (Answer::Begun(_) | Answer::Delayed(_) | Answer::Ended)) => {
+            unreachable!("{answer:?} is never waited for")
+        }
+        Err(failure) => failure.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@ use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::granola::loading::{Fetched, Load};
 use muesli_protocols::granola::message::{
-    Agreement, Answer, Ballot, End, Found, News, Order, Refusal, Request, Task, Told, Write,
+    Agreement, Ballot, End, Found, News, Order, PartAnswer, Refusal, Request, Task, Told, Write,
 };
 use muesli_protocols::granola::owners::{Move, Owners};
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
@@ -234,15 +234,15 @@ fn end(end: &End) -> String {
     match end {
         End::Done { at, answers } => {
             let given = answers.iter().map(|(_, answer)| match answer {
-                Answer::Given(result) => text(result),
-                Answer::Found(all) => format!("{} found", all.len()),
-                Answer::Rows(rows, _) => format!("{} rows", rows.len()),
-                Answer::Installed => "installed".to_owned(),
-                Answer::Absent(all) => format!("installed, {} absent", all.len()),
-                Answer::Taken { has, whole } => {
+                PartAnswer::Given(result) => text(result),
+                PartAnswer::Found(all) => format!("{} found", all.len()),
+                PartAnswer::Rows(rows, _) => format!("{} rows", rows.len()),
+                PartAnswer::Installed => "installed".to_owned(),
+                PartAnswer::Absent(all) => format!("installed, {} absent", all.len()),
+                PartAnswer::Taken { has, whole } => {
                     format!("{}{}", fetched(has), if *whole { ", which is all" } else { "" })
                 }
-                Answer::Names(all) => {
+                PartAnswer::Names(all) => {
                     let holders =
                         |it: &Owners| joined(it.holders.iter().map(|it| format!("r{}", it.0)));
                     joined(all.iter().map(|(partition, it)| {

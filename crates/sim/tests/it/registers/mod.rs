@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
 use muesli_core::{
-    Address, Catalog, Committed, Context, Coordinator, Failure, Here, Isolation, Nanos, NodeId,
-    OpId, OpResult, Participant, Protocol, Reader, Recorder, Rejection, RepositoryId, Row, Scan,
-    Sender, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View, Wire,
-    WireError, wire_struct,
+    Address, Answer, Catalog, Committed, Context, Coordinator, Doubt, Failure, Here, Isolation,
+    Nanos, NodeId, OpId, Operation, Outcome, Participant, Protocol, Put, Reader, Recorder,
+    Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    View, Wire, WireError, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,24 @@ impl Protocol for Registers {
     type Rules = Rules;
     type Coordinator = Client;
     type Participant = Bank;
+    const TIMESTAMP_STEP: Option<Nanos> = None;
+    const KEEPS_OLD_VERSIONS: bool = false;
+
+    fn as_client(_: &Message, _: NodeId) -> Option<Message> {
+        None
+    }
+
+    fn has_masters(_: &Rules) -> bool {
+        false
+    }
+
+    fn is_for_all(_: &Message) -> bool {
+        false
+    }
+
+    fn is_for_any(_: &Message) -> bool {
+        false
+    }
 
     fn is_about(_: &Message, _: &Catalog) -> bool {
         true
@@ -170,6 +188,28 @@ impl Client {
         RepositoryId((place % cx.catalog.repositories()) as u16)
     }
 
+    fn commit(&mut self, txn: Txn, cx: &mut Context<'_, Registers>) -> Step {
+        let Some(writes) = self.running.remove(&txn.slot) else {
+            return Step::Done(Err(Failure::Ended));
+        };
+        let sequence = u64::from(txn.slot);
+        let id = TxnId { node: self.node, incarnation: self.incarnation, sequence };
+        let mut unanswered: BTreeMap<RepositoryId, Vec<Write>> = BTreeMap::new();
+        for (key, value) in writes {
+            unanswered.entry(Client::home(&key, cx)).or_default().push((key, value));
+        }
+        if unanswered.is_empty() {
+            return Step::Done(Ok(Answer::Committed(Committed { at: Timestamp::ZERO })));
+        }
+        for (repository, writes) in &unanswered {
+            let message = Message::Write { txn: id, writes: writes.clone() };
+            cx.send_to_repository(*repository, message);
+        }
+        let op = self.next_op();
+        self.commits.insert(id, Commit { op, unanswered });
+        Step::Wait(op)
+    }
+
     fn say_all(&self, cx: &mut Context<'_, Registers>) {
         for (op, (repository, key)) in &self.reads {
             cx.send_to_repository(*repository, Message::Read { op: *op, key: key.clone() });
@@ -189,103 +229,55 @@ impl Coordinator<Registers> for Client {
         Client { node, incarnation, rules: *rules, begun: 0, ops: 0, running, reads, commits }
     }
 
-    fn begin(
+    fn operate(
         &mut self,
-        _: TxnOptions,
-        _: Here<'_, Registers>,
-        _: &mut Context<'_, Registers>,
-    ) -> Result<Txn, Failure> {
-        self.begun += 1;
-        self.running.insert(self.begun, Vec::new());
-        Ok(Txn { slot: self.begun, generation: 0 })
-    }
-
-    fn get(
-        &mut self,
-        _: Txn,
-        _: SpaceId,
-        key: &SmallBytes,
+        operation: Operation,
         _: Here<'_, Registers>,
         cx: &mut Context<'_, Registers>,
-    ) -> Step<Option<SmallBytes>> {
-        let (op, repository) = (self.next_op(), Client::home(key, cx));
-        self.reads.insert(op, (repository, key.clone()));
-        cx.send_to_repository(repository, Message::Read { op, key: key.clone() });
-        Step::Wait(op)
-    }
-
-    fn get_many(
-        &mut self,
-        _: Txn,
-        _: SpaceId,
-        _: Vec<SmallBytes>,
-        _: Here<'_, Registers>,
-        _: &mut Context<'_, Registers>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        Step::Done(Err(Failure::Space("registers are read one by one".into())))
-    }
-
-    fn put(
-        &mut self,
-        txn: Txn,
-        _: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        _: &mut Context<'_, Registers>,
-    ) -> Result<(), Failure> {
-        self.running.get_mut(&txn.slot).ok_or(Failure::Ended)?.push((key, value));
-        Ok(())
-    }
-
-    fn scan(
-        &mut self,
-        _: Txn,
-        _: Scan,
-        _: Here<'_, Registers>,
-        _: &mut Context<'_, Registers>,
-    ) -> Step<Vec<Row>> {
-        Step::Done(Err(Failure::Space("registers cannot be scanned".into())))
-    }
-
-    fn commit(
-        &mut self,
-        txn: Txn,
-        _: Here<'_, Registers>,
-        cx: &mut Context<'_, Registers>,
-    ) -> Step<Committed> {
-        let Some(writes) = self.running.remove(&txn.slot) else {
-            return Step::Done(Err(Failure::Ended));
-        };
-        let sequence = u64::from(txn.slot);
-        let id = TxnId { node: self.node, incarnation: self.incarnation, sequence };
-        let mut unanswered: BTreeMap<RepositoryId, Vec<Write>> = BTreeMap::new();
-        for (key, value) in writes {
-            unanswered.entry(Client::home(&key, cx)).or_default().push((key, value));
+    ) -> Step {
+        match operation {
+            Operation::Begin(_) => {
+                self.begun += 1;
+                self.running.insert(self.begun, Vec::new());
+                Step::Done(Ok(Answer::Begun(Txn { slot: self.begun, generation: 0 })))
+            }
+            Operation::Get(_, _, key) => {
+                let (op, repository) = (self.next_op(), Client::home(&key, cx));
+                self.reads.insert(op, (repository, key.clone()));
+                cx.send_to_repository(repository, Message::Read { op, key });
+                Step::Wait(op)
+            }
+            Operation::Put(txn, Put { key, value, .. }) => {
+                let Some(writes) = self.running.get_mut(&txn.slot) else {
+                    return Step::Done(Err(Failure::Ended));
+                };
+                writes.push((key, value));
+                Step::Done(Ok(Answer::Written))
+            }
+            Operation::Commit(txn) => self.commit(txn, cx),
+            Operation::Abort(txn, _) => {
+                self.running.remove(&txn.slot);
+                Step::Done(Ok(Answer::Ended))
+            }
+            Operation::GetMany(..)
+            | Operation::Scan(..)
+            | Operation::Delay(..)
+            | Operation::Invoke(..) => {
+                Step::Done(Err(Failure::Space("registers are read and written one by one".into())))
+            }
         }
-        if unanswered.is_empty() {
-            return Step::Done(Ok(Committed { at: Timestamp::ZERO }));
-        }
-        for (repository, writes) in &unanswered {
-            let message = Message::Write { txn: id, writes: writes.clone() };
-            cx.send_to_repository(*repository, message);
-        }
-        let op = self.next_op();
-        self.commits.insert(id, Commit { op, unanswered });
-        Step::Wait(op)
     }
 
-    fn rollback(&mut self, txn: Txn, _: Here<'_, Registers>, _: &mut Context<'_, Registers>) {
-        self.running.remove(&txn.slot);
+    muesli_core::coordinator_without_peeks!(Registers);
+    muesli_core::coordinator_without_neighbours!(Registers);
+    muesli_core::role_without_judgement!(Registers);
+
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        None
     }
 
-    fn abort(
-        &mut self,
-        txn: Txn,
-        _: &Failure,
-        here: Here<'_, Registers>,
-        cx: &mut Context<'_, Registers>,
-    ) {
-        self.rollback(txn, here, cx);
+    fn outcome(&self, _: TxnId) -> Outcome {
+        Outcome::NotKnown(Doubt::Forgotten)
     }
 
     fn open_transactions(&self) -> Vec<Txn> {
@@ -302,7 +294,7 @@ impl Coordinator<Registers> for Client {
         match message {
             Message::Value { op, value } => {
                 if self.reads.remove(&op).is_some() {
-                    cx.complete(op, OpResult::Value(value));
+                    cx.complete(op, Ok(Answer::Value(value)));
                 }
             }
             Message::Written { txn } => {
@@ -314,7 +306,7 @@ impl Coordinator<Registers> for Client {
                 commit.unanswered.remove(&repository);
                 if commit.unanswered.is_empty() {
                     let at = Timestamp::ZERO;
-                    cx.complete(commit.op, OpResult::Committed(Committed { at }));
+                    cx.complete(commit.op, Ok(Answer::Committed(Committed { at })));
                     self.commits.remove(&txn);
                 }
             }
@@ -365,6 +357,16 @@ impl Participant<Registers> for Bank {
     }
 
     fn start(&mut self, _: &mut Context<'_, Registers>) {}
+
+    muesli_core::role_without_judgement!(Registers);
+    muesli_core::participant_without_checkpoints!(Registers);
+    muesli_core::participant_kept_by_one_node!(Registers);
+
+    fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Registers>) -> bool {
+        false
+    }
+
+    fn end(&mut self, _: &Settings) {}
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Registers>) {
         match message {

@@ -4,23 +4,24 @@
 //! Messages between roles of one node never reach the driver: they are delivered here, in order,
 //! once what they wait for is stable; in memory that is at once.
 
+mod by_name;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Cursor, Readiness};
-use crate::contract::{Coordinator, Here, Later, Participant, Protocol, Scan, Step};
-use crate::delay::Delay;
-use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role, Row};
+use crate::contract::{Coordinator, Here, Operation, Participant, Protocol, Step};
+use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
 use crate::lag::Lag;
 use crate::memory::Held;
-use crate::options::{Nanos, Settings, TxnOptions};
-use crate::outcome::{Committed, Doubt, Failure, Outcome};
+use crate::options::{Nanos, Settings};
+use crate::outcome::{Doubt, Failure, Outcome};
 use crate::post::Post;
-use crate::procedure::{Call, Invoked};
 use crate::recorder::Recorder;
 use crate::wire::{Reader, Wire, WireError};
 
@@ -56,20 +57,6 @@ macro_rules! context {
             effects: $effects,
         }
     };
-}
-
-/// Forwards an operation to the coordinator, then delivers what it said to its own node.
-macro_rules! operate {
-    ($node:ident, $effects:ident, $method:ident($($argument:expr),*)) => {{
-        let before = $effects.list.len();
-        let mut cx = context!($node, Role::Coordinator, $effects);
-        let here = Here::new(&mut $node.participants);
-        let answer = $node.coordinator.$method($($argument,)* here, &mut cx);
-        if $effects.list.len() > before {
-            $node.deliver_local($effects, before);
-        }
-        answer
-    }};
 }
 
 impl<P: Protocol> Node<P> {
@@ -257,21 +244,17 @@ impl<P: Protocol> Node<P> {
         &self.catalog
     }
 
-    /// See [`Coordinator::begin`].
-    pub fn begin(&mut self, options: TxnOptions, effects: &mut Effects<P>) -> Result<Txn, Failure> {
-        operate!(self, effects, begin(options))
-    }
-
-    /// See [`Coordinator::get`].
-    #[inline]
-    pub fn get(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: &SmallBytes,
-        effects: &mut Effects<P>,
-    ) -> Step<Option<SmallBytes>> {
-        operate!(self, effects, get(txn, space, key))
+    /// Does what a client asks; see [`Coordinator::operate`].
+    #[inline(always)]
+    pub fn operate(&mut self, operation: Operation, effects: &mut Effects<P>) -> Step {
+        let before = effects.list.len();
+        let mut cx = context!(self, Role::Coordinator, effects);
+        let here = Here::new(&mut self.participants);
+        let answer = self.coordinator.operate(operation, here, &mut cx);
+        if effects.list.len() > before {
+            self.deliver_local(effects, before);
+        }
+        answer
     }
 
     /// See [`Coordinator::peek`].
@@ -289,65 +272,6 @@ impl<P: Protocol> Node<P> {
         self.coordinator.peek(txn, space, keys, here, &mut cx, out)
     }
 
-    /// See [`Coordinator::get_many`].
-    pub fn get_many(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: Vec<SmallBytes>,
-        effects: &mut Effects<P>,
-    ) -> Step<Vec<Option<SmallBytes>>> {
-        operate!(self, effects, get_many(txn, space, keys))
-    }
-
-    /// See [`Coordinator::put`].
-    #[inline]
-    pub fn put(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        effects: &mut Effects<P>,
-    ) -> Result<(), Failure> {
-        let mut cx = context!(self, Role::Coordinator, effects);
-        self.coordinator.put(txn, space, key, value, &mut cx)
-    }
-
-    /// [`put`](Self::put), and what is to be waited for before the write counts as made.
-    #[inline]
-    pub fn write(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        effects: &mut Effects<P>,
-    ) -> Step<()> {
-        let before = effects.list.len();
-        let mut cx = context!(self, Role::Coordinator, effects);
-        if let Err(failure) = self.coordinator.put(txn, space, key, value, &mut cx) {
-            return Step::Done(Err(failure));
-        }
-        let waits = self.coordinator.lock_written(txn, &mut cx);
-        if effects.list.len() > before {
-            self.deliver_local(effects, before);
-        }
-        waits.map_or(Step::Done(Ok(())), Step::Wait)
-    }
-
-    /// See [`Coordinator::later`].
-    pub fn later(
-        &mut self,
-        txn: Txn,
-        delay: &Delay,
-        answered: bool,
-        effects: &mut Effects<P>,
-    ) -> Result<Later, Failure> {
-        let mut cx = context!(self, Role::Coordinator, effects);
-        self.coordinator.later(txn, delay, answered, &mut cx)
-    }
-
     /// What sessions of this node may have seen, with whose word that is; see
     /// [`Coordinator::past`].
     pub fn past(&self) -> Option<(NodeId, SmallBytes)> {
@@ -359,41 +283,10 @@ impl<P: Protocol> Node<P> {
         self.coordinator.adopt(past);
     }
 
-    /// See [`Coordinator::scan`].
-    pub fn scan(&mut self, txn: Txn, scan: Scan, effects: &mut Effects<P>) -> Step<Vec<Row>> {
-        operate!(self, effects, scan(txn, scan))
-    }
-
-    /// See [`Coordinator::invoke`].
-    pub fn invoke(
-        &mut self,
-        options: TxnOptions,
-        call: Call,
-        effects: &mut Effects<P>,
-    ) -> Step<Invoked> {
-        operate!(self, effects, invoke(options, call))
-    }
-
-    /// See [`Coordinator::commit`].
-    #[inline]
-    pub fn commit(&mut self, txn: Txn, effects: &mut Effects<P>) -> Step<Committed> {
-        operate!(self, effects, commit(txn))
-    }
-
-    /// See [`Coordinator::rollback`].
-    pub fn rollback(&mut self, txn: Txn, effects: &mut Effects<P>) {
-        operate!(self, effects, rollback(txn))
-    }
-
-    /// See [`Coordinator::abort`].
-    pub fn abort(&mut self, txn: Txn, why: &Failure, effects: &mut Effects<P>) {
-        operate!(self, effects, abort(txn, why))
-    }
-
     /// Ends the transactions that take operations; they are told that the node is gone.
     pub fn abort_open(&mut self, effects: &mut Effects<P>) {
         for txn in self.coordinator.open_transactions() {
-            self.abort(txn, &Failure::Closed, effects);
+            self.operate(Operation::Abort(txn, Failure::Closed), effects);
         }
     }
 
@@ -472,11 +365,6 @@ impl<P: Protocol> Node<P> {
         let before = effects.list.len();
         self.deliver_one(envelope, effects);
         self.deliver_local(effects, before);
-        if let Some(catalog) = self.coordinator.newer_catalog() {
-            let before = effects.list.len();
-            self.place(catalog, effects);
-            self.deliver_local(effects, before);
-        }
     }
 
     /// A timer that one of the roles set.
@@ -515,18 +403,26 @@ impl<P: Protocol> Node<P> {
     }
 
     /// Delivers the messages that the effects from `start` on have for this node and that wait
-    /// for nothing, and what follows from them, in order.
+    /// for nothing, and what follows from them, in order; then goes by the newest catalog that a
+    /// role was told of meanwhile.
     fn deliver_local(&mut self, effects: &mut Effects<P>, start: usize) {
-        let mut at = start;
-        while at < effects.list.len() {
-            let local = matches!(&effects.list[at], Effect::Send { envelope, after }
-                if envelope.to.node == self.id && *after == LogPosition(0));
-            if !local {
-                at += 1;
-                continue;
+        let (mut local, mut start) = (VecDeque::new(), start);
+        loop {
+            let id = self.id;
+            let is_local = |effect: &mut Effect<P::Message, P::Record>| {
+                matches!(effect, Effect::Send { envelope, after }
+                    if envelope.to.node == id && *after == LogPosition(0))
+            };
+            local.extend(effects.list.extract_if(start.., is_local));
+            start = effects.list.len();
+            if let Some(effect) = local.pop_front() {
+                let Effect::Send { envelope, .. } = effect else { unreachable!("is a message") };
+                self.deliver_one(envelope, effects);
+            } else if let Some(catalog) = effects.newer_catalog.take() {
+                self.place(catalog, effects);
+            } else {
+                return;
             }
-            let Effect::Send { envelope, .. } = effects.list.remove(at) else { unreachable!() };
-            self.deliver_one(envelope, effects);
         }
     }
 

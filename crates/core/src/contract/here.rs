@@ -1,0 +1,63 @@
+//! The participants of a coordinator's own node, as it reaches them.
+
+use super::Protocol;
+use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
+use crate::ids::{RepositoryId, SpaceId};
+
+/// The participants that live on the coordinator's own node.
+pub struct Here<'a, P: Protocol> {
+    participants: &'a mut [(RepositoryId, P::Participant)],
+}
+
+impl<'a, P: Protocol> Here<'a, P> {
+    /// A view of a node's participants.
+    #[inline]
+    pub fn new(participants: &'a mut [(RepositoryId, P::Participant)]) -> Here<'a, P> {
+        Here { participants }
+    }
+
+    /// The participant of `repository`, if it lives here.
+    #[inline]
+    pub fn repository(&mut self, repository: RepositoryId) -> Option<&mut P::Participant> {
+        self.participants.iter_mut().find(|(id, _)| *id == repository).map(|(_, found)| found)
+    }
+
+    /// A repository here that holds `key`, the first in the order of its replicas.
+    #[inline]
+    pub fn replica(
+        &mut self,
+        catalog: &Catalog,
+        space: SpaceId,
+        key: &SmallBytes,
+    ) -> Option<(RepositoryId, &mut P::Participant)> {
+        if catalog.repositories() == 1 {
+            return self.participants.first_mut().map(|(id, participant)| (*id, participant));
+        }
+        let partition = catalog.partition(space, key);
+        let replica = catalog.replicas_of(partition).find(|&replica| self.holds(replica))?;
+        self.repository(replica).map(|participant| (replica, participant))
+    }
+
+    /// Whether `repository` lives here.
+    #[inline]
+    pub fn holds(&self, repository: RepositoryId) -> bool {
+        self.participants.iter().any(|(id, _)| *id == repository)
+    }
+
+    /// All participants here, to be changed.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (RepositoryId, &mut P::Participant)> {
+        self.participants.iter_mut().map(|(id, participant)| (*id, participant))
+    }
+
+    /// The same view, for a while.
+    #[inline]
+    pub fn reborrow(&mut self) -> Here<'_, P> {
+        Here { participants: self.participants }
+    }
+
+    /// All participants here.
+    pub fn all(&self) -> impl Iterator<Item = &P::Participant> {
+        self.participants.iter().map(|(_, participant)| participant)
+    }
+}

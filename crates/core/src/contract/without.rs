@@ -1,0 +1,129 @@
+//! What a role says that does without a part of the contract.
+//!
+//! The contract has no defaults: a role that forgot something would be wrong silently. One that
+//! does without says so by a line of its own.
+
+/// Inside an `impl Coordinator<$protocol>`: links that come and go change nothing, nothing is to be
+/// told as the node leaves, and no session brings or takes what it has seen elsewhere.
+#[macro_export]
+macro_rules! coordinator_without_neighbours {
+    ($protocol:ty) => {
+        fn linked(&mut self, _: $crate::NodeId, _: &mut $crate::Context<'_, $protocol>) {}
+
+        fn unlinked(&mut self, _: $crate::NodeId) {}
+
+        fn leave(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
+
+        fn past(&self) -> Option<$crate::SmallBytes> {
+            None
+        }
+
+        fn adopt(&mut self, _: &$crate::SmallBytes) {}
+    };
+}
+
+/// Inside an `impl Coordinator<$protocol>`: every read goes the way of all operations.
+#[macro_export]
+macro_rules! coordinator_without_peeks {
+    ($protocol:ty) => {
+        fn peek(
+            &mut self,
+            _: $crate::Txn,
+            _: $crate::SpaceId,
+            _: &[$crate::SmallBytes],
+            _: $crate::Here<'_, $protocol>,
+            _: &mut $crate::Context<'_, $protocol>,
+            _: &mut [Option<$crate::SmallBytes>],
+        ) -> bool {
+            false
+        }
+    };
+}
+
+/// Inside an `impl Coordinator<$protocol>` or an `impl Participant<$protocol>`: whatever the
+/// protocol's own judgement lets through is taken, and no timestamps are issued here.
+#[macro_export]
+macro_rules! role_without_judgement {
+    ($protocol:ty) => {
+        fn judge(
+            &self,
+            _: $crate::Address,
+            _: $crate::Sender,
+            _: &<$protocol as $crate::Protocol>::Message,
+            _: $crate::View<'_>,
+        ) -> Result<(), $crate::Rejection> {
+            Ok(())
+        }
+
+        fn issued(&self) -> $crate::Timestamp {
+            $crate::Timestamp::ZERO
+        }
+    };
+}
+
+/// Inside an `impl Participant<$protocol>`: it has no checkpoints, so that a node keeps its whole
+/// log, and returns to no mark.
+#[macro_export]
+macro_rules! participant_without_checkpoints {
+    ($protocol:ty) => {
+        fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
+            None
+        }
+
+        fn checkpoint_piece(&self, _: &mut $crate::Cursor, _: usize, _: &mut Vec<u8>) -> bool {
+            false
+        }
+
+        fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
+            $crate::Readiness::Void
+        }
+
+        fn restore(
+            &mut self,
+            _: &[u8],
+            _: &mut $crate::Context<'_, $protocol>,
+        ) -> Result<(), $crate::WireError> {
+            Err($crate::WireError::Variant {
+                what: "piece: the protocol has none",
+                at: 0,
+                found: 0,
+            })
+        }
+
+        fn mark(&mut self) -> Option<std::collections::VecDeque<Vec<u8>>> {
+            None
+        }
+
+        fn forget_mark(&mut self) {}
+
+        fn go_back(
+            &mut self,
+            _: &mut Self,
+            _: std::collections::VecDeque<Vec<u8>>,
+            _: &mut $crate::Context<'_, $protocol>,
+        ) -> bool {
+            false
+        }
+    };
+}
+
+/// Inside an `impl Participant<$protocol>`: one node keeps it, whatever moves, and it judges no
+/// records of others. A group may keep it all the same, whose members do this for it.
+#[macro_export]
+macro_rules! participant_kept_by_one_node {
+    ($protocol:ty) => {
+        fn placed(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
+
+        fn rejections(&self) -> Option<&$crate::Rejections> {
+            None
+        }
+
+        fn lag(&self) -> Option<$crate::Lag> {
+            None
+        }
+
+        fn post(&self) -> $crate::Post {
+            $crate::Post::Alone
+        }
+    };
+}

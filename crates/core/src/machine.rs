@@ -1,0 +1,226 @@
+//! Where a node's effects are performed, for every driver alike.
+//!
+//! A node never does anything itself: it appends effects, and here they are performed, in order.
+//! *Log before speak* is kept here: what depends on log position N waits until whoever keeps the
+//! log says that N is stable; what still waits when the process dies was never said. A message to
+//! the node itself that had to wait is delivered here, and what follows from it is performed too.
+//! Timers without delay are kept until the driver has time for them.
+//!
+//! What only a driver can do it does as the machine's [`Outside`]: it sends, appends to the log,
+//! arms timers and tells clients. So what the simulator tests is what servers run.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use crate::contract::{Answer, Operation, Protocol};
+use crate::deadlines::Due;
+use crate::effects::{Effect, Effects, Envelope, LogPosition, Role};
+use crate::ids::{OpId, RepositoryId};
+use crate::judgement::{Rejection, Sender};
+use crate::node::Node;
+use crate::options::Nanos;
+use crate::outcome::Failure;
+
+/// What a driver does for the machine of a node.
+pub trait Outside<P: Protocol> {
+    /// What the driver keeps with an answer while that waits for the log.
+    type Note;
+    /// A batch of effects is going to be performed.
+    fn begin(&mut self, effects: &mut Effects<P>);
+    /// Sends a message to another node.
+    fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>);
+    /// Appends a record to the log.
+    fn append(&mut self, repository: RepositoryId, record: P::Record);
+    /// Has the machine's [`timer`](Machine::timer) called `after` so long, which is not at once.
+    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos);
+    /// An operation is answered; whether the answer waits for the log.
+    fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Self::Note;
+    /// Tells a client the answer to its operation, which was [noted](Self::note).
+    fn answer(
+        &mut self,
+        effects: &Effects<P>,
+        op: OpId,
+        result: Result<Answer, Failure>,
+        note: Self::Note,
+    );
+}
+
+enum Gated<M, N> {
+    Message(Envelope<M>),
+    Answer(OpId, Result<Answer, Failure>, N),
+}
+
+/// A node, and what it said that waits; `N` is what the driver keeps with answers.
+pub struct Machine<P: Protocol, N = ()> {
+    /// The node. What is asked of it directly is to be [performed](Self::perform).
+    pub node: Node<P>,
+    /// What the node is given and appends to.
+    pub effects: Effects<P>,
+    stable: LogPosition,
+    gated: BTreeMap<LogPosition, Vec<Gated<P::Message, N>>>,
+    left_over: VecDeque<(Role, u32)>,
+}
+
+impl<P: Protocol, N> fmt::Debug for Machine<P, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { node, stable, .. } = self;
+        f.debug_struct("Machine")
+            .field("node", node)
+            .field("stable", stable)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol, N> Machine<P, N> {
+    /// The machine of a node that has replayed its log, of which nothing is left to be said.
+    pub fn new(node: Node<P>, effects: Effects<P>) -> Machine<P, N> {
+        let (gated, left_over) = (BTreeMap::new(), VecDeque::new());
+        Machine { node, effects, stable: LogPosition(0), gated, left_over }
+    }
+
+    /// Performs what the node asked for.
+    #[inline]
+    pub fn perform(&mut self, outside: &mut impl Outside<P, Note = N>) {
+        if !self.effects.list.is_empty() {
+            self.perform_all(outside);
+        }
+    }
+
+    fn perform_all(&mut self, outside: &mut impl Outside<P, Note = N>) {
+        // Speaking to the node itself makes further effects.
+        while !self.effects.list.is_empty() {
+            let mut list = std::mem::take(&mut self.effects.list);
+            outside.begin(&mut self.effects);
+            for effect in list.drain(..) {
+                self.perform_one(effect, outside);
+            }
+            if self.effects.list.is_empty() {
+                self.effects.list = list;
+            }
+        }
+    }
+
+    fn perform_one(
+        &mut self,
+        effect: Effect<P::Message, P::Record>,
+        outside: &mut impl Outside<P, Note = N>,
+    ) {
+        match effect {
+            Effect::Send { envelope, after } if after <= self.stable => {
+                self.speak(envelope, outside);
+            }
+            Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
+            Effect::Complete { op, result, after } => {
+                let waits = after > self.stable;
+                let note = outside.note(&result, waits);
+                match waits {
+                    true => self.gate(after, Gated::Answer(op, result, note)),
+                    false => outside.answer(&self.effects, op, result, note),
+                }
+            }
+            Effect::Log { repository, record } => outside.append(repository, record),
+            Effect::SetTimer { role, timer, after: Nanos(0) } => {
+                self.left_over.push_back((role, timer));
+            }
+            Effect::SetTimer { role, timer, after } => {
+                outside.arm(self.effects.now, role, timer, after);
+            }
+        }
+    }
+
+    fn gate(&mut self, after: LogPosition, gated: Gated<P::Message, N>) {
+        self.gated.entry(after).or_default().push(gated);
+    }
+
+    fn speak(&mut self, envelope: Envelope<P::Message>, outside: &mut impl Outside<P, Note = N>) {
+        match envelope.to.node == self.node.id() {
+            true => self.node.deliver(envelope, &mut self.effects),
+            false => outside.send(&self.node, envelope),
+        }
+    }
+
+    /// The log is stable up to here.
+    pub fn learn_stable(&mut self, stable: LogPosition) {
+        self.stable = self.stable.max(stable);
+    }
+
+    /// Says what waited for what is stable, in the order of what it waited for, and performs what
+    /// follows. Whether there was anything.
+    pub fn let_go(&mut self, outside: &mut impl Outside<P, Note = N>) -> bool {
+        let mut any = false;
+        while let Some(entry) = self.gated.first_entry()
+            && *entry.key() <= self.stable
+        {
+            any = true;
+            for gated in entry.remove() {
+                match gated {
+                    Gated::Message(envelope) => self.speak(envelope, outside),
+                    Gated::Answer(op, result, note) => {
+                        outside.answer(&self.effects, op, result, note);
+                    }
+                }
+            }
+        }
+        self.perform(outside);
+        any
+    }
+
+    /// Up to where the log must be stable for everything to be said that waits; `None`: nothing
+    /// does.
+    pub fn waits_for(&self) -> Option<LogPosition> {
+        self.gated.last_key_value().map(|(after, _)| *after)
+    }
+
+    /// Up to where the log is stable.
+    pub fn stable(&self) -> LogPosition {
+        self.stable
+    }
+
+    /// Takes another process's message to the node, which judges it, and performs what follows.
+    ///
+    /// # Errors
+    /// It is left out, for this reason, which the node has counted.
+    pub fn receive(
+        &mut self,
+        sender: Sender,
+        envelope: Envelope<P::Message>,
+        outside: &mut impl Outside<P, Note = N>,
+    ) -> Result<(), Rejection> {
+        self.node.receive(sender, envelope, &mut self.effects)?;
+        self.perform(outside);
+        Ok(())
+    }
+
+    /// A timer that was [armed](Outside::arm) has come.
+    pub fn timer(&mut self, role: Role, timer: u32, outside: &mut impl Outside<P, Note = N>) {
+        self.node.timer(role, timer, &mut self.effects);
+        self.perform(outside);
+    }
+
+    /// Does what was due at a deadline that has come.
+    pub fn meet(&mut self, due: Due, outside: &mut impl Outside<P, Note = N>) {
+        match due {
+            Due::Wake(waker) => waker.wake(),
+            Due::Abort(txn, after_ms) => {
+                let abort = Operation::Abort(txn, Failure::TransactionTimeout { after_ms });
+                self.node.operate(abort, &mut self.effects);
+                self.perform(outside);
+            }
+        }
+    }
+
+    /// Whether a timer without delay is left over.
+    pub fn has_left_over(&self) -> bool {
+        !self.left_over.is_empty()
+    }
+
+    /// Calls the next timer without delay; false: there is none. A driver asks for these after what
+    /// was said has left, for no longer than [`SLICE`](crate::operations::SLICE) at a time.
+    pub fn go_on(&mut self, outside: &mut impl Outside<P, Note = N>) -> bool {
+        let next = self.left_over.pop_front();
+        if let Some((role, timer)) = next {
+            self.timer(role, timer, outside);
+        }
+        next.is_some()
+    }
+}

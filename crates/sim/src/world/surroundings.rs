@@ -1,0 +1,227 @@
+//! What a host does for the machine of its node: what the node says leaves at the end of the turn.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use muesli_core::{
+    Answer, Effects, Envelope, Failure, Nanos, Node, NodeId, OpId, Outside, Protocol, RepositoryId,
+    Role, Timestamp,
+};
+
+use super::host::Input;
+use super::journal::{Journal, Matching, Promise};
+use super::links::Sent;
+use super::longest::Longest;
+use super::operations::Operations;
+use super::strangers;
+use crate::costs::Costs;
+use crate::processor::{Load, Processor};
+use crate::time::VirtualTime;
+
+/// What surrounds a node on its host.
+pub(super) struct Surroundings<P: Protocol> {
+    pub(super) journal: Journal,
+    /// For the batch of effects under way.
+    matching: Matching,
+    pub(super) operations: Operations,
+    pub(super) outgoing: Outgoing<P>,
+    pub(super) processor: Processor<Input<P::Message>>,
+    costs: Costs,
+    /// What this turn has done so far.
+    pub(super) load: Load,
+    /// When the turn under way began.
+    pub(super) now: VirtualTime,
+    /// Whom messages of this turn go to.
+    destinations: Peers,
+    /// Over all lives.
+    pub(super) longest: Longest,
+    /// Nodes of the world that are clients which come and go.
+    pub(super) visitors: Arc<BTreeSet<NodeId>>,
+    /// Of such a client: members have proven to it that timestamps up to this one are issued.
+    pub(super) proven: Timestamp,
+}
+
+/// What leaves at the end of a turn.
+pub(super) struct Outgoing<P: Protocol> {
+    pub(super) messages: Vec<Sent<P::Message>>,
+    pub(super) records: Vec<(RepositoryId, P::Record)>,
+    pub(super) timers: Vec<(Role, u32, Nanos)>,
+    pub(super) sleeps: Vec<(OpId, Nanos)>,
+    pub(super) spawned: Vec<muesli_core::client::Task>,
+}
+
+impl<P: Protocol> Default for Outgoing<P> {
+    fn default() -> Self {
+        Outgoing {
+            messages: Vec::new(),
+            records: Vec::new(),
+            timers: Vec::new(),
+            sleeps: Vec::new(),
+            spawned: Vec::new(),
+        }
+    }
+}
+
+impl<P: Protocol> Surroundings<P> {
+    pub(super) fn new(costs: Costs) -> Surroundings<P> {
+        Surroundings {
+            journal: Journal::default(),
+            matching: Matching::default(),
+            operations: Operations::default(),
+            outgoing: Outgoing::default(),
+            processor: Processor::new(),
+            costs,
+            load: Load::default(),
+            now: VirtualTime::ZERO,
+            destinations: Peers::default(),
+            longest: Longest::default(),
+            visitors: Arc::default(),
+            proven: Timestamp::ZERO,
+        }
+    }
+
+    /// The node has crashed: what was to leave with its turn does not.
+    pub(super) fn crash(&mut self) {
+        self.proven = Timestamp::ZERO;
+        for promise in self.operations.forget_all() {
+            self.journal.unheard(promise);
+        }
+        self.outgoing = Outgoing::default();
+        self.load = Load::default();
+        self.destinations.clear();
+        self.processor.crash();
+    }
+
+    /// When the work of the turn so far is done.
+    pub(super) fn moment(&self, effects: &Effects<P>) -> VirtualTime {
+        self.now + self.processor.cost(&self.load_so_far(effects), &self.costs)
+    }
+
+    /// What the turn has done so far, the work that the node says it did included.
+    pub(super) fn load_so_far(&self, effects: &Effects<P>) -> Load {
+        let work = &effects.work;
+        Load {
+            reads: self.load.reads + work.reads,
+            validated: self.load.validated + work.validated,
+            installed: self.load.installed + work.installed,
+            ..self.load
+        }
+    }
+
+    /// Ends the turn. Returns when its effects leave.
+    pub(super) fn end_turn(&mut self, effects: &Effects<P>) -> VirtualTime {
+        let load = self.load_so_far(effects);
+        self.load = Load::default();
+        self.destinations.clear();
+        self.processor.end(self.now, &load, &self.costs)
+    }
+
+    /// Tells a client, if it is still there.
+    pub(super) fn tell(
+        &mut self,
+        op: OpId,
+        result: Result<Answer, Failure>,
+        promise: Option<Promise>,
+    ) {
+        if let Some(promise) = self.operations.answer(op, result, promise) {
+            self.journal.unheard(promise);
+        }
+    }
+
+    /// Up to where this node proves to another one that timestamps are issued: what members of it
+    /// know where that one is a visitor, what they have proven where this one is.
+    fn proof_for(&self, node: &Node<P>, other: NodeId) -> Timestamp {
+        match self.visitors.contains(&other) {
+            true => node.issued(),
+            false => self.proven,
+        }
+    }
+}
+
+/// What is kept with an answer: the transaction whose client it tells, and whether it has waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    promise: Option<Promise>,
+    waited: bool,
+}
+
+impl<P: Protocol> Outside<P> for Surroundings<P> {
+    type Note = Note;
+
+    fn begin(&mut self, effects: &mut Effects<P>) {
+        self.matching = self.journal.look(effects);
+    }
+
+    fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>) {
+        if envelope.to.node.0 >= strangers::FIRST {
+            return; // Whatever strangers are told, they say what they like.
+        }
+        self.load.sent += 1;
+        self.load.destinations += u64::from(self.destinations.insert(envelope.to.node));
+        let bytes = P::wire_bytes(&envelope.message) as u64;
+        self.load.bytes += bytes;
+        self.longest.note_message(bytes, || P::message_name(&envelope.message));
+        let proven = self.proof_for(node, envelope.to.node);
+        self.outgoing.messages.push(Sent { envelope, proven });
+    }
+
+    fn append(&mut self, repository: RepositoryId, record: P::Record) {
+        self.load.logged += 1;
+        self.longest.note_record(P::record_bytes(&record) as u64);
+        self.outgoing.records.push((repository, record));
+    }
+
+    fn arm(&mut self, _: Nanos, role: Role, timer: u32, after: Nanos) {
+        self.outgoing.timers.push((role, timer, after));
+    }
+
+    fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note {
+        let promise = match waits {
+            true => self.journal.gate(&mut self.matching, result),
+            false => self.matching.promise_of(result),
+        };
+        Note { promise, waited: waits }
+    }
+
+    fn answer(
+        &mut self,
+        effects: &Effects<P>,
+        op: OpId,
+        result: Result<Answer, Failure>,
+        note: Note,
+    ) {
+        if let (Some(promise), true) = (note.promise, note.waited) {
+            let moment = self.moment(effects);
+            self.journal.tell(promise, moment);
+        }
+        self.tell(op, result, note.promise);
+    }
+}
+
+/// Nodes of higher numbers are not in the world: only those whom strangers made up have such.
+const NODES_MOST: u32 = 1 << 16;
+
+/// A small set of nodes.
+#[derive(Debug, Default)]
+pub(super) struct Peers(Vec<u64>);
+
+impl Peers {
+    /// Adds a node; false if it was there. One that cannot be is not kept: a set has as many bits
+    /// as the highest number in it.
+    pub(super) fn insert(&mut self, node: NodeId) -> bool {
+        if node.0 >= NODES_MOST {
+            return true;
+        }
+        let (word, bit) = (node.0 as usize / 64, 1 << (node.0 % 64));
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        new
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
