@@ -4,7 +4,7 @@
 //! # The idea
 //! A read takes the newest version there is, wherever it is, and is in step with no other; the
 //! transaction keeps what it saw, so that it sees it again. A key is locked at all its replicas as
-//! it is written (`two_phase/encounter.rs`), and its client waits for that, up to `lock_wait`:
+//! it is written (`two_phase/participant/encounter_locks.rs`), and its client waits for that, up to `lock_wait`:
 //! circles of waits end so. At the commit the locks pass to the prepare, in two phases; what was
 //! read is checked by nobody.
 //!

@@ -35,7 +35,7 @@
 //!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]), past it
 //!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
-//!   and any participant can gather them ([`finish`](crate::two_phase::finish)).
+//!   and any participant can gather them ([`finish`](crate::two_phase::participant::termination)).
 //!
 //! [`ScalarClock::room_below`]: muesli_core::parts::clock::ScalarClock::room_below
 //!

@@ -11,7 +11,7 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 
 use super::message::{Prepare, Record};
 use super::participant::Context;
-use super::reads::{NotServed, Reading};
+use super::participant::reads::{NotServed, Reading};
 use super::time::Time;
 use super::{Key, Rules, Standing, Variant};
 

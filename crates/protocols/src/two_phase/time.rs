@@ -17,7 +17,7 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 
 use super::message::Prepare;
 use super::participant::Context;
-use super::reads::{NotServed, Reading};
+use super::participant::reads::{NotServed, Reading};
 use super::variant::Told;
 use super::{Key, Standing, Variant};
 

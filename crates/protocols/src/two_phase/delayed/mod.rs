@@ -22,17 +22,17 @@
 //!
 //! # How much they may leave
 //! The value that an action leaves may be as long as any value, by the limit of whoever delays it,
-//! which goes with the transaction ([`Extra::result_bytes`](super::message::Extra)); a repository
-//! with a smaller limit has it done at once instead. At its vote a repository adds up what those
+//! which goes with the transaction
+//! ([`Extra::result_bytes`](crate::two_phase::message::Extra)); a repository with a smaller limit has it done at once instead. At its vote a repository adds up what those
 //! that append may come to, with all that are under way on the key, and what a user's own would
 //! leave now; where that is over the limit, they are done at once as well. What is over it all the
 //! same when the turn has come, by what others did meanwhile, changes nothing, on every replica
 //! alike, and says so to whoever asked.
 //!
 //! # Several keys
-//! A procedure that is declared to touch some keys may be delayed too ([`calls`](super::calls)),
-//! and what is delayed may be asked what it gave ([`answers`](super::answers)). This file has the
-//! coordinator's half, [`turns`](super::turns) the participants'.
+//! A procedure that is declared to touch some keys may be delayed too ([`procedures`]),
+//! and what is delayed may be asked what it gave ([`answers`]). This file has the coordinator's
+//! half, [`actions`] the participants'.
 //!
 //! # Beyond the paper
 //! A transaction whose keys have no other delayed actions under way when it votes may lie in the
@@ -55,14 +55,18 @@ use muesli_core::{
     SmallBytes, SpaceId, Stop, Touched, Txn,
 };
 
-use super::Variant;
-use super::coordinator::{Context, Coordinator};
-use super::limits::action_bytes;
-use super::slot::Slot;
+use crate::two_phase::Variant;
+use crate::two_phase::coordinator::slot::Slot;
+use crate::two_phase::coordinator::{Context, Coordinator};
+use crate::two_phase::table::sizes::action_bytes;
+
+pub(in crate::two_phase) mod actions;
+pub(in crate::two_phase) mod answers;
+pub(in crate::two_phase) mod procedures;
 
 /// What a transaction has delayed so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Delays {
+pub(in crate::two_phase) struct Delays {
     /// Actions, in order.
     pub actions: Vec<(SpaceId, SmallBytes, Action)>,
     /// Places of actions whose answers are wanted, and the numbers of these.
@@ -143,7 +147,7 @@ impl<V: Variant> Slot<V> {
 }
 
 impl<V: Variant> Coordinator<V> {
-    pub(super) fn on_later(
+    pub(in crate::two_phase) fn on_later(
         &mut self,
         txn: Txn,
         delay: &Delay,
@@ -198,7 +202,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The transaction uses a key that it has a delayed action on: it ends.
-    pub(super) fn stray(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Failure {
+    pub(in crate::two_phase) fn stray(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Failure {
         let failure = Failure::Aborted(Abort::Strayed);
         self.abort(txn, &failure, cx);
         failure

@@ -18,12 +18,12 @@ use muesli_core::{
 
 use smallvec::smallvec;
 
-use super::coordinator::{Context, Coordinator};
-use super::message::{Few, LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
 use super::pages::{Queued, first_pages};
 use super::scans::Gathered;
 use super::slot::Slot;
-use super::{TwoPhase, Variant};
+use super::{Context, Coordinator};
+use crate::two_phase::message::{Few, LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
+use crate::two_phase::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// So many keys go in the request that fixes a snapshot.
@@ -31,7 +31,7 @@ const FIRST_KEYS_MAX: usize = 8;
 
 /// Something the client waits for.
 #[derive(Clone, Debug)]
-pub(super) struct WaitingOperation {
+pub(in crate::two_phase) struct WaitingOperation {
     pub txn: Txn,
     /// Requests not yet answered.
     missing: usize,
@@ -43,7 +43,7 @@ pub(super) struct WaitingOperation {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(in crate::two_phase) enum Kind {
     Get(Option<SmallBytes>),
     Many(Vec<Option<SmallBytes>>),
     Scan(Gathered),
@@ -51,17 +51,17 @@ pub(super) enum Kind {
 }
 
 /// A key asked for, with its place among those of its operation.
-pub(super) type AskedKey = (usize, SpaceId, SmallBytes);
+pub(in crate::two_phase) type AskedKey = (usize, SpaceId, SmallBytes);
 
 /// Keys asked for.
-pub(super) type AskedKeys = Few<AskedKey>;
+pub(in crate::two_phase) type AskedKeys = Few<AskedKey>;
 
 /// Keys by the repository that is asked for them.
-pub(super) type Groups = Few<(RepositoryId, AskedKeys)>;
+pub(in crate::two_phase) type Groups = Few<(RepositoryId, AskedKeys)>;
 
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(in crate::two_phase) struct Request {
     pub op: OpId,
     pub to: RepositoryId,
     pub asked: Asked,
@@ -78,7 +78,7 @@ pub(super) struct Request {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(in crate::two_phase) enum Asked {
     /// Keys, each with its place among those of the operation.
     Keys(AskedKeys),
     /// The next page of the operation's scan.
@@ -89,7 +89,7 @@ pub(super) enum Asked {
 
 /// What of a scan is asked of one repository.
 #[derive(Clone, Debug)]
-pub(super) struct AskedPage {
+pub(in crate::two_phase) struct AskedPage {
     /// The partitions that it holds.
     pub partitions: Vec<u16>,
     /// The last key that it has looked at; `None`: it was asked for nothing yet.
@@ -101,7 +101,7 @@ pub(super) struct AskedPage {
 impl<V: Variant> Coordinator<V> {
     /// Asks for keys: one request per repository. In the first one of a transaction without a
     /// snapshot go few, so that the others follow as soon as the snapshot is known.
-    pub(super) fn ask_keys(
+    pub(in crate::two_phase) fn ask_keys(
         &mut self,
         txn: Txn,
         kind: Kind,
@@ -127,7 +127,7 @@ impl<V: Variant> Coordinator<V> {
         self.ask(txn, (kind, queued), groups, cx)
     }
 
-    pub(super) fn ask(
+    pub(in crate::two_phase) fn ask(
         &mut self,
         txn: Txn,
         (kind, queued): (Kind, Queued),
@@ -149,7 +149,13 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Sends a request, or holds it while the snapshot is being fixed.
-    pub(super) fn issue(&mut self, txn: Txn, id: u64, request: Request, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn issue(
+        &mut self,
+        txn: Txn,
+        id: u64,
+        request: Request,
+        cx: &mut Context<'_, V>,
+    ) {
         let to = request.to;
         let is_lock = matches!(request.asked, Asked::Lock(..));
         self.requests.insert(id, Request { held: true, ..request });
@@ -166,7 +172,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The replica of a partition to ask: one on this node, else in turn.
-    pub(super) fn choose(
+    pub(in crate::two_phase) fn choose(
         &self,
         partition: u16,
         here: &Here<'_, TwoPhase<V>>,
@@ -226,7 +232,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// A request was answered at `snapshot`: the transaction reads there from now on. `None`: what
     /// was learnt since it was asked for does not fit, and it was asked for once more.
-    pub(super) fn fix_snapshot(
+    pub(in crate::two_phase) fn fix_snapshot(
         &mut self,
         txn: Txn,
         (request, asked): (u64, Request),
@@ -258,7 +264,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// A repository reads no more at what a request said. If it did not say what others have
     /// answered since, it is asked for once more: the watermark may have followed that.
-    pub(super) fn on_too_old(
+    pub(in crate::two_phase) fn on_too_old(
         &mut self,
         txn: Txn,
         (id, request): (u64, Request),
@@ -272,7 +278,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_read_reply(
+    pub(in crate::two_phase) fn on_read_reply(
         &mut self,
         reply: ReadReply<V>,
         _here: Here<'_, TwoPhase<V>>,
@@ -326,7 +332,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Locks the key that was just written, at all replicas; `None`: it is locked already, or locks
     /// are taken at the commit.
-    pub(super) fn ask_lock(
+    pub(in crate::two_phase) fn ask_lock(
         &mut self,
         txn: Txn,
         (space, key): (SpaceId, SmallBytes),
@@ -344,7 +350,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// A replica has locked a key, or refused.
-    pub(super) fn on_locked(
+    pub(in crate::two_phase) fn on_locked(
         &mut self,
         request: u64,
         refused: Option<Abort>,
@@ -362,7 +368,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
         let Some(operation) = self.operations.get_mut(op.0) else { return };
         operation.missing -= 1;
         let txn = operation.txn;
@@ -384,7 +390,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Requests that were not answered go out again, to another replica; those that never are
     /// end their transaction. What is on its way still is neither.
-    pub(super) fn retry_requests(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn retry_requests(&mut self, cx: &mut Context<'_, V>) {
         let (now, settings) = (cx.now(), cx.settings);
         for request in self.requests.values_mut() {
             if cx.is_outstanding(request.to, request.sent) {

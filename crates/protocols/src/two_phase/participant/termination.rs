@@ -9,17 +9,17 @@
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
-use super::message::{About, Message, Mostly, Record, Vote};
-use super::participant::{Context, Participant};
-use super::time::Time;
-use super::{Variant, ballots};
+use super::{Context, Participant};
+use crate::two_phase::message::{About, Message, Mostly, Record, Vote};
+use crate::two_phase::time::Time;
+use crate::two_phase::{Variant, shown_votes};
 
 /// The pause between two rounds of asking doubles this often at most.
 const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
 
 /// The votes that a participant in doubt has gathered.
 #[derive(Clone, Debug)]
-pub(super) struct Finishing<V: Variant> {
+pub(in crate::two_phase) struct Finishing<V: Variant> {
     votes: Votes<RepositoryId, V::Yes>,
     /// What they are about, its own first.
     abouts: Vec<(RepositoryId, Option<Box<About>>)>,
@@ -32,7 +32,7 @@ impl<V: Variant> Finishing<V> {
     /// What all votes decide: nothing is committed that was not asked of all alike.
     fn decide(&self, rules: &V::Rules, cx: &Context<'_, V>) -> Decision<V::Place> {
         let abouts = self.abouts.iter().map(|(voter, about)| (*voter, about.as_deref()));
-        match ballots::are_about_one(abouts, cx.catalog) {
+        match shown_votes::are_about_one(abouts, cx.catalog) {
             true => V::Time::decide(rules, &self.votes),
             false => Decision::Abort(Abort::Abandoned),
         }
@@ -40,13 +40,13 @@ impl<V: Variant> Finishing<V> {
 
     /// Whether somebody was told the same of who takes part.
     fn has_same_participants(&self, about: Option<&About>) -> bool {
-        ballots::same_participants(self.abouts[0].1.as_deref(), about)
+        shown_votes::same_participants(self.abouts[0].1.as_deref(), about)
     }
 }
 
 impl<V: Variant> Participant<V> {
     /// Asks about every transaction that has been in doubt for too long.
-    pub(super) fn ask_about_doubtful(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn ask_about_doubtful(&mut self, cx: &mut Context<'_, V>) {
         let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
         let doubtful: Vec<TxnId> = self
             .table
@@ -88,7 +88,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Another participant wants to finish `txn`: whatever was not voted yet becomes a no.
-    pub(super) fn on_ask(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn on_ask(
+        &mut self,
+        from: Address,
+        txn: TxnId,
+        cx: &mut Context<'_, V>,
+    ) {
         if let Some(vote) = self.table.standing(txn) {
             self.vote(from, txn, vote, cx);
             return;
@@ -110,7 +115,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The answer to an [`Ask`](Message::Ask).
-    pub(super) fn on_vote(
+    pub(in crate::two_phase) fn on_vote(
         &mut self,
         txn: TxnId,
         repository: RepositoryId,

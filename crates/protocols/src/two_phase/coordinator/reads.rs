@@ -1,5 +1,5 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
-//! node, else by [`requests`](super::requests).
+//! node, else by [`requests`](super::remote_requests).
 
 use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
@@ -8,13 +8,13 @@ use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId,
 
 use smallvec::smallvec;
 
-use super::coordinator::{Context, Coordinator};
-use super::message::Found;
-use super::reads::{NotServed, Reading};
-use super::requests::{AskedKeys, Kind};
+use super::remote_requests::{AskedKeys, Kind};
 use super::slot::Slot;
-use super::time::Snapshot;
-use super::{TwoPhase, Variant};
+use super::{Context, Coordinator};
+use crate::two_phase::message::Found;
+use crate::two_phase::participant::reads::{NotServed, Reading};
+use crate::two_phase::time::Snapshot;
+use crate::two_phase::{TwoPhase, Variant};
 
 impl<V: Variant> Slot<V> {
     /// Whether what is read is kept, to be validated at the commit.
@@ -90,7 +90,7 @@ enum Local {
 
 impl<V: Variant> Coordinator<V> {
     #[inline(always)]
-    pub(super) fn on_get(
+    pub(in crate::two_phase) fn on_get(
         &mut self,
         txn: Txn,
         space: SpaceId,
@@ -114,7 +114,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Reads a replica on this node, where nothing is in the way.
     #[inline]
-    pub(super) fn on_peek(
+    pub(in crate::two_phase) fn on_peek(
         &mut self,
         txn: Txn,
         space: SpaceId,
@@ -258,7 +258,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_get_many(
+    pub(in crate::two_phase) fn on_get_many(
         &mut self,
         txn: Txn,
         space: SpaceId,

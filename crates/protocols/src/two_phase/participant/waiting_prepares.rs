@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use muesli_core::{Abort, Address, Nanos, TxnId};
 
-use super::Variant;
-use super::message::Prepare;
-use super::participant::{Context, LOCK_TIMER, Participant};
 use super::prepare::Check;
+use super::{Context, LOCK_TIMER, Participant};
+use crate::two_phase::Variant;
+use crate::two_phase::message::Prepare;
 
 /// A prepare that waits for locks, until its deadline.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct WaitingPrepare<V: Variant> {
 
 /// Those that wait, by the order in which they came.
 #[derive(Clone, Debug)]
-pub(super) struct WaitingPrepares<V: Variant> {
+pub(in crate::two_phase) struct WaitingPrepares<V: Variant> {
     waiting: BTreeMap<u64, WaitingPrepare<V>>,
     arrivals: u64,
 }
@@ -57,7 +57,7 @@ impl<V: Variant> Participant<V> {
         self.waiting_prepares.waiting.len()
     }
 
-    pub(super) fn wait_for_locks(
+    pub(in crate::two_phase) fn wait_for_locks(
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
@@ -77,7 +77,7 @@ impl<V: Variant> Participant<V> {
         self.set_lock_timer(cx);
     }
 
-    pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn set_lock_timer(&mut self, cx: &mut Context<'_, V>) {
         let deadlines = self.waiting_prepares.waiting.values().map(|waiting| waiting.deadline);
         let deadlines = deadlines.chain(self.encounters.first_deadline());
         if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
@@ -86,7 +86,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    pub(super) fn retry_waiting_prepares(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn retry_waiting_prepares(&mut self, cx: &mut Context<'_, V>) {
         let arrivals: Vec<_> = self.waiting_prepares.waiting.keys().copied().collect();
         for arrival in arrivals {
             let Some(waiting) = self.waiting_prepares.waiting.remove(&arrival) else { continue };
@@ -104,7 +104,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    pub(super) fn on_lock_timeout(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn on_lock_timeout(&mut self, cx: &mut Context<'_, V>) {
         self.lock_timer_set = false;
         let now = cx.now();
         let expired: Vec<_> = self
@@ -124,7 +124,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A transaction that was decided need not wait for locks any more.
-    pub(super) fn forget_waiting(&mut self, txn: TxnId) -> bool {
+    pub(in crate::two_phase) fn forget_waiting(&mut self, txn: TxnId) -> bool {
         let all = &mut self.waiting_prepares.waiting;
         let before = all.len();
         if before > 0 {

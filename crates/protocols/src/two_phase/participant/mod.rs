@@ -11,76 +11,91 @@ use muesli_core::{
     RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
-use super::encounter::EncounterLocks;
-use super::finish::Finishing;
-use super::memory::Reported;
-use super::message::{Answers, Message, Prepare, Record, Vote, Writes};
-use super::table::{Prepared, Table};
-use super::time::Time;
-use super::waiting_prepares::WaitingPrepares;
-use super::waiting_reads::WaitingReads;
-use super::{Rules, TwoPhase, Variant};
 use crate::doubts::Asking;
+use crate::two_phase::message::{Answers, Message, Prepare, Record, Vote, Writes};
+use crate::two_phase::table::{Prepared, Table};
+use crate::two_phase::time::Time;
+use crate::two_phase::{Rules, TwoPhase, Variant};
+use encounter_locks::EncounterLocks;
+use memory::Reported;
+use termination::Finishing;
+use waiting_prepares::WaitingPrepares;
+use waiting_reads::WaitingReads;
 
-pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
+pub(in crate::two_phase) mod checkpoint;
+pub(in crate::two_phase) mod encounter_locks;
+pub(in crate::two_phase) mod memory;
+pub(in crate::two_phase) mod one_phase;
+pub(in crate::two_phase) mod prepare;
+pub mod reads;
+pub(in crate::two_phase) mod termination;
+pub(in crate::two_phase) mod waiting_prepares;
+pub(in crate::two_phase) mod waiting_reads;
+pub(in crate::two_phase) mod waits;
+
+pub(in crate::two_phase) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// Looks after prepares that wait for locks.
-pub(super) const LOCK_TIMER: u32 = 1;
+pub(in crate::two_phase) const LOCK_TIMER: u32 = 1;
 /// Looks after transactions in doubt and sends acknowledgements that wait for company.
-pub(super) const SWEEP_TIMER: u32 = 2;
+pub(in crate::two_phase) const SWEEP_TIMER: u32 = 2;
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
 /// At most so many replaced versions are looked at in one go.
-pub(super) const COLLECT_BUDGET: usize = 1024;
+pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
 
 /// The participant.
 #[derive(Clone, Debug)]
 pub struct Participant<V: Variant> {
-    pub(super) id: RepositoryId,
-    pub(super) rules: Rules,
-    pub(super) protocol_rules: V::Rules,
-    pub(super) keeper: V::Keeper,
+    pub(in crate::two_phase) id: RepositoryId,
+    pub(in crate::two_phase) rules: Rules,
+    pub(in crate::two_phase) protocol_rules: V::Rules,
+    pub(in crate::two_phase) keeper: V::Keeper,
     pace: Pace,
-    pub(super) spaces: Spaces,
-    pub(super) time: V::Time,
+    pub(in crate::two_phase) spaces: Spaces,
+    pub(in crate::two_phase) time: V::Time,
     /// No version is needed that was replaced at or below this.
-    pub(super) unneeded: Timestamp,
-    pub(super) table: Table<V>,
-    pub(super) ranges: RangeLocks,
-    pub(super) waiting_reads: WaitingReads<V>,
+    pub(in crate::two_phase) unneeded: Timestamp,
+    pub(in crate::two_phase) table: Table<V>,
+    pub(in crate::two_phase) ranges: RangeLocks,
+    pub(in crate::two_phase) waiting_reads: WaitingReads<V>,
     /// Room for what a vote vouches for.
-    pub(super) vouched_bytes: Vec<u8>,
+    pub(in crate::two_phase) vouched_bytes: Vec<u8>,
     /// Who has delayed actions on a key.
-    pub(super) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
+    pub(in crate::two_phase) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
     /// Locks of transactions that have not prepared.
-    pub(super) encounters: EncounterLocks<V>,
+    pub(in crate::two_phase) encounters: EncounterLocks<V>,
     /// Whether a prepare may wait for locks.
-    pub(super) waits_for_locks: bool,
-    pub(super) waiting_prepares: WaitingPrepares<V>,
-    pub(super) lock_timer_set: bool,
-    pub(super) finishing: BTreeMap<TxnId, Finishing<V>>,
+    pub(in crate::two_phase) waits_for_locks: bool,
+    pub(in crate::two_phase) waiting_prepares: WaitingPrepares<V>,
+    pub(in crate::two_phase) lock_timer_set: bool,
+    pub(in crate::two_phase) finishing: BTreeMap<TxnId, Finishing<V>>,
     /// The log is being read: what came of delayed procedures is in it.
-    pub(super) replaying: bool,
+    pub(in crate::two_phase) replaying: bool,
     /// Whose turn has come in a replay, which has not come to what its procedures did.
     stalled: Option<Owner>,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
-    pub(super) reported: Reported<V::Snapshot>,
+    pub(in crate::two_phase) reported: Reported<V::Snapshot>,
     /// When to look for clients that were silent for long.
-    pub(super) forgets_at: Nanos,
+    pub(in crate::two_phase) forgets_at: Nanos,
     /// Whom the others were asked about.
-    pub(super) asking: Option<Asking>,
+    pub(in crate::two_phase) asking: Option<Asking>,
     /// Counts what may have changed a version or a lock.
-    pub(super) changes: u64,
+    pub(in crate::two_phase) changes: u64,
 }
 
 impl<V: Variant> Participant<V> {
     /// The versions of `space`, made at its first use.
     #[inline]
-    pub(super) fn space(&mut self, space: SpaceId, cx: &Context<'_, V>) -> &mut Versions {
+    pub(in crate::two_phase) fn space(
+        &mut self,
+        space: SpaceId,
+        cx: &Context<'_, V>,
+    ) -> &mut Versions {
         self.spaces.get_or_make(space, cx.catalog)
     }
 
@@ -115,13 +130,13 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Somebody knows of a newer one than may be known here.
-    pub(super) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
         self.time.hear(newest, cx);
     }
 
     /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
     /// replay need not keep all versions since the checkpoint; nobody waits for that.
-    pub(super) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
         if self.steps_since_low >= self.pace.log_low_after {
             self.steps_since_low = 0;
             cx.log_lazily(|| Record::Low { low: low.clone() });
@@ -131,7 +146,7 @@ impl<V: Variant> Participant<V> {
         self.forget_silent_clients(cx);
     }
 
-    pub(super) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
         self.unneeded = self.time.collect(low);
         V::collect(&mut self.keeper, low);
         self.collect(cx);
@@ -146,7 +161,7 @@ impl<V: Variant> Participant<V> {
 
     /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
     #[inline]
-    pub(super) fn count_step(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn count_step(&mut self, cx: &mut Context<'_, V>) {
         self.steps_since_collect += 1;
         self.steps_since_low = self.steps_since_low.saturating_add(1);
         if self.steps_since_collect >= self.pace.collect_after || self.has_moved_much() {
@@ -157,7 +172,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The end of a transaction, from its coordinator or from whoever finished it.
-    pub(super) fn on_decide(
+    pub(in crate::two_phase) fn on_decide(
         &mut self,
         txn: TxnId,
         decision: Decision<V::Place>,
@@ -171,7 +186,7 @@ impl<V: Variant> Participant<V> {
         self.acknowledge(txn, cx);
     }
 
-    pub(super) fn decide(
+    pub(in crate::two_phase) fn decide(
         &mut self,
         txn: TxnId,
         decision: Decision<V::Place>,
@@ -200,7 +215,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Gives a prepared transaction its end: into its final place in the queue, or out of it.
-    pub(super) fn settle(
+    pub(in crate::two_phase) fn settle(
         &mut self,
         owner: Owner,
         decision: Decision<V::Place>,
@@ -312,7 +327,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// What the keeper must know of the reads of a transaction that lies at `place`.
-    pub(super) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
+    pub(in crate::two_phase) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.reads {
             V::note_read_by(&mut self.keeper, (*space, key), place);
         }
@@ -338,7 +353,11 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    pub(super) fn release_shared(&mut self, shared: &[(SpaceId, Handle)], cx: &Context<'_, V>) {
+    pub(in crate::two_phase) fn release_shared(
+        &mut self,
+        shared: &[(SpaceId, Handle)],
+        cx: &Context<'_, V>,
+    ) {
         for &(space, handle) in shared {
             let versions = self.space(space, cx);
             versions.lock_mut(handle).release_shared();
@@ -347,7 +366,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Locks were released and the clock may have moved: whoever waits looks again.
-    pub(super) fn after_release(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn after_release(&mut self, cx: &mut Context<'_, V>) {
         if !self.waiting_prepares.is_empty() {
             self.retry_waiting_prepares(cx);
         }
@@ -375,7 +394,7 @@ impl<V: Variant> Participant<V> {
         cx.send_when_logged(Address::coordinator(node), message);
     }
 
-    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
             cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
@@ -401,7 +420,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Votes no, for good.
-    pub(super) fn refuse(&mut self, txn: TxnId, reason: Abort, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn refuse(
+        &mut self,
+        txn: TxnId,
+        reason: Abort,
+        cx: &mut Context<'_, V>,
+    ) {
         cx.log_lazily(|| Record::Refused { txn, reason });
         self.remember(txn, Vote::No(reason), cx);
     }

@@ -14,7 +14,7 @@ const REMEMBERED: usize = 256;
 
 /// The newest transactions that failed, and why.
 #[derive(Clone, Default)]
-pub(super) struct Failed(VecDeque<(Txn, Failure)>);
+pub(in crate::two_phase) struct Failed(VecDeque<(Txn, Failure)>);
 
 /// Without what is in it: explorations compare states by this, and coordinators that differ in it
 /// alone differ only in the reason that they tell for an operation that is refused anyway.

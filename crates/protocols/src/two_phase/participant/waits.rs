@@ -21,21 +21,21 @@
 //! writing and its holder decided, the wait is for its turn, which those before it in the queue may
 //! delay; such waits are between blind writers alone, and `lock_wait` stays for them.
 //!
-//! With [`waits_for_all`](super::Rules::waits_for_all) prepares wait in any order, and only
-//! `lock_wait` ends the circles; the data grid behind Bumper's evaluation does that.
+//! With [`waits_for_all`](crate::two_phase::Rules::waits_for_all) prepares wait in any order, and
+//! only `lock_wait` ends the circles; the data grid behind Bumper's evaluation does that.
 
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::message::Prepare;
-use super::participant::{Context, Participant};
 use super::prepare::{Check, Hindrance};
-use super::{Snapshot, Standing, Time, Variant};
+use super::{Context, Participant};
+use crate::two_phase::message::Prepare;
+use crate::two_phase::{Snapshot, Standing, Time, Variant};
 
 /// What is in the way of a prepare.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
+pub(in crate::two_phase) struct Way {
     blocked: bool,
     /// Whether it may wait until that is gone.
     may_wait: bool,
@@ -60,18 +60,18 @@ fn rank<V: Variant>(prepare: &Prepare<V>) -> (Timestamp, TxnId) {
 impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
-    pub(super) fn orders_waits(&self) -> bool {
+    pub(in crate::two_phase) fn orders_waits(&self) -> bool {
         V::MAY_COMMIT_IN_THE_PAST && V::orders_waits(&self.protocol_rules)
     }
 
     /// That of a prepare which has met nobody.
-    pub(super) fn free_way(&self) -> Way {
+    pub(in crate::two_phase) fn free_way(&self) -> Way {
         let in_any_order = self.rules.waits_for_all || !self.orders_waits();
         Way { blocked: false, may_wait: self.waits_for_locks && in_any_order }
     }
 
     /// A key that a prepare needs is locked.
-    pub(super) fn meet(
+    pub(in crate::two_phase) fn meet(
         &self,
         prepare: &Prepare<V>,
         (space, handle): (SpaceId, Handle),
@@ -94,7 +94,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A prepare is to change a key: who has scanned it?
-    pub(super) fn meet_ranges(
+    pub(in crate::two_phase) fn meet_ranges(
         &self,
         prepare: &Prepare<V>,
         (space, key): (SpaceId, &SmallBytes),
@@ -107,7 +107,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The lock of a key, which may be unknown yet.
-    pub(super) fn lock_of(
+    pub(in crate::two_phase) fn lock_of(
         &mut self,
         (space, key): (SpaceId, &SmallBytes),
         cx: &Context<'_, V>,
@@ -125,7 +125,7 @@ impl<V: Variant> Participant<V> {
     /// that: if they are decided it is known what it misses, and goes into its standing. If not, it
     /// must wait, unless it changes the key too, and is refused if they commit. What it has seen it
     /// does not miss: another replica may have applied it before its turn has come here.
-    pub(super) fn check_missed(
+    pub(in crate::two_phase) fn check_missed(
         &self,
         (space, handle, key): (SpaceId, Handle, &SmallBytes),
         (lock, seen): (LockWord, Timestamp),
@@ -153,7 +153,7 @@ impl<V: Variant> Participant<V> {
 
     /// A transaction was decided to commit at `place`: whoever will overwrite what it read finds
     /// its stamp there, and need not wait for its turn.
-    pub(super) fn free_what_it_read(
+    pub(in crate::two_phase) fn free_what_it_read(
         &mut self,
         owner: Owner,
         place: &V::Place,

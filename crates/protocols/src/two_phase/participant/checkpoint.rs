@@ -38,14 +38,14 @@ use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 
-use super::Variant;
-use super::judge_record::judge_settled;
-use super::message::{Answers, Prepare};
-use super::participant::{Context, Participant};
 use super::prepare::Restored;
-use super::table::{Prepared, Remembered, Settled};
-use super::time::Time;
-use super::wire::is_call_about;
+use super::{Context, Participant};
+use crate::two_phase::Variant;
+use crate::two_phase::judge::records::judge_settled;
+use crate::two_phase::message::{Answers, Prepare};
+use crate::two_phase::table::{Prepared, Remembered, Settled};
+use crate::two_phase::time::Time;
+use crate::two_phase::wire::is_call_about;
 
 /// What a piece begins with.
 mod kind {
@@ -75,7 +75,7 @@ type Keys = Vec<(SpaceId, SmallBytes)>;
 
 impl<V: Variant> Participant<V> {
     /// Takes what must be of this moment.
-    pub(super) fn checkpoint_of_now(&self) -> Cursor {
+    pub(in crate::two_phase) fn checkpoint_of_now(&self) -> Cursor {
         let clock = self.time.encode(HEAD_PIECE_BYTES).into_iter();
         let mut first: VecDeque<_> =
             clock.map(|piece| [&[kind::CLOCK], &piece[..]].concat()).collect();
@@ -109,14 +109,14 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Marks this moment: the head of a checkpoint, and notes of what becomes of the keys.
-    pub(super) fn mark_now(&mut self) -> VecDeque<Vec<u8>> {
+    pub(in crate::two_phase) fn mark_now(&mut self) -> VecDeque<Vec<u8>> {
         self.spaces.mark();
         self.checkpoint_of_now().first
     }
 
     /// Becomes what another one was at its oldest mark: restored from the head of then, and from
     /// chains that are as they were then.
-    pub(super) fn return_to_mark(
+    pub(in crate::two_phase) fn return_to_mark(
         &mut self,
         other: &mut Participant<V>,
         marked: VecDeque<Vec<u8>>,
@@ -132,7 +132,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Appends the next piece.
-    pub(super) fn next_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+    pub(in crate::two_phase) fn next_piece(
+        &self,
+        cursor: &mut Cursor,
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
         if let Some(mut first) = cursor.first.pop_front() {
             out.append(&mut first);
             return true;
@@ -151,7 +156,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Takes a piece.
-    pub(super) fn restore_piece(
+    pub(in crate::two_phase) fn restore_piece(
         &mut self,
         piece: &[u8],
         cx: &mut Context<'_, V>,

@@ -27,8 +27,8 @@
 //! # Replaying
 //! A procedure's writes depend on several keys, and a checkpoint may have some of them as they were
 //! before the turn and others as they were after. So the turn logs what was written
-//! ([`Record::Ran`](super::Record::Ran)), right behind the decision that made it the turn, and a
-//! replay takes it from there: it holds the queue until that record comes. Where the log ends
+//! ([`Record::Ran`](crate::two_phase::Record::Ran)), right behind the decision that made it the turn,
+//! and a replay takes it from there: it holds the queue until that record comes. Where the log ends
 //! before it, no checkpoint has seen anything of the turn, and the run is made when the replay is
 //! over.
 
@@ -43,17 +43,17 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::procedure::ProcedureId;
 use muesli_core::{Abort, DelayedCall, Gave, SmallBytes, SpaceId, Stop, Timestamp};
 
-use super::message::{Answers, Prepare, Writes};
-use super::participant::{Context, Participant};
-use super::prepare::NO_HANDLE;
-use super::table::Prepared;
-use super::turns::is_open;
-use super::waits::Way;
-use super::{Standing, Variant};
+use super::actions::is_open;
+use crate::two_phase::message::{Answers, Prepare, Writes};
+use crate::two_phase::participant::prepare::NO_HANDLE;
+use crate::two_phase::participant::waits::Way;
+use crate::two_phase::participant::{Context, Participant};
+use crate::two_phase::table::Prepared;
+use crate::two_phase::{Standing, Variant};
 
 /// The keys of a delayed procedure, locked.
 #[derive(Clone, Debug)]
-pub(super) struct LockedCall {
+pub(in crate::two_phase) struct LockedCall {
     pub keys: Vec<(SpaceId, Handle)>,
     /// How they are.
     steady: bool,
@@ -61,7 +61,7 @@ pub(super) struct LockedCall {
 
 impl<V: Variant> Participant<V> {
     /// Whether delayed procedures may have their locks; who has them is met.
-    pub(super) fn check_calls(
+    pub(in crate::two_phase) fn check_calls(
         &mut self,
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
@@ -100,7 +100,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Takes the locks of delayed procedures.
-    pub(super) fn enter_calls(
+    pub(in crate::two_phase) fn enter_calls(
         &mut self,
         prepare: &Prepare<V>,
         owner: Owner,
@@ -133,7 +133,7 @@ impl<V: Variant> Participant<V> {
     ///
     /// # Errors
     /// Something does, as this text says.
-    pub(super) fn try_delayed(
+    pub(in crate::two_phase) fn try_delayed(
         &mut self,
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
@@ -187,7 +187,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Runs procedures on the newest versions: what they wrote, and what those gave that are asked.
-    pub(super) fn run_calls(
+    pub(in crate::two_phase) fn run_calls(
         &mut self,
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
@@ -235,7 +235,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Installs what procedures wrote.
-    pub(super) fn install_called(
+    pub(in crate::two_phase) fn install_called(
         &mut self,
         writes: &Writes,
         at: Timestamp,
@@ -253,7 +253,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Gives back the locks of delayed procedures.
-    pub(super) fn release_calls(
+    pub(in crate::two_phase) fn release_calls(
         &mut self,
         owner: Owner,
         prepared: &Prepared<V>,

@@ -1,6 +1,6 @@
 //! The turns of delayed actions, at a participant: their locks, and their runs.
 //!
-//! Why it is safe is told in [`delayed`](super::delayed). An action that panics, that would leave
+//! Why it is safe is told in [`delayed`](super). An action that panics, that would leave
 //! too much, or that a node has forgotten, leaves the key as it is, on every replica alike, and
 //! says so to whoever asked what it gave; users' own are tried when their transaction votes, which
 //! it cannot do where they panic.
@@ -12,22 +12,22 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, Gave, SmallBytes, SpaceId, Timestamp};
 
-use super::message::{Answers, Prepare, Writes};
-use super::participant::{Context, Participant};
-use super::prepare::NO_HANDLE;
-use super::table::{DelayedWrite, Prepared};
-use super::waits::Way;
-use super::{DelayedInThePast, Standing, Time, Variant};
+use crate::two_phase::message::{Answers, Prepare, Writes};
+use crate::two_phase::participant::prepare::NO_HANDLE;
+use crate::two_phase::participant::waits::Way;
+use crate::two_phase::participant::{Context, Participant};
+use crate::two_phase::table::{DelayedWrite, Prepared};
+use crate::two_phase::{DelayedInThePast, Standing, Time, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether a lock keeps readers and those who validate away.
     #[inline]
-    pub(super) fn is_closed(&self, lock: LockWord) -> bool {
+    pub(in crate::two_phase) fn is_closed(&self, lock: LockWord) -> bool {
         lock.is_exclusive() || self.rules.delayed_excludes && lock.is_delayed()
     }
 
     /// Who has delayed actions on a key.
-    pub(super) fn delayers(
+    pub(in crate::two_phase) fn delayers(
         &self,
         space: SpaceId,
         handle: Handle,
@@ -36,7 +36,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Whether the delayed actions of a transaction may have their locks; who has them is met.
-    pub(super) fn check_delayed(
+    pub(in crate::two_phase) fn check_delayed(
         &mut self,
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
@@ -79,7 +79,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Takes the locks of delayed actions; one for each, though some may have one key.
-    pub(super) fn enter_delayed(
+    pub(in crate::two_phase) fn enter_delayed(
         &mut self,
         prepare: &Prepare<V>,
         owner: Owner,
@@ -99,7 +99,7 @@ impl<V: Variant> Participant<V> {
 
     /// A transaction was decided to lie in the past: its actions are run now, on what was there
     /// when it voted, before those of anybody who voted after it. Its locks stay until its turn.
-    pub(super) fn run_delayed_in_the_past(
+    pub(in crate::two_phase) fn run_delayed_in_the_past(
         &mut self,
         owner: Owner,
         place: &V::Place,
@@ -114,7 +114,7 @@ impl<V: Variant> Participant<V> {
 
     /// The turn of a transaction has come: what it has delayed is run. Where the log has what came
     /// of that, it is `logged`.
-    pub(super) fn run_delayed(
+    pub(in crate::two_phase) fn run_delayed(
         &mut self,
         prepared: &Prepared<V>,
         at: Timestamp,
@@ -189,7 +189,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Gives back the locks of delayed actions.
-    pub(super) fn release_delayed(
+    pub(in crate::two_phase) fn release_delayed(
         &mut self,
         owner: Owner,
         prepared: &Prepared<V>,
@@ -204,7 +204,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A transaction has given back what it had of a key.
-    pub(super) fn forget_delayer(&mut self, owner: Owner, key: (SpaceId, Handle)) {
+    pub(in crate::two_phase) fn forget_delayer(&mut self, owner: Owner, key: (SpaceId, Handle)) {
         let Some(owners) = self.delayers.get_mut(&key) else { return };
         if let Some(place) = owners.iter().position(|other| *other == owner) {
             owners.remove(place);
@@ -216,13 +216,13 @@ impl<V: Variant> Participant<V> {
 }
 
 /// Whether a delayed action may have its lock.
-pub(super) fn is_open(lock: LockWord) -> bool {
+pub(in crate::two_phase) fn is_open(lock: LockWord) -> bool {
     lock.is_free() || lock.is_delayed()
 }
 
 /// Whether a transaction uses a key that it has delayed something on, or has delayed two things
 /// that cannot be told apart. Coordinators see to it that none does; bytes may say so.
-pub(super) fn contradicts_itself<V: Variant>(prepare: &Prepare<V>) -> bool {
+pub(in crate::two_phase) fn contradicts_itself<V: Variant>(prepare: &Prepare<V>) -> bool {
     let read = || prepare.reads.iter().map(|(space, key, _)| (*space, key));
     let written = || prepare.writes.iter().map(|(space, key, _)| (*space, key));
     let delayed = |(space, key): (SpaceId, &SmallBytes)| {

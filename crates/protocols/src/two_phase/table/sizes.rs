@@ -6,14 +6,14 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, DelayedCall, Failure, Limits, SmallBytes, SpaceId, Timestamp};
 
-use super::Variant;
-use super::calls::LockedCall;
-use super::message::Prepare;
-use super::slot::Slot;
-use super::table::{DelayedWrite, LockedWrite, Prepared};
+use super::{DelayedWrite, LockedWrite, Prepared};
+use crate::two_phase::Variant;
+use crate::two_phase::coordinator::slot::Slot;
+use crate::two_phase::delayed::procedures::LockedCall;
+use crate::two_phase::message::Prepare;
 
 /// What a delayed action counts towards the limit of its transaction.
-pub(super) fn action_bytes(key: &SmallBytes, action: &Action) -> usize {
+pub(in crate::two_phase) fn action_bytes(key: &SmallBytes, action: &Action) -> usize {
     2 * ENTRY_BYTES + key.len() + action.name.len() + action.argument.len()
 }
 
@@ -28,7 +28,7 @@ impl<V: Variant> Slot<V> {
 
 impl<V: Variant> Prepare<V> {
     /// Why it is refused for its size, if it is.
-    pub(super) fn judge_size(&self, limits: &Limits) -> Option<Abort> {
+    pub(in crate::two_phase) fn judge_size(&self, limits: &Limits) -> Option<Abort> {
         let mut keys = self.reads.iter().map(|(_, key, _)| key);
         let mut writes = self.writes.iter();
         let action = |(_, key, action): &(SpaceId, SmallBytes, Action)| {
@@ -42,13 +42,13 @@ impl<V: Variant> Prepare<V> {
     }
 
     /// Whether it may leave more than there was: it does more than read and delete.
-    pub(super) fn adds(&self) -> bool {
+    pub(in crate::two_phase) fn adds(&self) -> bool {
         self.delays() || self.writes.iter().any(|(_, _, value)| value.is_some())
     }
 
     /// How many bytes it takes while it is prepared, with its locks, about: not only its keys and
     /// values, but also what stands for each of them.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::two_phase) fn held_bytes(&self) -> usize {
         let reads = self.reads.len() * size_of::<(SpaceId, SmallBytes, Timestamp)>();
         let shared = self.reads.len() * size_of::<(SpaceId, Handle)>();
         let writes = self.writes.len() * size_of::<(SpaceId, SmallBytes, Option<SmallBytes>)>();
@@ -62,7 +62,7 @@ impl<V: Variant> Prepare<V> {
     }
 
     /// What it counts towards the limit of its transaction.
-    pub(super) fn counted_bytes(&self) -> usize {
+    pub(in crate::two_phase) fn counted_bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|(_, key, _)| read_bytes(key)).sum();
         let scans: usize = self.scans.iter().map(range_bytes).sum();
         let delayed = self.delayed.iter().map(|(_, key, action)| action_bytes(key, action));

@@ -13,10 +13,10 @@
 
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
-use super::coordinator::{Context, Coordinator, GOSSIP_TIMER};
-use super::message::Message;
 use super::slot::Slot;
-use super::{TwoPhase, Variant};
+use super::{Context, Coordinator, GOSSIP_TIMER};
+use crate::two_phase::message::Message;
+use crate::two_phase::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// So many coordinators tell their bounds as often as the settings say; more do it more seldom.
@@ -26,7 +26,7 @@ const IDLE_FACTOR_MAX: u64 = 32;
 
 impl<V: Variant> Coordinator<V> {
     /// What a transaction that begins now may read at, at least.
-    pub(super) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
+    pub(in crate::two_phase) fn newest_here(&self, here: &Here<'_, TwoPhase<V>>) -> V::Snapshot {
         self.greatest(here.all().map(|participant| participant.committed()))
     }
 
@@ -66,7 +66,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// A transaction ended: once in a while its node's bound is worth telling.
     #[inline]
-    pub(super) fn count_ended(
+    pub(in crate::two_phase) fn count_ended(
         &mut self,
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
@@ -95,7 +95,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_bound(
+    pub(in crate::two_phase) fn on_bound(
         &mut self,
         from: NodeId,
         bound: V::Snapshot,
@@ -131,7 +131,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_watermark(
+    pub(in crate::two_phase) fn on_watermark(
         &mut self,
         low: &V::Snapshot,
         newest: &V::Snapshot,
@@ -155,13 +155,13 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Whether this is a client's, which comes and goes.
-    pub(super) fn is_client(&self, cx: &Context<'_, V>) -> bool {
+    pub(in crate::two_phase) fn is_client(&self, cx: &Context<'_, V>) -> bool {
         cx.catalog.is_client(self.id)
     }
 
     /// A client that has nothing under way says so to those that keep the ends of its
     /// transactions, for it may never have a next one to say it with.
-    pub(super) fn tell_settled(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn tell_settled(&mut self, cx: &mut Context<'_, V>) {
         if self.took_part.is_empty() || !self.committing.is_empty() {
             return;
         }
@@ -185,7 +185,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_gossip_timeout(
+    pub(in crate::two_phase) fn on_gossip_timeout(
         &mut self,
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,

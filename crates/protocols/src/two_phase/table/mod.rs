@@ -8,16 +8,18 @@ use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
 
-use super::Variant;
-use super::calls::LockedCall;
-use super::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
 use crate::doubts::Steps;
+use crate::two_phase::Variant;
+use crate::two_phase::delayed::procedures::LockedCall;
+use crate::two_phase::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
+
+pub(in crate::two_phase) mod sizes;
 
 mod silent;
 
 /// A key that a prepared transaction will write, exclusively locked.
 #[derive(Clone, Debug)]
-pub(super) struct LockedWrite {
+pub(in crate::two_phase) struct LockedWrite {
     pub space: SpaceId,
     pub handle: Handle,
     pub value: Option<SmallBytes>,
@@ -25,7 +27,7 @@ pub(super) struct LockedWrite {
 
 /// A key that a delayed action of a prepared transaction will change.
 #[derive(Clone, Debug)]
-pub(super) struct DelayedWrite {
+pub(in crate::two_phase) struct DelayedWrite {
     pub space: SpaceId,
     pub handle: Handle,
     pub action: Action,
@@ -33,7 +35,7 @@ pub(super) struct DelayedWrite {
 
 /// A prepared transaction: it voted yes, its locks are held, it stands in the queue.
 #[derive(Clone, Debug)]
-pub(super) struct Prepared<V: Variant> {
+pub(in crate::two_phase) struct Prepared<V: Variant> {
     /// What was asked; says who else takes part.
     pub prepare: Arc<Prepare<V>>,
     /// What the vote said.
@@ -84,17 +86,17 @@ impl<V: Variant> Entry<V> {
 }
 
 /// A vote or decision that is remembered, with what stands for all who took part.
-pub(super) type Remembered<V> = (TxnId, Vote<V>, u64);
+pub(in crate::two_phase) type Remembered<V> = (TxnId, Vote<V>, u64);
 
 /// A coordinator, its newest life, and the number below which everything of that is settled.
-pub(super) type Settled = (NodeId, u32, u64);
+pub(in crate::two_phase) type Settled = (NodeId, u32, u64);
 
 /// Ends with what stands for all who took part.
 type Ends<V> = BTreeMap<TxnId, (Vote<V>, u64)>;
 
 /// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
 #[derive(Clone, Debug)]
-pub(super) struct Table<V: Variant> {
+pub(in crate::two_phase) struct Table<V: Variant> {
     slots: Vec<Option<Prepared<V>>>,
     free: Vec<u32>,
     standings: BTreeMap<TxnId, Entry<V>>,
@@ -120,7 +122,7 @@ pub(super) struct Table<V: Variant> {
 
 /// How much a table may keep of clients.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(in crate::two_phase) struct Room {
     /// So many transactions of one.
     pub entries: usize,
     /// So many bytes of answers for one.
@@ -131,7 +133,7 @@ pub(super) struct Room {
 
 /// How many bytes those take that are prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PreparedBytes {
+pub(in crate::two_phase) struct PreparedBytes {
     pub all: usize,
     /// Of these, those that leave no more than there was.
     pub adding_nothing: usize,
@@ -571,5 +573,4 @@ impl<V: Variant> Table<V> {
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

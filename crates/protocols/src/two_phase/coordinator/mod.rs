@@ -11,89 +11,98 @@ use muesli_core::{
     TxnOptions, View,
 };
 
-use super::commit::Committing;
-use super::failed::Failed;
-use super::message::{Ballot, Message};
-use super::requests::{Request, WaitingOperation};
-use super::slot::Slot;
-use super::time::Snapshot;
-use super::{TwoPhase, Variant};
+use crate::two_phase::message::{Ballot, Message};
+use crate::two_phase::time::Snapshot;
+use crate::two_phase::{TwoPhase, Variant};
+use commit::Committing;
+use failed::Failed;
 use muesli_core::Wire;
 use muesli_core::parts::watermark::Bound;
+use remote_requests::{Request, WaitingOperation};
+use slot::Slot;
 
-pub(super) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
+pub(in crate::two_phase) mod commit;
+pub(in crate::two_phase) mod failed;
+pub(in crate::two_phase) mod pages;
+pub(in crate::two_phase) mod reads;
+pub(in crate::two_phase) mod remote_requests;
+pub(in crate::two_phase) mod scans;
+pub(in crate::two_phase) mod slot;
+pub(in crate::two_phase) mod watermark;
+
+pub(in crate::two_phase) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// Tells the bound of this node's snapshots.
-pub(super) const GOSSIP_TIMER: u32 = 0;
+pub(in crate::two_phase) const GOSSIP_TIMER: u32 = 0;
 /// Looks after requests and commits that were not answered.
 const SWEEP_TIMER: u32 = 1;
 /// Asks repositories of this node for the next pages.
-pub(super) const PAGES_TIMER: u32 = 2;
+pub(in crate::two_phase) const PAGES_TIMER: u32 = 2;
 
 /// The coordinator.
 #[derive(Clone, Debug)]
 pub struct Coordinator<V: Variant> {
-    pub(super) id: NodeId,
-    pub(super) incarnation: u32,
-    pub(super) tolerates_stale_reads: bool,
+    pub(in crate::two_phase) id: NodeId,
+    pub(in crate::two_phase) incarnation: u32,
+    pub(in crate::two_phase) tolerates_stale_reads: bool,
     /// Whether keys are locked as they are written.
     locks_at_writes: bool,
-    pub(super) rules: V::Rules,
+    pub(in crate::two_phase) rules: V::Rules,
     sequence: u64,
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
     failed: Failed,
     next_op: u64,
     /// Operations that wait for answers, by number.
-    pub(super) operations: Window<WaitingOperation>,
+    pub(in crate::two_phase) operations: Window<WaitingOperation>,
     /// Requests that wait for answers, or for the snapshot to be known.
-    pub(super) requests: Window<Request>,
-    pub(super) next_request: u64,
+    pub(in crate::two_phase) requests: Window<Request>,
+    pub(in crate::two_phase) next_request: u64,
     /// Requests for further pages of repositories here, in order.
-    pub(super) pages: VecDeque<u64>,
+    pub(in crate::two_phase) pages: VecDeque<u64>,
     /// Commits under way, by sequence number; they stay until everybody has acknowledged.
-    pub(super) committing: Window<Committing<V>>,
+    pub(in crate::two_phase) committing: Window<Committing<V>>,
     /// Commits whose clients were told that nobody knows, by sequence number, and what came of
     /// them since.
-    pub(super) unanswered: BTreeMap<u64, Option<Outcome>>,
+    pub(in crate::two_phase) unanswered: BTreeMap<u64, Option<Outcome>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
-    pub(super) heard: V::Snapshot,
+    pub(in crate::two_phase) heard: V::Snapshot,
     /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
     /// a node that is told of nothing new would read the same stale versions for ever.
-    pub(super) fresh: V::Snapshot,
+    pub(in crate::two_phase) fresh: V::Snapshot,
     /// What transactions of this node have seen, where nodes remember.
-    pub(super) seen: V::Snapshot,
+    pub(in crate::two_phase) seen: V::Snapshot,
     /// No transaction of this node reads below it: told to others, so it never falls.
-    pub(super) bound: V::Snapshot,
-    pub(super) watermark: Watermark<V::Snapshot>,
+    pub(in crate::two_phase) bound: V::Snapshot,
+    pub(in crate::two_phase) watermark: Watermark<V::Snapshot>,
     /// Transactions begun before this are too old to hold versions back.
-    pub(super) aged: Nanos,
+    pub(in crate::two_phase) aged: Nanos,
     /// When this life began.
-    pub(super) started: Option<Nanos>,
-    pub(super) told_all: Nanos,
+    pub(in crate::two_phase) started: Option<Nanos>,
+    pub(in crate::two_phase) told_all: Nanos,
     /// Of a client: who took part in its commits since it said that these are settled.
-    pub(super) took_part: BTreeSet<RepositoryId>,
-    pub(super) ended_since_told: u32,
-    pub(super) begun_since_gossip: bool,
-    pub(super) idle_factor: u64,
+    pub(in crate::two_phase) took_part: BTreeSet<RepositoryId>,
+    pub(in crate::two_phase) ended_since_told: u32,
+    pub(in crate::two_phase) begun_since_gossip: bool,
+    pub(in crate::two_phase) idle_factor: u64,
 }
 
 impl<V: Variant> Coordinator<V> {
     /// Whether no transaction but one runs in the whole database.
     #[inline]
-    pub(super) fn runs_alone(&self, cx: &Context<'_, V>) -> bool {
+    pub(in crate::two_phase) fn runs_alone(&self, cx: &Context<'_, V>) -> bool {
         self.slots.len() == self.free.len() + 1 && cx.catalog.is_only_coordinator(self.id)
     }
 
     /// The running transactions.
-    pub(super) fn running(&self) -> impl Iterator<Item = &Slot<V>> {
+    pub(in crate::two_phase) fn running(&self) -> impl Iterator<Item = &Slot<V>> {
         self.slots.iter().filter(|slot| slot.running)
     }
 
     /// The slot of a transaction that takes operations.
     #[inline]
-    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot<V>, Failure> {
+    pub(in crate::two_phase) fn open(&mut self, txn: Txn) -> Result<&mut Slot<V>, Failure> {
         match self.slots.get_mut(txn.slot as usize) {
             Some(slot)
                 if slot.running
@@ -107,30 +116,30 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The slot of a transaction that has not ended, its commit perhaps under way.
-    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot<V>> {
+    pub(in crate::two_phase) fn slot(&mut self, txn: Txn) -> Option<&mut Slot<V>> {
         let slot = self.slots.get_mut(txn.slot as usize)?;
         (slot.running && slot.generation == txn.generation).then_some(slot)
     }
 
-    pub(super) fn next_op(&mut self) -> OpId {
+    pub(in crate::two_phase) fn next_op(&mut self) -> OpId {
         self.next_op += 1;
         OpId(self.next_op)
     }
 
     #[inline]
-    pub(super) fn next_txn_id(&mut self) -> TxnId {
+    pub(in crate::two_phase) fn next_txn_id(&mut self) -> TxnId {
         self.sequence += 1;
         TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
     }
 
     /// All commits with smaller numbers are settled everywhere.
-    pub(super) fn settled_below(&self) -> u64 {
+    pub(in crate::two_phase) fn settled_below(&self) -> u64 {
         self.committing.first().unwrap_or(self.sequence)
     }
 
     /// Ends a transaction: into the history, and its slot is free.
     #[inline]
-    pub(super) fn end(
+    pub(in crate::two_phase) fn end(
         &mut self,
         txn: Txn,
         id: Option<TxnId>,
@@ -168,7 +177,12 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Ends a transaction that failed before its commit, and everything that waits for it.
-    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn abort(
+        &mut self,
+        txn: Txn,
+        failure: &Failure,
+        cx: &mut Context<'_, V>,
+    ) {
         if self.slot(txn).is_none() {
             return;
         }
@@ -186,7 +200,12 @@ impl<V: Variant> Coordinator<V> {
 
     /// Whatever the transaction still waits for has failed.
     #[cold]
-    pub(super) fn fail_operations(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn fail_operations(
+        &mut self,
+        txn: Txn,
+        failure: &Failure,
+        cx: &mut Context<'_, V>,
+    ) {
         let waiting: Vec<_> = self
             .operations
             .iter()
@@ -201,7 +220,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// What a stale read teaches: later snapshots are to be at least what was heard of since.
-    pub(super) fn learn_from(&mut self, reason: Abort) {
+    pub(in crate::two_phase) fn learn_from(&mut self, reason: Abort) {
         match reason {
             Abort::StaleRead
             | Abort::Phantom
@@ -216,7 +235,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
             cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));

@@ -4,11 +4,13 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
-use super::Variant;
-use super::message::{Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest};
-use super::participant::{Context, Participant};
-use super::time::{Snapshot, Time};
 use super::waiting_reads::WaitingRead;
+use super::{Context, Participant};
+use crate::two_phase::Variant;
+use crate::two_phase::message::{
+    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
+};
+use crate::two_phase::time::{Snapshot, Time};
 
 /// Rows of a scan, and the last key that was looked at where the range goes on.
 type Page = (Vec<(SmallBytes, Found)>, Option<SmallBytes>);
@@ -27,7 +29,7 @@ pub struct Reading<V: Variant> {
 }
 
 /// How a key of this node was read.
-pub(super) struct ReadHere<'a, S> {
+pub(in crate::two_phase) struct ReadHere<'a, S> {
     pub snapshot: S,
     pub handle: Handle,
     pub version: Version<'a>,
@@ -80,7 +82,7 @@ impl<V: Variant> Participant<V> {
 
     /// Reads a key for a coordinator on the same node.
     #[inline(always)]
-    pub(super) fn read_here(
+    pub(in crate::two_phase) fn read_here(
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
@@ -112,7 +114,7 @@ impl<V: Variant> Participant<V> {
     /// Reads keys for a coordinator on the same node, and hands each to `take`; those handed over
     /// before one that cannot be read do not count.
     #[inline(always)]
-    pub(super) fn read_all_here(
+    pub(in crate::two_phase) fn read_all_here(
         &mut self,
         space: SpaceId,
         keys: &[SmallBytes],
@@ -167,7 +169,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    pub(super) fn on_read(
+    pub(in crate::two_phase) fn on_read(
         &mut self,
         from: Address,
         request: ReadRequest<V>,
@@ -177,7 +179,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Answers a read that was asked for at `asked`, or keeps it.
-    pub(super) fn read_or_wait(
+    pub(in crate::two_phase) fn read_or_wait(
         &mut self,
         from: Address,
         request: ReadRequest<V>,
@@ -226,7 +228,7 @@ impl<V: Variant> Participant<V> {
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }
 
-    pub(super) fn on_scan(
+    pub(in crate::two_phase) fn on_scan(
         &mut self,
         from: Address,
         request: Box<ScanRequest<V>>,
@@ -236,7 +238,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Answers a scan that was asked for at `asked`, or keeps it.
-    pub(super) fn scan_or_wait(
+    pub(in crate::two_phase) fn scan_or_wait(
         &mut self,
         from: Address,
         request: Box<ScanRequest<V>>,

@@ -23,16 +23,16 @@ use muesli_core::{
 };
 use smallvec::SmallVec;
 
-use super::Variant;
-use super::commit::{Committing, Phase};
-use super::coordinator::{self, Coordinator};
-use super::message::{Answers, Message, Prepare, Record, Writes};
-use super::participant::{Context, Participant};
-use super::time::Time;
+use crate::two_phase::Variant;
+use crate::two_phase::coordinator::commit::{Committing, Phase};
+use crate::two_phase::coordinator::{self, Coordinator};
+use crate::two_phase::message::{Answers, Message, Prepare, Record, Writes};
+use crate::two_phase::participant::{Context, Participant};
+use crate::two_phase::time::Time;
 
 /// The answers that a commit waits for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Awaited {
+pub(in crate::two_phase) struct Awaited {
     /// By number; `None` is not there yet.
     answers: Vec<Option<Gave>>,
     /// How many bytes those have that are there.
@@ -95,7 +95,7 @@ impl Awaited {
 }
 
 impl<V: Variant> Coordinator<V> {
-    pub(super) fn on_ran(
+    pub(in crate::two_phase) fn on_ran(
         &mut self,
         txn: TxnId,
         answers: Answers,
@@ -120,7 +120,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// What a commit that was just decided is answered with.
-    pub(super) fn awaited_by(
+    pub(in crate::two_phase) fn awaited_by(
         &mut self,
         sequence: u64,
         committed: Committed,
@@ -130,14 +130,14 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Nobody waits for the answers of a transaction any more.
-    pub(super) fn abandon_answers(&mut self, sequence: u64) {
+    pub(in crate::two_phase) fn abandon_answers(&mut self, sequence: u64) {
         if let Some(commit) = self.committing.get_mut(sequence) {
             commit.awaited.abandon();
         }
     }
 
     /// A transaction has committed, and what was asked is known, or will not be waited for.
-    pub(super) fn answer_commit(
+    pub(in crate::two_phase) fn answer_commit(
         &mut self,
         sequence: u64,
         at: Timestamp,
@@ -153,7 +153,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Forgets a commit that everybody has acknowledged and whose answers nobody waits for.
-    pub(super) fn settle_if_over(&mut self, sequence: u64) {
+    pub(in crate::two_phase) fn settle_if_over(&mut self, sequence: u64) {
         let over = |commit: &Committing<V>| match &commit.phase {
             Phase::Deciding { unacknowledged, .. } => {
                 unacknowledged.is_empty() && commit.awaited.are_all_there()
@@ -169,7 +169,7 @@ impl<V: Variant> Coordinator<V> {
 impl<V: Variant> Participant<V> {
     /// Something that was delayed has been done, and wrote this; whoever asked is told what it
     /// gave.
-    pub(super) fn tell(
+    pub(in crate::two_phase) fn tell(
         &mut self,
         prepare: &Prepare<V>,
         writes: Writes,
@@ -195,7 +195,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A decision has come again: its sender may not have heard what was asked.
-    pub(super) fn tell_again(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn tell_again(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
         if let Some(answers) = self.table.answers(txn) {
             self.say_answers(txn, answers, cx);
         }
@@ -209,7 +209,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A transaction is going to be refused, for this reason.
-    pub(super) fn tell_strayed(&self, txn: TxnId, reason: &str, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn tell_strayed(
+        &self,
+        txn: TxnId,
+        reason: &str,
+        cx: &mut Context<'_, V>,
+    ) {
         let strayed = Some(SmallBytes::from(reason));
         cx.send_when_logged(
             Address::coordinator(txn.node),
@@ -219,7 +224,7 @@ impl<V: Variant> Participant<V> {
 }
 
 /// Why a transaction could not leave something to its turn, as its client is told.
-pub(super) fn strayed(reason: &SmallBytes) -> Result<Answer, Failure> {
+pub(in crate::two_phase) fn strayed(reason: &SmallBytes) -> Result<Answer, Failure> {
     let text = String::from_utf8_lossy(reason.as_slice()).into_owned();
     Err(Failure::Strayed(text))
 }

@@ -16,15 +16,15 @@ use std::collections::VecDeque;
 use muesli_core::limits::{ENTRY_BYTES, Limit, Limits, check_size};
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
-use super::Variant;
-use super::coordinator::{Context, Coordinator, PAGES_TIMER};
-use super::requests::{Asked, AskedKeys, Groups, Request};
+use super::remote_requests::{Asked, AskedKeys, Groups, Request};
+use super::{Context, Coordinator, PAGES_TIMER};
+use crate::two_phase::Variant;
 
 /// Keys of an operation that are asked for when others have been answered, by repository.
-pub(super) type Queued = VecDeque<(RepositoryId, AskedKeys)>;
+pub(in crate::two_phase) type Queued = VecDeque<(RepositoryId, AskedKeys)>;
 
 /// Puts what is asked for beyond the first page of each repository aside.
-pub(super) fn first_pages(groups: Groups, limits: &Limits) -> (Groups, Queued) {
+pub(in crate::two_phase) fn first_pages(groups: Groups, limits: &Limits) -> (Groups, Queued) {
     let fits = |keys: &AskedKeys| {
         let bytes = || keys.iter().map(|(_, _, key)| key.len()).sum::<usize>();
         keys.len() == 1 || keys.len() <= limits.page_rows && bytes() < limits.page_bytes
@@ -43,7 +43,7 @@ pub(super) fn first_pages(groups: Groups, limits: &Limits) -> (Groups, Queued) {
 
 impl<V: Variant> Coordinator<V> {
     /// Something more is asked of a repository for an operation that is under way.
-    pub(super) fn ask_more(
+    pub(in crate::two_phase) fn ask_more(
         &mut self,
         (txn, op): (Txn, OpId),
         (to, asked): (RepositoryId, Asked),
@@ -64,7 +64,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// Asks a repository here for the next page that is due.
-    pub(super) fn ask_for_page(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn ask_for_page(&mut self, cx: &mut Context<'_, V>) {
         let Some(id) = self.pages.pop_front() else { return };
         if !self.pages.is_empty() {
             cx.go_on_later(PAGES_TIMER);
@@ -79,7 +79,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Counts what an operation was answered with; false: that is more than it may have, and its
     /// transaction has ended.
-    pub(super) fn count_bytes<'a>(
+    pub(in crate::two_phase) fn count_bytes<'a>(
         &mut self,
         op: OpId,
         answered: impl Iterator<Item = (usize, Option<&'a SmallBytes>)>,

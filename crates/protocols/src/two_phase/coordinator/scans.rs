@@ -11,17 +11,17 @@ use muesli_core::{
     Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Timestamp, Txn,
 };
 
-use super::coordinator::{Context, Coordinator};
-use super::message::{Found, ScanReply};
 use super::pages::Queued;
-use super::requests::{Asked, AskedPage, Kind};
+use super::remote_requests::{Asked, AskedPage, Kind};
 use super::slot::Slot;
-use super::{TwoPhase, Variant};
+use super::{Context, Coordinator};
+use crate::two_phase::message::{Found, ScanReply};
+use crate::two_phase::{TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// The rows of a scan as they come in from the repositories.
 #[derive(Clone, Debug)]
-pub(super) struct Gathered {
+pub(in crate::two_phase) struct Gathered {
     pub scan: Scan,
     /// In no order; each key once.
     rows: Vec<(SmallBytes, Found)>,
@@ -32,7 +32,7 @@ pub(super) struct Gathered {
 }
 
 impl<V: Variant> Coordinator<V> {
-    pub(super) fn on_client_scan(
+    pub(in crate::two_phase) fn on_client_scan(
         &mut self,
         txn: Txn,
         scan: Scan,
@@ -82,7 +82,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_scan_reply(
+    pub(in crate::two_phase) fn on_scan_reply(
         &mut self,
         mut reply: ScanReply<V>,
         _here: Here<'_, TwoPhase<V>>,
@@ -128,7 +128,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// All repositories answered: what was seen for sure, with the transaction's own writes.
-    pub(super) fn finish_scan(
+    pub(in crate::two_phase) fn finish_scan(
         &mut self,
         txn: Txn,
         gathered: Gathered,

@@ -12,13 +12,13 @@ use muesli_core::{
 };
 use smallvec::SmallVec;
 
-use super::answers::{Awaited, strayed};
-use super::coordinator::{Context, Coordinator};
-use super::delayed::Delays;
-use super::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
-use super::one_step::Alone;
-use super::time::{Snapshot, Time};
-use super::{Standing, TwoPhase, Variant, ballots};
+use super::{Context, Coordinator};
+use crate::two_phase::delayed::Delays;
+use crate::two_phase::delayed::answers::{Awaited, strayed};
+use crate::two_phase::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
+use crate::two_phase::participant::one_phase::Alone;
+use crate::two_phase::time::{Snapshot, Time};
+use crate::two_phase::{Standing, TwoPhase, Variant, shown_votes};
 use muesli_core::parts::watermark::Bound;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
@@ -29,17 +29,17 @@ type Parts<T> = SmallVec<[(RepositoryId, T); 2]>;
 
 /// A commit under way, until everybody has acknowledged its end.
 #[derive(Clone, Debug)]
-pub(super) struct Committing<V: Variant> {
-    pub(super) txn: Txn,
-    pub(super) id: TxnId,
+pub(in crate::two_phase) struct Committing<V: Variant> {
+    pub(in crate::two_phase) txn: Txn,
+    pub(in crate::two_phase) id: TxnId,
     /// Whom to tell; nobody once told.
-    pub(super) op: Option<OpId>,
+    pub(in crate::two_phase) op: Option<OpId>,
     prepares: Parts<Arc<Prepare<V>>>,
-    pub(super) phase: Phase<V>,
+    pub(in crate::two_phase) phase: Phase<V>,
     /// At a client: the votes, to be shown with what they decide.
     ballots: Few<Ballot<V>>,
     /// What delayed actions gave that the client asked for.
-    pub(super) awaited: Awaited,
+    pub(in crate::two_phase) awaited: Awaited,
     /// When something of it was sent last.
     sent: Nanos,
     /// Somebody was asked for a vote more than once.
@@ -50,7 +50,7 @@ pub(super) struct Committing<V: Variant> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Phase<V: Variant> {
+pub(in crate::two_phase) enum Phase<V: Variant> {
     /// Votes come in.
     Preparing(Votes<RepositoryId, V::Yes>),
     /// The votes decided; these have not acknowledged.
@@ -59,7 +59,7 @@ pub(super) enum Phase<V: Variant> {
 
 impl<V: Variant> Coordinator<V> {
     #[inline(always)]
-    pub(super) fn on_commit(
+    pub(in crate::two_phase) fn on_commit(
         &mut self,
         txn: Txn,
         mut here: Here<'_, TwoPhase<V>>,
@@ -239,7 +239,12 @@ impl<V: Variant> Coordinator<V> {
         op
     }
 
-    pub(super) fn on_vote(&mut self, txn: TxnId, ballot: Ballot<V>, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        ballot: Ballot<V>,
+        cx: &mut Context<'_, V>,
+    ) {
         let is_client = self.is_client(cx);
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
@@ -253,7 +258,7 @@ impl<V: Variant> Coordinator<V> {
             return self.give_up_for_good(txn.sequence, cx);
         }
         if is_client {
-            ballots::keep(&mut commit.ballots, &ballot);
+            shown_votes::keep(&mut commit.ballots, &ballot);
         }
         let Ballot { repository, vote, .. } = ballot;
         let decision = match vote {
@@ -334,7 +339,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// What has become of a commit that was not answered in time.
-    pub(super) fn outcome_of(&self, txn: TxnId) -> Outcome {
+    pub(in crate::two_phase) fn outcome_of(&self, txn: TxnId) -> Outcome {
         if txn.incarnation != self.incarnation {
             return Outcome::NotKnown(Doubt::Elsewhere);
         }
@@ -345,7 +350,7 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    pub(super) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {
+    pub(in crate::two_phase) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         if commit.id != txn {
             return; // Of an earlier life.
@@ -357,7 +362,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Prepares and decisions that were not answered go out again. A client does not wait for
     /// ever: in the end it is told that the outcome is unknown, and the commit goes on.
-    pub(super) fn retry_commits(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn retry_commits(&mut self, cx: &mut Context<'_, V>) {
         let (now, settings) = (cx.now(), cx.settings);
         let (mut given_up, is_client) = (Vec::new(), self.is_client(cx));
         for commit in self.committing.values_mut() {
@@ -454,7 +459,7 @@ impl<V: Variant> Committing<V> {
     }
 
     /// What was sent may be lost: it is sent again as soon as the time comes.
-    pub(super) fn expect_no_answer(&mut self) {
+    pub(in crate::two_phase) fn expect_no_answer(&mut self) {
         self.quiet = Nanos(0);
     }
 

@@ -7,7 +7,7 @@
 //! A client owns the transactions of its own node and no others. It may read, prepare and decide
 //! those, and tell the bound of its snapshots. A timestamp in what it says raises clocks, so it is
 //! taken only where members are known to have issued it; and what it says of an end is taken only
-//! with the votes that decide it ([`ballots`]).
+//! with the votes that decide it ([`shown_votes`]).
 
 use std::sync::Arc;
 
@@ -17,15 +17,19 @@ use muesli_core::{
     Timestamp, Txn, TxnId, View,
 };
 
-use super::message::{Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote};
-use super::participant::Participant;
-use super::table::Room;
-use super::time::{Snapshot, Time};
-use super::{Coordinator, Variant, ballots};
 use crate::doubts::CLIENTS_ASKED_MAX;
+use crate::two_phase::message::{
+    Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
+};
+use crate::two_phase::participant::Participant;
+use crate::two_phase::table::Room;
+use crate::two_phase::time::{Snapshot, Time};
+use crate::two_phase::{Coordinator, Variant, shown_votes};
+
+pub(in crate::two_phase) mod records;
 
 /// Whether this sender may say this, and whether its numbers can be.
-pub(super) fn judge<V: Variant>(
+pub(in crate::two_phase) fn judge<V: Variant>(
     message: &Message<V>,
     from: Address,
     sender: Sender,
@@ -312,7 +316,10 @@ fn judge_snapshot<S: Snapshot>(
 }
 
 /// What a client on `node` would say instead, of a transaction of its own that writes nothing.
-pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Option<Message<V>> {
+pub(in crate::two_phase) fn as_client<V: Variant>(
+    message: &Message<V>,
+    node: NodeId,
+) -> Option<Message<V>> {
     let reader = V::reader(node, 1, Txn { slot: 1, generation: 1 });
     let own = |txn: &TxnId| {
         let incarnation = if txn.node == node { txn.incarnation } else { 1 };
@@ -354,7 +361,7 @@ pub(super) fn as_client<V: Variant>(message: &Message<V>, node: NodeId) -> Optio
 
 impl<V: Variant> Participant<V> {
     /// Whether a message agrees with what is known here of its transaction.
-    pub(super) fn judge_state(
+    pub(in crate::two_phase) fn judge_state(
         &self,
         from: Address,
         sender: Sender,
@@ -397,7 +404,7 @@ impl<V: Variant> Participant<V> {
 
     /// Whether there is room for what a client's message would leave: a client that does not
     /// settle its transactions gets no further ones in.
-    pub(super) fn judge_room(
+    pub(in crate::two_phase) fn judge_room(
         &self,
         sender: Sender,
         message: &Message<V>,
@@ -445,7 +452,11 @@ impl<V: Variant> Participant<V> {
 
     /// Whether a transaction that is prepared here can have this end: it commits where the vote
     /// that was given here allows, and no end is followed by another one.
-    pub(super) fn can_end_as(&self, txn: TxnId, decision: &Decision<V::Place>) -> bool {
+    pub(in crate::two_phase) fn can_end_as(
+        &self,
+        txn: TxnId,
+        decision: &Decision<V::Place>,
+    ) -> bool {
         let Some(owner) = self.table.owner(txn) else { return true };
         let prepared = self.table.get(owner);
         match (&prepared.decided, decision) {
@@ -470,18 +481,18 @@ impl<V: Variant> Participant<V> {
         if prepared.decided.is_some() {
             return Ok(());
         }
-        ballots::judge(prepared, decision, ballots, &self.protocol_rules, view)
+        shown_votes::judge(prepared, decision, ballots, &self.protocol_rules, view)
     }
 
     /// The largest timestamp that was issued here, or that members have told of.
-    pub(super) fn issued_here(&self) -> Timestamp {
+    pub(in crate::two_phase) fn issued_here(&self) -> Timestamp {
         self.time.issued()
     }
 }
 
 impl<V: Variant> Coordinator<V> {
     /// Whether a message agrees with what was asked.
-    pub(super) fn judge_state(&self, message: &Message<V>) -> Result<(), Rejection> {
+    pub(in crate::two_phase) fn judge_state(&self, message: &Message<V>) -> Result<(), Rejection> {
         match message {
             Message::ReadReply(reply) => {
                 let Some(request) = self.requests.get(reply.request) else { return Ok(()) };

@@ -9,23 +9,23 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::message::{Few, Prepare, Record, Vote};
-use super::participant::{Context, Participant};
-use super::table::{LockedWrite, Prepared};
-use super::time::Time;
 use super::waits::Way;
-use super::{Snapshot, Standing, Variant, ballots};
+use super::{Context, Participant};
+use crate::two_phase::message::{Few, Prepare, Record, Vote};
+use crate::two_phase::table::{LockedWrite, Prepared};
+use crate::two_phase::time::Time;
+use crate::two_phase::{Snapshot, Standing, Variant, shown_votes};
 
 /// A key that is written, and what with.
 type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
 
-pub(super) const NO_HANDLE: Handle = Handle::NONE;
+pub(in crate::two_phase) const NO_HANDLE: Handle = Handle::NONE;
 /// A key read is compared with at most so many keys written.
 const COMPARED_MAX: usize = 4;
 
 /// What a checkpoint knows of a prepared transaction.
 #[derive(Debug)]
-pub(super) struct Restored<'a, V: Variant> {
+pub(in crate::two_phase) struct Restored<'a, V: Variant> {
     /// Keys that it read and has locks on.
     pub shared: &'a [(SpaceId, SmallBytes)],
     /// Where it lies, if it is decided.
@@ -34,7 +34,7 @@ pub(super) struct Restored<'a, V: Variant> {
 
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Check<S> {
+pub(in crate::two_phase) enum Check<S> {
     /// Nothing is in its way.
     Free(Standing<S>),
     /// A lock is, and may go.
@@ -45,7 +45,7 @@ pub(super) enum Check<S> {
 
 /// Why something that was read stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hindrance {
+pub(in crate::two_phase) enum Hindrance {
     /// Whoever writes this is prepared, and the end of that may be waited for.
     Blocked((SpaceId, Handle)),
     Refused(Abort),
@@ -58,7 +58,7 @@ impl From<Abort> for Hindrance {
 }
 
 impl<V: Variant> Participant<V> {
-    pub(super) fn on_prepare(
+    pub(in crate::two_phase) fn on_prepare(
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
@@ -107,7 +107,7 @@ impl<V: Variant> Participant<V> {
         self.vote(from, txn, vote, cx);
     }
 
-    pub(super) fn vote_yes(
+    pub(in crate::two_phase) fn vote_yes(
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
@@ -124,7 +124,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    pub(super) fn vote_no(
+    pub(in crate::two_phase) fn vote_no(
         &mut self,
         from: Address,
         txn: TxnId,
@@ -136,7 +136,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Looks, and changes nothing.
-    pub(super) fn check(
+    pub(in crate::two_phase) fn check(
         &mut self,
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
@@ -225,7 +225,7 @@ impl<V: Variant> Participant<V> {
     /// Whether a read version is still the newest, and nobody is about to replace it. Where the
     /// protocol suffers stale reads of keys that are not written, they go into the standing.
     #[inline(always)]
-    pub(super) fn check_read(
+    pub(in crate::two_phase) fn check_read(
         &mut self,
         (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
         standing: &mut Standing<V::Snapshot>,
@@ -266,7 +266,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// What comes of a lock for writing on something that was read.
-    pub(super) fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
+    pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
         match self.waits_for_locks && self.rules.waits_for_all {
             true => Hindrance::Blocked(key),
             false => Hindrance::Refused(Abort::Locked),
@@ -289,7 +289,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Whether a scanned range is still as it was at `snapshot`, and nobody is about to change it.
-    pub(super) fn check_scan(
+    pub(in crate::two_phase) fn check_scan(
         &mut self,
         range: &KeyRange,
         standing: &mut Standing<V::Snapshot>,
@@ -334,7 +334,7 @@ impl<V: Variant> Participant<V> {
 
     /// Takes the locks and the place in the queue of a transaction that nothing stands against. Of
     /// one from a checkpoint more is known.
-    pub(super) fn enter_prepared(
+    pub(in crate::two_phase) fn enter_prepared(
         &mut self,
         prepare: Arc<Prepare<V>>,
         yes: V::Yes,
@@ -373,7 +373,7 @@ impl<V: Variant> Participant<V> {
         let delayed = self.enter_delayed(&prepare, owner, cx);
         let calls = self.enter_calls(&prepare, owner, cx);
         let decided = None;
-        let about = ballots::about(&prepare, cx);
+        let about = shown_votes::about(&prepare, cx);
         let bytes = prepare.held_bytes();
         self.note_moved(bytes);
         let prepared =

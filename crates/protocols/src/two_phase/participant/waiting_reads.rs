@@ -18,19 +18,19 @@ use std::collections::BTreeMap;
 use muesli_core::limits::{range_bytes, read_bytes};
 use muesli_core::{Address, Limits, Nanos, SmallBytes, SpaceId};
 
-use super::Variant;
-use super::message::{ReadRequest, ScanRequest};
-use super::participant::{Context, Participant};
+use super::{Context, Participant};
+use crate::two_phase::Variant;
+use crate::two_phase::message::{ReadRequest, ScanRequest};
 
 /// So many reads wait at a repository.
-pub(super) const READS_MAX: usize = 65_536;
+pub(in crate::two_phase) const READS_MAX: usize = 65_536;
 
 /// What a read that waits counts beside its keys.
 const READ_BYTES: usize = 64;
 
 /// A read that waits.
 #[derive(Clone, Debug)]
-pub(super) enum WaitingRead<V: Variant> {
+pub(in crate::two_phase) enum WaitingRead<V: Variant> {
     Keys(ReadRequest<V>),
     Range(Box<ScanRequest<V>>),
 }
@@ -68,7 +68,7 @@ impl<V: Variant> WaitingRead<V> {
 /// The reads that wait, by coordinator and request number, with the time at which each was last
 /// asked for.
 #[derive(Clone, Debug)]
-pub(super) struct WaitingReads<V: Variant> {
+pub(in crate::two_phase) struct WaitingReads<V: Variant> {
     reads: BTreeMap<(Address, u64), (Nanos, WaitingRead<V>)>,
     /// How many bytes these count.
     bytes: usize,
@@ -129,7 +129,7 @@ impl<V: Variant> Participant<V> {
 
     /// Keeps a read until it can be served. Where too many wait it is not kept, and its coordinator
     /// asks again.
-    pub(super) fn keep_waiting(
+    pub(in crate::two_phase) fn keep_waiting(
         &mut self,
         key: (Address, u64),
         asked: Nanos,
@@ -145,7 +145,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Reads that waited look again, in the order of who asked.
-    pub(super) fn retry_waiting_reads(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn retry_waiting_reads(&mut self, cx: &mut Context<'_, V>) {
         for ((from, _), (asked, read)) in std::mem::take(&mut self.waiting_reads).reads {
             match read {
                 WaitingRead::Keys(request) => self.read_or_wait(from, request, asked, cx),
@@ -155,7 +155,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Drops reads that nobody has asked for again.
-    pub(super) fn drop_waiting_reads(&mut self, cx: &Context<'_, V>) {
+    pub(in crate::two_phase) fn drop_waiting_reads(&mut self, cx: &Context<'_, V>) {
         let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
         if let Some(until) = now.0.checked_sub(patience.0) {
             self.waiting_reads.drop_asked_until(Nanos(until));

@@ -11,15 +11,15 @@ use std::fmt;
 use muesli_core::memory::{Held, REPORT_BYTES};
 use muesli_core::{Abort, Address, Nanos, NodeId, RepositoryId, Settings, TxnId};
 
-use super::Variant;
-use super::message::{Message, Prepare, Vote};
-use super::participant::{Context, Participant};
-use super::time::Time;
+use super::{Context, Participant};
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
+use crate::two_phase::Variant;
+use crate::two_phase::message::{Message, Prepare, Vote};
+use crate::two_phase::time::Time;
 
 /// What a repository has reported of its memory.
 #[derive(Clone)]
-pub(super) struct Reported<S> {
+pub(in crate::two_phase) struct Reported<S> {
     held: Held,
     /// Up to where versions go first, should old ones take too much.
     next_low: Option<S>,
@@ -42,25 +42,25 @@ impl<S> fmt::Debug for Reported<S> {
 
 impl<V: Variant> Participant<V> {
     /// Nothing is held here any more.
-    pub(super) fn take_back_report(&mut self, settings: &Settings) {
+    pub(in crate::two_phase) fn take_back_report(&mut self, settings: &Settings) {
         settings.memory.report(self.reported.held, Held::default());
         self.reported.held = Held::default();
     }
 
     /// So many bytes have come or gone here, and are counted with the next report.
     #[inline]
-    pub(super) fn note_moved(&mut self, bytes: usize) {
+    pub(in crate::two_phase) fn note_moved(&mut self, bytes: usize) {
         self.reported.moved += bytes;
     }
 
     /// Whether so much has come and gone that the process is to hear of it at once.
     #[inline]
-    pub(super) fn has_moved_much(&self) -> bool {
+    pub(in crate::two_phase) fn has_moved_much(&self) -> bool {
         self.reported.moved >= REPORT_BYTES
     }
 
     /// Tells the process what is held here, and drops old versions where there are too many.
-    pub(super) fn report_memory(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn report_memory(&mut self, cx: &mut Context<'_, V>) {
         let (memory, now) = (&cx.settings.memory, self.held());
         memory.report(self.reported.held, now);
         (self.reported.held, self.reported.moved) = (now, 0);
@@ -89,7 +89,11 @@ impl<V: Variant> Participant<V> {
     /// Why a transaction is not prepared for the memory that it takes, if it is not. At the limit
     /// what adds nothing is prepared all the same, as long as that takes no more together than a
     /// transaction may, or there is none: nobody need decide what was prepared.
-    pub(super) fn lacks_room(&self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> Option<Abort> {
+    pub(in crate::two_phase) fn lacks_room(
+        &self,
+        prepare: &Prepare<V>,
+        cx: &Context<'_, V>,
+    ) -> Option<Abort> {
         if !cx.settings.memory.is_full() {
             return None;
         }
@@ -103,7 +107,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// What is remembered of clients from now on is remembered at this time.
-    pub(super) fn tell_time(&mut self, cx: &Context<'_, V>) {
+    pub(in crate::two_phase) fn tell_time(&mut self, cx: &Context<'_, V>) {
         if cx.catalog.visiting_coordinators {
             self.table.tell_time(cx.now());
         }
@@ -111,7 +115,12 @@ impl<V: Variant> Participant<V> {
 
     /// Remembers a vote of no or a decision for those who ask. What is settled is not remembered,
     /// and is no sign of life of its client: that may be about to be forgotten.
-    pub(super) fn remember(&mut self, txn: TxnId, vote: Vote<V>, cx: &Context<'_, V>) {
+    pub(in crate::two_phase) fn remember(
+        &mut self,
+        txn: TxnId,
+        vote: Vote<V>,
+        cx: &Context<'_, V>,
+    ) {
         let is_new = self.table.remember(txn, vote);
         if is_new && cx.catalog.is_client(txn.node) {
             self.table.note_client(txn.node);
@@ -119,12 +128,12 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The log has a vote of no or a decision.
-    pub(super) fn remember_logged(&mut self, txn: TxnId, vote: Vote<V>) {
+    pub(in crate::two_phase) fn remember_logged(&mut self, txn: TxnId, vote: Vote<V>) {
         self.table.remember(txn, vote);
     }
 
     /// Once in a while: of clients that were silent for long, what nobody asks for.
-    pub(super) fn forget_silent_clients(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn forget_silent_clients(&mut self, cx: &mut Context<'_, V>) {
         if !cx.catalog.visiting_coordinators {
             return;
         }
@@ -174,7 +183,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Another repository keeps commits of these clients, for those in doubt.
-    pub(super) fn on_ask_doubts(
+    pub(in crate::two_phase) fn on_ask_doubts(
         &mut self,
         from: Address,
         asked: Nanos,
@@ -186,7 +195,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Another repository says of which of these clients it is in doubt of nothing.
-    pub(super) fn on_no_doubts(
+    pub(in crate::two_phase) fn on_no_doubts(
         &mut self,
         repository: RepositoryId,
         asked: Nanos,

@@ -10,13 +10,13 @@ use muesli_core::{
     TxnOptions,
 };
 
-use super::Variant;
-use super::delayed::Delays;
-use super::message::Found;
+use crate::two_phase::Variant;
+use crate::two_phase::delayed::Delays;
+use crate::two_phase::message::Found;
 
 /// A transaction's place; reused, with its memory, by the next one.
 #[derive(Clone, Debug)]
-pub(super) struct Slot<V: Variant> {
+pub(in crate::two_phase) struct Slot<V: Variant> {
     pub generation: u32,
     pub running: bool,
     /// Its commit is under way: no further operations.
@@ -28,7 +28,7 @@ pub(super) struct Slot<V: Variant> {
     pub snapshot: Option<V::Snapshot>,
     /// How often a repository has answered, where reads go out side by side.
     pub answers: u32,
-    /// See [`Alone::since`](super::one_step::Alone::since).
+    /// See [`Alone::since`](crate::two_phase::participant::one_phase::Alone::since).
     pub undisturbed_since: Option<u64>,
     /// A request is under way elsewhere that may change the snapshot; others wait for it.
     pub fixing: Option<u64>,

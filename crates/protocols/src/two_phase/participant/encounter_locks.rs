@@ -25,10 +25,10 @@ use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, Settings, SpaceId};
 
-use super::Variant;
-use super::message::{Few, LockRequest, Message};
-use super::participant::{Context, Participant};
 use super::prepare::NO_HANDLE;
+use super::{Context, Participant};
+use crate::two_phase::Variant;
+use crate::two_phase::message::{Few, LockRequest, Message};
 
 /// Owns all locks of transactions that have not prepared: a number that no prepared one has.
 const RUNNING: Owner = Owner((1 << 30) - 1);
@@ -56,7 +56,7 @@ struct WaitingLock<V: Variant> {
 
 /// The locks of running transactions.
 #[derive(Clone, Debug)]
-pub(super) struct EncounterLocks<V: Variant> {
+pub(in crate::two_phase) struct EncounterLocks<V: Variant> {
     held: BTreeMap<V::Reader, Held>,
     /// What all that is held counts.
     bytes: usize,
@@ -119,7 +119,7 @@ impl<V: Variant> Participant<V> {
         self.encounters.counts()
     }
 
-    pub(super) fn on_lock(
+    pub(in crate::two_phase) fn on_lock(
         &mut self,
         from: Address,
         asked: LockRequest<V>,
@@ -180,7 +180,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A running transaction has ended here without a prepare.
-    pub(super) fn on_unlock(&mut self, reader: V::Reader, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn on_unlock(&mut self, reader: V::Reader, cx: &mut Context<'_, V>) {
         self.encounters.waiting.retain(|_, waiting| waiting.asked.reader != reader);
         if self.release_encounter(reader, cx) {
             self.after_release(cx);
@@ -188,7 +188,11 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Gives back what a running transaction has locked; whether that was anything.
-    pub(super) fn release_encounter(&mut self, reader: V::Reader, cx: &Context<'_, V>) -> bool {
+    pub(in crate::two_phase) fn release_encounter(
+        &mut self,
+        reader: V::Reader,
+        cx: &Context<'_, V>,
+    ) -> bool {
         let Some(held) = self.encounters.held.remove(&reader) else { return false };
         self.encounters.bytes -= held.bytes;
         for (space, handle) in held.keys {
@@ -201,7 +205,7 @@ impl<V: Variant> Participant<V> {
 
     /// A prepare takes over the lock of a key that a running transaction has: its own, or in a
     /// replay whoever's.
-    pub(super) fn take_over(&mut self, key: (SpaceId, Handle), cx: &Context<'_, V>) {
+    pub(in crate::two_phase) fn take_over(&mut self, key: (SpaceId, Handle), cx: &Context<'_, V>) {
         let versions = self.space(key.0, cx);
         if versions.lock(key.1).exclusive_owner() != Some(RUNNING) {
             return;
@@ -218,7 +222,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Locks are free: whoever waits for one looks again.
-    pub(super) fn retry_waiting_locks(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn retry_waiting_locks(&mut self, cx: &mut Context<'_, V>) {
         let arrivals: Vec<_> = self.encounters.waiting.keys().copied().collect();
         for arrival in arrivals {
             let asked = self.encounters.waiting[&arrival].asked.clone();
@@ -230,7 +234,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Refuses those that have waited for too long.
-    pub(super) fn refuse_late_locks(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn refuse_late_locks(&mut self, cx: &mut Context<'_, V>) {
         let now = cx.now();
         let late = self.encounters.waiting.extract_if(.., |_, waiting| waiting.deadline <= now);
         let late: Vec<_> = late.collect();
@@ -240,7 +244,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Gives back the locks of transactions that nothing was heard of for too long.
-    pub(super) fn release_silent(&mut self, cx: &mut Context<'_, V>) {
+    pub(in crate::two_phase) fn release_silent(&mut self, cx: &mut Context<'_, V>) {
         let now = cx.now();
         let silent = self.encounters.held.iter().filter(|(_, held)| held.until <= now);
         let silent: Vec<_> = silent.map(|(reader, _)| *reader).collect();

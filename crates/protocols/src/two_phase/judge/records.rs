@@ -13,16 +13,16 @@ use muesli_core::judgement::{distinct, ensure, has_room, sequence};
 use muesli_core::parts::locks::LockWord;
 use muesli_core::{Catalog, Decision, Rejection, RepositoryId, SmallBytes, SpaceId, TxnId};
 
-use super::Variant;
-use super::message::{Prepare, Record, Vote, Writes};
-use super::participant::Participant;
-use super::table::{Remembered, Settled};
-use super::time::{Snapshot, Time};
-use super::turns::{contradicts_itself, is_open};
+use crate::two_phase::Variant;
+use crate::two_phase::delayed::actions::{contradicts_itself, is_open};
+use crate::two_phase::message::{Prepare, Record, Vote, Writes};
+use crate::two_phase::participant::Participant;
+use crate::two_phase::table::{Remembered, Settled};
+use crate::two_phase::time::{Snapshot, Time};
 
 impl<V: Variant> Participant<V> {
     /// Whether a record can come next.
-    pub(super) fn judge_logged(
+    pub(in crate::two_phase) fn judge_logged(
         &self,
         record: &Record<V>,
         catalog: &Catalog,
@@ -50,7 +50,7 @@ impl<V: Variant> Participant<V> {
 
     /// A transaction that is prepared finds its place in the queue free, and its locks. Those for
     /// reading are left where they are not. In a checkpoint it may be decided.
-    pub(super) fn judge_prepared(
+    pub(in crate::two_phase) fn judge_prepared(
         &self,
         prepare: &Prepare<V>,
         (yes, decided): (&V::Yes, Option<&V::Place>),
@@ -120,7 +120,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Whether an end can be that of a transaction here: its votes may be those of liars.
-    pub(super) fn judge_end(
+    pub(in crate::two_phase) fn judge_end(
         &self,
         txn: TxnId,
         decision: &Decision<V::Place>,
@@ -144,7 +144,10 @@ impl<V: Variant> Participant<V> {
 
     /// Whether ends that a piece of a checkpoint has can be: none is of a transaction that another
     /// piece has as prepared.
-    pub(super) fn judge_remembered(&self, over: &[Remembered<V>]) -> Result<(), Rejection> {
+    pub(in crate::two_phase) fn judge_remembered(
+        &self,
+        over: &[Remembered<V>],
+    ) -> Result<(), Rejection> {
         over.iter().try_for_each(|(txn, vote, _)| {
             sequence(*txn)?;
             ensure(!matches!(vote, Vote::Yes(_)), Rejection::Range)?;
@@ -154,7 +157,7 @@ impl<V: Variant> Participant<V> {
 }
 
 /// Whether coordinators can have settled so much.
-pub(super) fn judge_settled(settled: &[Settled]) -> Result<(), Rejection> {
+pub(in crate::two_phase) fn judge_settled(settled: &[Settled]) -> Result<(), Rejection> {
     let below = |(node, incarnation, below): &Settled| TxnId {
         node: *node,
         incarnation: *incarnation,

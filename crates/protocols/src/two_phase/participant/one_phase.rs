@@ -6,15 +6,15 @@ use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Decision, SmallBytes, SpaceId, Timestamp};
 
-use super::message::Record;
-use super::participant::{Context, Participant};
 use super::prepare::{Hindrance, NO_HANDLE};
-use super::time::Time;
-use super::{Standing, Variant};
+use super::{Context, Participant};
+use crate::two_phase::message::Record;
+use crate::two_phase::time::Time;
+use crate::two_phase::{Standing, Variant};
 
 /// What spares a transaction work because no other one can be in its way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alone {
+pub(in crate::two_phase) struct Alone {
     /// Everything it read was newest and free of writers' locks when the repository had counted
     /// so many [changes](Participant::changes). If there was none since, that is so still.
     pub since: Option<u64>,
@@ -26,7 +26,7 @@ impl<V: Variant> Participant<V> {
     /// Both phases in one step, for a transaction that this repository alone takes part in.
     /// `None`: it must take the long way, to wait for locks.
     #[inline(always)]
-    pub(super) fn commit_here(
+    pub(in crate::two_phase) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
         mut standing: Standing<V::Snapshot>,
@@ -134,7 +134,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The log has such a commit.
-    pub(super) fn replay_committed(
+    pub(in crate::two_phase) fn replay_committed(
         &mut self,
         place: &V::Place,
         writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
