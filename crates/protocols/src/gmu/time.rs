@@ -16,8 +16,8 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 use super::reads::{judge_vector, reach_of};
 use super::{Ballot, CommitVector, Reads, Rules, Vectors};
 use crate::two_phase::message::Prepare;
-use crate::two_phase::participant::reads::{NotServed, Reading};
 use crate::two_phase::{Key, Standing, Time, TwoPhase};
+use crate::two_phase::{NotServed, Reading};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
 

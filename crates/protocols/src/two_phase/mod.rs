@@ -50,8 +50,11 @@ pub use message::{Message, Record};
 pub use participant::Participant;
 pub use rules::Rules;
 pub use scalar::{Scalar, ScalarTime};
-pub use time::{Snapshot, Time};
-pub use variant::{DelayedInThePast, Key, Standing, Variant, Word};
+pub use time::{NotServed, Reading, Snapshot, Time};
+pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
+
+/// What the machines of the family are given with each input.
+type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// The protocol of a variant.
 #[derive(Clone, Copy)]

@@ -24,11 +24,11 @@ use std::collections::BTreeMap;
 use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
 use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Abort, Address, Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
+use muesli_core::{Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
 
+use super::Context;
 use super::Variant;
-use super::message::{About, Ballot, Few, Message, Prepare, Vote};
-use super::participant::{Context, Participant};
+use super::message::{About, Ballot, Few, Prepare, Vote};
 use super::table::Prepared;
 use super::time::Time;
 
@@ -46,7 +46,7 @@ impl<V: Variant> Ballot<V> {
     }
 
     /// What members vouch with for it; `bytes` are room for what that is about.
-    fn vouched(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> u64 {
+    pub(super) fn vouched(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> u64 {
         self.put(txn, bytes);
         issuer.vouch(bytes)
     }
@@ -55,23 +55,6 @@ impl<V: Variant> Ballot<V> {
     fn is_said(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> bool {
         self.put(txn, bytes);
         issuer.has_vouched(bytes, self.tag)
-    }
-}
-
-impl<V: Variant> Participant<V> {
-    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
-    /// else that is said tells of a vote, so nothing else waits for one.
-    pub(super) fn vote(&mut self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
-        let (repository, committed) = (self.id, self.time.committed());
-        let has_copies = cx.catalog.replicas > 1;
-        let about = if has_copies { self.table.about(txn) } else { None };
-        // What is not remembered may be followed by another vote, and decides nothing.
-        let lasts = !matches!(vote, Vote::No(Abort::Forgotten | Abort::Superseded));
-        let issuer = cx.settings.issuer.filter(|_| lasts && cx.catalog.shows_votes(to));
-        let mut ballot = Ballot { repository, vote, about, tag: 0 };
-        ballot.tag = issuer.map_or(0, |it| ballot.vouched(it, txn, &mut self.vouched_bytes));
-        let Ballot { vote, about, tag, .. } = ballot;
-        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, about, tag });
     }
 }
 

@@ -1,6 +1,6 @@
 //! What one protocol of the family does its own way.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::hash::Hash;
 
 use muesli_core::parts::locks::KeyRange;
@@ -8,15 +8,11 @@ use muesli_core::wire::Wire;
 use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
 use super::Rules;
-use super::time::{Snapshot, Time};
+use super::time::{Snapshot, StatedBounds, Time};
 
 /// What tells readers apart.
-pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
-impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
-
-/// What a protocol tells of: its votes, its places.
-pub trait Told: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}
-impl<T: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static> Told for T {}
+pub trait ReaderBounds: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
+impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> ReaderBounds for T {}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///
@@ -32,13 +28,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// What a repository keeps beside versions, locks and queue.
     type Keeper: Clone + Debug;
     /// Who reads, where a protocol must tell readers apart.
-    type Reader: Word + Default;
+    type Reader: ReaderBounds + Default;
     /// What a transaction reads at.
     type Snapshot: Snapshot;
     /// What a vote of yes says.
-    type Yes: Told;
+    type Yes: StatedBounds;
     /// Where a committed transaction lies: at least its turn in the commit queues.
-    type Place: Told;
+    type Place: StatedBounds;
     /// How a repository tells time.
     type Time: Time<Self>;
 

@@ -12,13 +12,13 @@ use muesli_core::{
 };
 use smallvec::SmallVec;
 
-use super::{Context, Coordinator};
-use crate::two_phase::delayed::Delays;
-use crate::two_phase::delayed::answers::{Awaited, strayed};
+use super::Coordinator;
+use super::awaited::{Awaited, strayed};
+use super::delays::Delays;
 use crate::two_phase::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
 use crate::two_phase::participant::one_phase::Alone;
 use crate::two_phase::time::{Snapshot, Time};
-use crate::two_phase::{Standing, TwoPhase, Variant, shown_votes};
+use crate::two_phase::{Context, Standing, TwoPhase, Variant, shown_votes};
 use muesli_core::parts::watermark::Bound;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.

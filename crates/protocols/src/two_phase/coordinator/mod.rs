@@ -1,4 +1,11 @@
 //! The coordinator: runs transactions for the clients of its node.
+//!
+//! Each running transaction has a [`slot`], with its read and write sets and what it has deferred
+//! (`delays`). [`reads`] and [`scans`] answer from this node where a replica is here; what is
+//! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
+//! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
+//! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
+//! use; [`failed`] remembers why transactions failed before their commit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,15 +20,18 @@ use muesli_core::{
 
 use crate::two_phase::message::{Ballot, Message};
 use crate::two_phase::time::Snapshot;
-use crate::two_phase::{TwoPhase, Variant};
+use crate::two_phase::{Context, TwoPhase, Variant};
+use asked::{Request, WaitingOperation};
 use commit::Committing;
 use failed::Failed;
 use muesli_core::Wire;
 use muesli_core::parts::watermark::Bound;
-use remote_requests::{Request, WaitingOperation};
 use slot::Slot;
 
+mod asked;
+mod awaited;
 pub(in crate::two_phase) mod commit;
+mod delays;
 pub(in crate::two_phase) mod failed;
 pub(in crate::two_phase) mod pages;
 pub(in crate::two_phase) mod reads;
@@ -29,8 +39,6 @@ pub(in crate::two_phase) mod remote_requests;
 pub(in crate::two_phase) mod scans;
 pub(in crate::two_phase) mod slot;
 pub(in crate::two_phase) mod watermark;
-
-pub(in crate::two_phase) type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// Tells the bound of this node's snapshots.
 pub(in crate::two_phase) const GOSSIP_TIMER: u32 = 0;

@@ -11,17 +11,12 @@
 //! [`page_rows`]: muesli_core::Limits::page_rows
 //! [`page_bytes`]: muesli_core::Limits::page_bytes
 
-use std::collections::VecDeque;
-
 use muesli_core::limits::{ENTRY_BYTES, Limit, Limits, check_size};
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
-use super::remote_requests::{Asked, AskedKeys, Groups, Request};
-use super::{Context, Coordinator, PAGES_TIMER};
-use crate::two_phase::Variant;
-
-/// Keys of an operation that are asked for when others have been answered, by repository.
-pub(in crate::two_phase) type Queued = VecDeque<(RepositoryId, AskedKeys)>;
+use super::asked::{Asked, AskedKeys, Groups, Queued, Request};
+use super::{Coordinator, PAGES_TIMER};
+use crate::two_phase::{Context, Variant};
 
 /// Puts what is asked for beyond the first page of each repository aside.
 pub(in crate::two_phase) fn first_pages(groups: Groups, limits: &Limits) -> (Groups, Queued) {

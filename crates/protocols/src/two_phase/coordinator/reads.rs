@@ -1,5 +1,5 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
-//! node, else by [`requests`](super::remote_requests).
+//! node, else by [`remote_requests`](super::remote_requests).
 
 use muesli_core::limits::{Limit, check_size};
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
@@ -8,12 +8,12 @@ use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId,
 
 use smallvec::smallvec;
 
-use super::remote_requests::{AskedKeys, Kind};
+use super::Coordinator;
+use super::asked::{AskedKeys, Kind};
 use super::slot::Slot;
-use super::{Context, Coordinator};
 use crate::two_phase::message::Found;
-use crate::two_phase::participant::reads::{NotServed, Reading};
 use crate::two_phase::time::Snapshot;
+use crate::two_phase::{Context, NotServed, Reading};
 use crate::two_phase::{TwoPhase, Variant};
 
 impl<V: Variant> Slot<V> {

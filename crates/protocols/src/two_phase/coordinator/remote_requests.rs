@@ -6,97 +6,25 @@
 //! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
 //! others have fixed meanwhile is asked for once more.
 
-use std::collections::BTreeMap;
-
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{
-    Abort, Answer, Catalog, Failure, Here, Nanos, OpId, RepositoryId, Scan, SmallBytes, SpaceId,
-    Txn,
+    Abort, Answer, Failure, Here, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Txn,
 };
 
 use smallvec::smallvec;
 
-use super::pages::{Queued, first_pages};
-use super::scans::Gathered;
+use super::Coordinator;
+use super::asked::{Asked, AskedKeys, Groups, Kind, Queued, Request, WaitingOperation};
+use super::pages::first_pages;
 use super::slot::Slot;
-use super::{Context, Coordinator};
-use crate::two_phase::message::{Few, LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
-use crate::two_phase::{TwoPhase, Variant};
+use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
+use crate::two_phase::{Context, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// So many keys go in the request that fixes a snapshot.
 const FIRST_KEYS_MAX: usize = 8;
-
-/// Something the client waits for.
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) struct WaitingOperation {
-    pub txn: Txn,
-    /// Requests not yet answered.
-    missing: usize,
-    /// Keys that are to be asked for when some of these are.
-    queued: Queued,
-    /// What it was answered with so far, in bytes.
-    pub bytes: usize,
-    pub kind: Kind,
-}
-
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) enum Kind {
-    Get(Option<SmallBytes>),
-    Many(Vec<Option<SmallBytes>>),
-    Scan(Gathered),
-    Lock,
-}
-
-/// A key asked for, with its place among those of its operation.
-pub(in crate::two_phase) type AskedKey = (usize, SpaceId, SmallBytes);
-
-/// Keys asked for.
-pub(in crate::two_phase) type AskedKeys = Few<AskedKey>;
-
-/// Keys by the repository that is asked for them.
-pub(in crate::two_phase) type Groups = Few<(RepositoryId, AskedKeys)>;
-
-/// Something asked of one repository.
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) struct Request {
-    pub op: OpId,
-    pub to: RepositoryId,
-    pub asked: Asked,
-    /// Held until the snapshot is known.
-    pub held: bool,
-    /// How many answers the transaction had when it was sent last.
-    pub answers: u32,
-    /// When it was sent last.
-    pub sent: Nanos,
-    /// When it was sent last, or was on its way still: from then on its answer is waited for.
-    pub quiet: Nanos,
-    /// When it was asked first.
-    pub since: Nanos,
-}
-
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) enum Asked {
-    /// Keys, each with its place among those of the operation.
-    Keys(AskedKeys),
-    /// The next page of the operation's scan.
-    Page(AskedPage),
-    /// The lock of a key.
-    Lock(SpaceId, SmallBytes),
-}
-
-/// What of a scan is asked of one repository.
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) struct AskedPage {
-    /// The partitions that it holds.
-    pub partitions: Vec<u16>,
-    /// The last key that it has looked at; `None`: it was asked for nothing yet.
-    pub seen_to: Option<SmallBytes>,
-    /// Most rows wanted.
-    pub limit: usize,
-}
 
 impl<V: Variant> Coordinator<V> {
     /// Asks for keys: one request per repository. In the first one of a transaction without a
@@ -439,53 +367,4 @@ impl<V: Variant> Coordinator<V> {
             self.issue(txn, self.next_request, part, cx);
         }
     }
-}
-
-impl Request {
-    /// Whether so many keys may be its answer, or the first page of it.
-    pub fn asks_for(&self, count: usize) -> bool {
-        matches!(&self.asked, Asked::Keys(keys) if (1..=keys.len()).contains(&count))
-    }
-
-    /// Whether it asks for a range.
-    pub fn is_scan(&self) -> bool {
-        matches!(self.asked, Asked::Page(_))
-    }
-}
-
-impl Asked {
-    /// Its parts by the replicas that follow `asked`, the one asked before.
-    fn by_next_replica(self, asked: RepositoryId, catalog: &Catalog) -> Vec<(RepositoryId, Asked)> {
-        let next = |partition: u16| {
-            let replicas: Vec<_> = catalog.replicas_of(partition).collect();
-            let place = replicas.iter().position(|&replica| replica == asked);
-            replicas[place.map_or(0, |place| place + 1) % replicas.len()]
-        };
-        match self {
-            Asked::Keys(keys) => {
-                let to = |key: &AskedKey| next(catalog.partition(key.1, &key.2));
-                grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
-            }
-            Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
-            Asked::Page(AskedPage { partitions, seen_to, limit }) => {
-                let page = |(to, partitions)| {
-                    let seen_to = seen_to.clone();
-                    (to, Asked::Page(AskedPage { partitions, seen_to, limit }))
-                };
-                grouped(partitions, |&partition| next(partition)).map(page).collect()
-            }
-        }
-    }
-}
-
-/// What goes to each repository, in order.
-fn grouped<T, C: Default + Extend<T> + IntoIterator<Item = T>>(
-    all: C,
-    to: impl Fn(&T) -> RepositoryId,
-) -> impl Iterator<Item = (RepositoryId, C)> {
-    let mut groups: BTreeMap<RepositoryId, C> = BTreeMap::new();
-    for one in all {
-        groups.entry(to(&one)).or_default().extend([one]);
-    }
-    groups.into_iter()
 }

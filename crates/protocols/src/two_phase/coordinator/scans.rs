@@ -7,29 +7,14 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::recorder::value_hash;
-use muesli_core::{
-    Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Timestamp, Txn,
-};
+use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
-use super::pages::Queued;
-use super::remote_requests::{Asked, AskedPage, Kind};
+use super::Coordinator;
+use super::asked::{Asked, AskedPage, Gathered, Kind, Queued};
 use super::slot::Slot;
-use super::{Context, Coordinator};
 use crate::two_phase::message::{Found, ScanReply};
-use crate::two_phase::{TwoPhase, Variant};
+use crate::two_phase::{Context, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
-
-/// The rows of a scan as they come in from the repositories.
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) struct Gathered {
-    pub scan: Scan,
-    /// In no order; each key once.
-    rows: Vec<(SmallBytes, Found)>,
-    /// For histories: keys with collected deletions, and the newest of these that was seen.
-    collected: BTreeMap<SmallBytes, Timestamp>,
-    /// The nearest place at which some repository stopped: what lies beyond was not seen.
-    edge: Option<SmallBytes>,
-}
 
 impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn on_client_scan(
@@ -206,27 +191,4 @@ fn reads_of(rows: &[(SmallBytes, Found)], range: &KeyRange) -> Vec<ReadEntry> {
         version: found.version,
     };
     inside.map(read).collect()
-}
-
-impl Gathered {
-    /// Takes the rows that only histories need out of an answer.
-    fn take_collected(&mut self, rows: &mut Vec<(SmallBytes, Found)>) {
-        rows.retain(|(key, found)| {
-            let is_row = found.version != Timestamp::ZERO;
-            if !is_row {
-                self.collected.insert(key.clone(), found.collected);
-            }
-            is_row
-        });
-    }
-
-    /// Some repository saw nothing beyond `last`.
-    fn limit_to(&mut self, last: Option<SmallBytes>) {
-        let Some(last) = last else { return };
-        self.edge = Some(match self.edge.take() {
-            Some(edge) if self.scan.reverse => edge.max(last),
-            Some(edge) => edge.min(last),
-            None => last,
-        });
-    }
 }

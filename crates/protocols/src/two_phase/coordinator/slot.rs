@@ -10,8 +10,8 @@ use muesli_core::{
     TxnOptions,
 };
 
+use super::delays::Delays;
 use crate::two_phase::Variant;
-use crate::two_phase::delayed::Delays;
 use crate::two_phase::message::Found;
 
 /// A transaction's place; reused, with its memory, by the next one.
@@ -136,5 +136,14 @@ impl<V: Variant> Slot<V> {
             self.sets.operations.rewind(mark);
         }
         written
+    }
+}
+
+impl<V: Variant> Slot<V> {
+    /// # Errors
+    /// The transaction is too large to be sent.
+    pub fn check_size(&self, limits: &Limits) -> Result<(), Failure> {
+        let size = self.sets.bytes() + self.delays.bytes();
+        check_size(Limit::Transaction, size, limits.transaction_bytes)
     }
 }

@@ -14,9 +14,9 @@
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::slot::Slot;
-use super::{Context, Coordinator, GOSSIP_TIMER};
+use super::{Coordinator, GOSSIP_TIMER};
 use crate::two_phase::message::Message;
-use crate::two_phase::{TwoPhase, Variant};
+use crate::two_phase::{Context, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
 /// So many coordinators tell their bounds as often as the settings say; more do it more seldom.

@@ -12,10 +12,11 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, Gave, SmallBytes, SpaceId, Timestamp};
 
+use crate::two_phase::Context;
 use crate::two_phase::message::{Answers, Prepare, Writes};
+use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
-use crate::two_phase::participant::waits::Way;
-use crate::two_phase::participant::{Context, Participant};
+use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::table::{DelayedWrite, Prepared};
 use crate::two_phase::{DelayedInThePast, Standing, Time, Variant};
 
@@ -40,7 +41,7 @@ impl<V: Variant> Participant<V> {
         &mut self,
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
-        way: &mut Way,
+        way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
         if !prepare.delays() {

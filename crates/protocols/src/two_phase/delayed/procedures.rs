@@ -44,20 +44,13 @@ use muesli_core::procedure::ProcedureId;
 use muesli_core::{Abort, DelayedCall, Gave, SmallBytes, SpaceId, Stop, Timestamp};
 
 use super::actions::is_open;
+use crate::two_phase::Context;
 use crate::two_phase::message::{Answers, Prepare, Writes};
+use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
-use crate::two_phase::participant::waits::Way;
-use crate::two_phase::participant::{Context, Participant};
-use crate::two_phase::table::Prepared;
+use crate::two_phase::participant::waits::WaitState;
+use crate::two_phase::table::{LockedCall, Prepared};
 use crate::two_phase::{Standing, Variant};
-
-/// The keys of a delayed procedure, locked.
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) struct LockedCall {
-    pub keys: Vec<(SpaceId, Handle)>,
-    /// How they are.
-    steady: bool,
-}
 
 impl<V: Variant> Participant<V> {
     /// Whether delayed procedures may have their locks; who has them is met.
@@ -65,7 +58,7 @@ impl<V: Variant> Participant<V> {
         &mut self,
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
-        way: &mut Way,
+        way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
         for call in prepare.calls() {

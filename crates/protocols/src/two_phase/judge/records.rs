@@ -17,7 +17,7 @@ use crate::two_phase::Variant;
 use crate::two_phase::delayed::actions::{contradicts_itself, is_open};
 use crate::two_phase::message::{Prepare, Record, Vote, Writes};
 use crate::two_phase::participant::Participant;
-use crate::two_phase::table::{Remembered, Settled};
+use crate::two_phase::table::Remembered;
 use crate::two_phase::time::{Snapshot, Time};
 
 impl<V: Variant> Participant<V> {
@@ -154,14 +154,4 @@ impl<V: Variant> Participant<V> {
             ensure(self.table.owner(*txn).is_none(), Rejection::State)
         })
     }
-}
-
-/// Whether coordinators can have settled so much.
-pub(in crate::two_phase) fn judge_settled(settled: &[Settled]) -> Result<(), Rejection> {
-    let below = |(node, incarnation, below): &Settled| TxnId {
-        node: *node,
-        incarnation: *incarnation,
-        sequence: *below,
-    };
-    settled.iter().try_for_each(|it| sequence(below(it)))
 }

@@ -38,14 +38,14 @@ use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 
+use super::Participant;
 use super::prepare::Restored;
-use super::{Context, Participant};
-use crate::two_phase::Variant;
-use crate::two_phase::judge::records::judge_settled;
 use crate::two_phase::message::{Answers, Prepare};
+use crate::two_phase::table::judge_settled;
 use crate::two_phase::table::{Prepared, Remembered, Settled};
 use crate::two_phase::time::Time;
 use crate::two_phase::wire::is_call_about;
+use crate::two_phase::{Context, Variant};
 
 /// What a piece begins with.
 mod kind {

@@ -25,10 +25,10 @@ use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, Settings, SpaceId};
 
+use super::Participant;
 use super::prepare::NO_HANDLE;
-use super::{Context, Participant};
-use crate::two_phase::Variant;
 use crate::two_phase::message::{Few, LockRequest, Message};
+use crate::two_phase::{Context, Variant};
 
 /// Owns all locks of transactions that have not prepared: a number that no prepared one has.
 const RUNNING: Owner = Owner((1 << 30) - 1);

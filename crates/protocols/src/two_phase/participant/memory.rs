@@ -11,11 +11,11 @@ use std::fmt;
 use muesli_core::memory::{Held, REPORT_BYTES};
 use muesli_core::{Abort, Address, Nanos, NodeId, RepositoryId, Settings, TxnId};
 
-use super::{Context, Participant};
+use super::Participant;
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
-use crate::two_phase::Variant;
 use crate::two_phase::message::{Message, Prepare, Vote};
 use crate::two_phase::time::Time;
+use crate::two_phase::{Context, Variant};
 
 /// What a repository has reported of its memory.
 #[derive(Clone)]

@@ -6,11 +6,12 @@ use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Decision, SmallBytes, SpaceId, Timestamp};
 
-use super::prepare::{Hindrance, NO_HANDLE};
-use super::{Context, Participant};
+use super::Participant;
+use super::prepare::NO_HANDLE;
+use super::waits::Conflict;
 use crate::two_phase::message::Record;
 use crate::two_phase::time::Time;
-use crate::two_phase::{Standing, Variant};
+use crate::two_phase::{Context, Standing, Variant};
 
 /// What spares a transaction work because no other one can be in its way.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +50,8 @@ impl<V: Variant> Participant<V> {
             let entry = (space, read.handle, key, read.version);
             match self.check_read(entry, &mut standing, || sets.own(space, key).is_some(), cx) {
                 Ok(()) => {}
-                Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
-                Err(Hindrance::Blocked(_)) => return None,
+                Err(Conflict::Refused(reason)) => return Some(Err(reason)),
+                Err(Conflict::Blocked(_)) => return None,
             }
         }
         for range in &sets.scans {
@@ -58,8 +59,8 @@ impl<V: Variant> Participant<V> {
             let seen = |space, key: &SmallBytes| sets.version_read(space, key);
             match self.check_scan(range, &mut standing, is_written, seen, cx) {
                 Ok(()) => {}
-                Err(Hindrance::Refused(reason)) => return Some(Err(reason)),
-                Err(Hindrance::Blocked(_)) => return None,
+                Err(Conflict::Refused(reason)) => return Some(Err(reason)),
+                Err(Conflict::Blocked(_)) => return None,
             }
         }
         for write in &mut sets.writes {

@@ -9,12 +9,12 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::waits::Way;
-use super::{Context, Participant};
-use crate::two_phase::message::{Few, Prepare, Record, Vote};
+use super::Participant;
+use super::waits::{Check, Conflict, WaitState};
+use crate::two_phase::message::{Ballot, Few, Message, Prepare, Record, Vote};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
-use crate::two_phase::{Snapshot, Standing, Variant, shown_votes};
+use crate::two_phase::{Context, Snapshot, Standing, Variant, shown_votes};
 
 /// A key that is written, and what with.
 type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
@@ -30,31 +30,6 @@ pub(in crate::two_phase) struct Restored<'a, V: Variant> {
     pub shared: &'a [(SpaceId, SmallBytes)],
     /// Where it lies, if it is decided.
     pub decided: Option<&'a V::Place>,
-}
-
-/// Whether a transaction may prepare now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::two_phase) enum Check<S> {
-    /// Nothing is in its way.
-    Free(Standing<S>),
-    /// A lock is, and may go.
-    Blocked,
-    /// It cannot commit.
-    Refused(Abort),
-}
-
-/// Why something that was read stands in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::two_phase) enum Hindrance {
-    /// Whoever writes this is prepared, and the end of that may be waited for.
-    Blocked((SpaceId, Handle)),
-    Refused(Abort),
-}
-
-impl From<Abort> for Hindrance {
-    fn from(reason: Abort) -> Hindrance {
-        Hindrance::Refused(reason)
-    }
 }
 
 impl<V: Variant> Participant<V> {
@@ -107,6 +82,21 @@ impl<V: Variant> Participant<V> {
         self.vote(from, txn, vote, cx);
     }
 
+    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
+    /// else that is said tells of a vote, so nothing else waits for one.
+    pub(super) fn vote(&mut self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
+        let (repository, committed) = (self.id, self.time.committed());
+        let has_copies = cx.catalog.replicas > 1;
+        let about = if has_copies { self.table.about(txn) } else { None };
+        // What is not remembered may be followed by another vote, and decides nothing.
+        let lasts = !matches!(vote, Vote::No(Abort::Forgotten | Abort::Superseded));
+        let issuer = cx.settings.issuer.filter(|_| lasts && cx.catalog.shows_votes(to));
+        let mut ballot = Ballot { repository, vote, about, tag: 0 };
+        ballot.tag = issuer.map_or(0, |it| ballot.vouched(it, txn, &mut self.vouched_bytes));
+        let Ballot { vote, about, tag, .. } = ballot;
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, about, tag });
+    }
+
     pub(in crate::two_phase) fn vote_yes(
         &mut self,
         from: Address,
@@ -150,7 +140,7 @@ impl<V: Variant> Participant<V> {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
         let mut standing = Standing::new(prepare.snapshot.clone(), prepare.strict);
-        let mut way = self.free_way();
+        let mut way = self.no_wait();
         let written = Listed::new(&prepare.writes);
         let writes = |space, key: &SmallBytes| {
             let is = |it: &Write| it.0 == space && it.1 == *key;
@@ -160,8 +150,8 @@ impl<V: Variant> Participant<V> {
             let read = (*space, NO_HANDLE, key, *version);
             match self.check_read(read, &mut standing, || writes(*space, key), cx) {
                 Ok(()) => {}
-                Err(Hindrance::Blocked(at)) => self.meet(prepare, at, &mut way),
-                Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
+                Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
+                Err(Conflict::Refused(reason)) => return Check::Refused(reason),
             }
         }
         let seen = seen_rows(prepare);
@@ -169,8 +159,8 @@ impl<V: Variant> Participant<V> {
         for range in &prepare.scans {
             match self.check_scan(range, &mut standing, writes, seen, cx) {
                 Ok(()) => {}
-                Err(Hindrance::Blocked(at)) => self.meet(prepare, at, &mut way),
-                Err(Hindrance::Refused(reason)) => return Check::Refused(reason),
+                Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
+                Err(Conflict::Refused(reason)) => return Check::Refused(reason),
             }
         }
         self.check_writes(prepare, &mut standing, &mut way, cx);
@@ -204,7 +194,7 @@ impl<V: Variant> Participant<V> {
         &mut self,
         prepare: &Prepare<V>,
         standing: &mut Standing<V::Snapshot>,
-        way: &mut Way,
+        way: &mut WaitState,
         cx: &mut Context<'_, V>,
     ) {
         cx.effects.work.validated += V::stamps(prepare.writes.len());
@@ -231,7 +221,7 @@ impl<V: Variant> Participant<V> {
         standing: &mut Standing<V::Snapshot>,
         is_written: impl Fn() -> bool,
         cx: &Context<'_, V>,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), Conflict> {
         let rules = self.rules;
         let tolerant = self.tolerates(standing);
         let versions = self.space(space, cx);
@@ -266,10 +256,10 @@ impl<V: Variant> Participant<V> {
     }
 
     /// What comes of a lock for writing on something that was read.
-    pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Hindrance {
+    pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Conflict {
         match self.waits_for_locks && self.rules.waits_for_all {
-            true => Hindrance::Blocked(key),
-            false => Hindrance::Refused(Abort::Locked),
+            true => Conflict::Blocked(key),
+            false => Conflict::Refused(Abort::Locked),
         }
     }
 
@@ -279,7 +269,7 @@ impl<V: Variant> Participant<V> {
         (space, key): (SpaceId, &SmallBytes),
         seen: Timestamp,
         standing: &mut Standing<V::Snapshot>,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), Conflict> {
         let versions = self.versions(space).expect("its key was just found");
         let Some(handle) = versions.find(key) else { return Ok(()) };
         for at in versions.above(handle, seen) {
@@ -296,7 +286,7 @@ impl<V: Variant> Participant<V> {
         is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
         seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), Conflict> {
         if !self.rules.validate_scans {
             return Ok(());
         }

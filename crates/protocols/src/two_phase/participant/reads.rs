@@ -4,29 +4,16 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
+use super::Participant;
 use super::waiting_reads::WaitingRead;
-use super::{Context, Participant};
-use crate::two_phase::Variant;
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
-use crate::two_phase::time::{Snapshot, Time};
+use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
+use crate::two_phase::{Context, Variant};
 
 /// Rows of a scan, and the last key that was looked at where the range goes on.
 type Page = (Vec<(SmallBytes, Found)>, Option<SmallBytes>);
-
-/// How a transaction reads.
-#[derive(Clone, Debug)]
-pub struct Reading<V: Variant> {
-    /// The snapshot, or for a first read the least it may be.
-    pub snapshot: V::Snapshot,
-    /// Whether this read fixes the snapshot.
-    pub first: bool,
-    /// Whether the coordinator is on the same node, and asks by a call.
-    pub here: bool,
-    /// Who reads.
-    pub reader: V::Reader,
-}
 
 /// How a key of this node was read.
 pub(in crate::two_phase) struct ReadHere<'a, S> {
@@ -44,17 +31,6 @@ impl<S> ReadHere<'_, S> {
     pub fn recorded(&self) -> Timestamp {
         self.version.at.max(self.collected)
     }
-}
-
-/// Why a read was not served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotServed {
-    /// What the snapshot needs is not decided, or not applied: wait.
-    Blocked,
-    /// The versions that the snapshot needs may be gone.
-    TooOld,
-    /// A key is over the limit.
-    TooLarge,
 }
 
 impl<V: Variant> Participant<V> {

@@ -9,10 +9,10 @@
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
-use super::{Context, Participant};
+use super::Participant;
 use crate::two_phase::message::{About, Message, Mostly, Record, Vote};
 use crate::two_phase::time::Time;
-use crate::two_phase::{Variant, shown_votes};
+use crate::two_phase::{Context, Variant, shown_votes};
 
 /// The pause between two rounds of asking doubles this often at most.
 const BACK_OFF_DOUBLINGS_MAX: u32 = 6;

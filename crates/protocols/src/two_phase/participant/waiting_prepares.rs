@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use muesli_core::{Abort, Address, Nanos, TxnId};
 
-use super::prepare::Check;
-use super::{Context, LOCK_TIMER, Participant};
-use crate::two_phase::Variant;
+use super::waits::Check;
+use super::{LOCK_TIMER, Participant};
 use crate::two_phase::message::Prepare;
+use crate::two_phase::{Context, Variant};
 
 /// A prepare that waits for locks, until its deadline.
 #[derive(Clone, Debug)]

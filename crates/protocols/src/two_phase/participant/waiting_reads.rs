@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use muesli_core::limits::{range_bytes, read_bytes};
 use muesli_core::{Address, Limits, Nanos, SmallBytes, SpaceId};
 
-use super::{Context, Participant};
-use crate::two_phase::Variant;
+use super::Participant;
 use crate::two_phase::message::{ReadRequest, ScanRequest};
+use crate::two_phase::{Context, Variant};
 
 /// So many reads wait at a repository.
 pub(in crate::two_phase) const READS_MAX: usize = 65_536;

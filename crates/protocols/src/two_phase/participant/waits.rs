@@ -28,26 +28,50 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::prepare::{Check, Hindrance};
-use super::{Context, Participant};
+use super::Participant;
 use crate::two_phase::message::Prepare;
-use crate::two_phase::{Snapshot, Standing, Time, Variant};
+use crate::two_phase::{Context, Snapshot, Standing, Time, Variant};
+
+/// Whether a transaction may prepare now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::two_phase) enum Check<S> {
+    /// Nothing is in its way.
+    Free(Standing<S>),
+    /// A lock is, and may go.
+    Blocked,
+    /// It cannot commit.
+    Refused(Abort),
+}
+
+/// Why something that was read stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::two_phase) enum Conflict {
+    /// Whoever writes this is prepared, and the end of that may be waited for.
+    Blocked((SpaceId, Handle)),
+    Refused(Abort),
+}
+
+impl From<Abort> for Conflict {
+    fn from(reason: Abort) -> Conflict {
+        Conflict::Refused(reason)
+    }
+}
 
 /// What is in the way of a prepare.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::two_phase) struct Way {
+pub(in crate::two_phase) struct WaitState {
     blocked: bool,
     /// Whether it may wait until that is gone.
     may_wait: bool,
 }
 
-impl Way {
+impl WaitState {
     /// What comes of it.
     pub fn check<S>(self, standing: Standing<S>) -> Check<S> {
         match self {
-            Way { blocked: false, .. } => Check::Free(standing),
-            Way { may_wait: true, .. } => Check::Blocked,
-            Way { may_wait: false, .. } => Check::Refused(Abort::Locked),
+            WaitState { blocked: false, .. } => Check::Free(standing),
+            WaitState { may_wait: true, .. } => Check::Blocked,
+            WaitState { may_wait: false, .. } => Check::Refused(Abort::Locked),
         }
     }
 }
@@ -65,9 +89,9 @@ impl<V: Variant> Participant<V> {
     }
 
     /// That of a prepare which has met nobody.
-    pub(in crate::two_phase) fn free_way(&self) -> Way {
+    pub(in crate::two_phase) fn no_wait(&self) -> WaitState {
         let in_any_order = self.rules.waits_for_all || !self.orders_waits();
-        Way { blocked: false, may_wait: self.waits_for_locks && in_any_order }
+        WaitState { blocked: false, may_wait: self.waits_for_locks && in_any_order }
     }
 
     /// A key that a prepare needs is locked.
@@ -75,7 +99,7 @@ impl<V: Variant> Participant<V> {
         &self,
         prepare: &Prepare<V>,
         (space, handle): (SpaceId, Handle),
-        way: &mut Way,
+        way: &mut WaitState,
     ) {
         way.blocked = true;
         if way.may_wait || !self.orders_waits() {
@@ -98,7 +122,7 @@ impl<V: Variant> Participant<V> {
         &self,
         prepare: &Prepare<V>,
         (space, key): (SpaceId, &SmallBytes),
-        way: &mut Way,
+        way: &mut WaitState,
     ) {
         for owner in self.ranges.holders(space, key) {
             way.blocked = true;
@@ -131,9 +155,9 @@ impl<V: Variant> Participant<V> {
         (lock, seen): (LockWord, Timestamp),
         standing: &mut Standing<V::Snapshot>,
         is_written: &impl Fn() -> bool,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), Conflict> {
         if !self.orders_waits() {
-            return Err(Hindrance::Blocked((space, handle)));
+            return Err(Conflict::Blocked((space, handle)));
         }
         if is_written() {
             return Err(self.writer_at((space, handle)));
@@ -142,7 +166,7 @@ impl<V: Variant> Participant<V> {
         let delayers = self.delayers(space, handle).filter(|_| alone.is_none());
         for owner in alone.into_iter().chain(delayers) {
             let decided = self.table.get(owner).decided.as_ref();
-            let place = decided.ok_or(Hindrance::Blocked((space, handle)))?;
+            let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
             if at > seen || !self.rules.seen_is_not_missed {
                 V::note_missed(&self.keeper, (space, key), at, standing)?;

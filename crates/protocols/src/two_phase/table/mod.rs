@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::judgement::sequence;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Action, Decision, Nanos, NodeId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Action, Decision, Nanos, NodeId, Rejection, SmallBytes, SpaceId, TxnId};
 
 use crate::doubts::Steps;
 use crate::two_phase::Variant;
-use crate::two_phase::delayed::procedures::LockedCall;
 use crate::two_phase::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
 
 pub(in crate::two_phase) mod sizes;
@@ -31,6 +31,14 @@ pub(in crate::two_phase) struct DelayedWrite {
     pub space: SpaceId,
     pub handle: Handle,
     pub action: Action,
+}
+
+/// The keys of a delayed procedure, locked.
+#[derive(Clone, Debug)]
+pub(in crate::two_phase) struct LockedCall {
+    pub keys: Vec<(SpaceId, Handle)>,
+    /// How they are.
+    pub steady: bool,
 }
 
 /// A prepared transaction: it voted yes, its locks are held, it stands in the queue.
@@ -570,6 +578,16 @@ impl<V: Variant> Table<V> {
     pub fn remembered(&self) -> usize {
         self.standings.len() - (self.slots.len() - self.free.len())
     }
+}
+
+/// Whether coordinators can have settled so much.
+pub(in crate::two_phase) fn judge_settled(settled: &[Settled]) -> Result<(), Rejection> {
+    let below = |(node, incarnation, below): &Settled| TxnId {
+        node: *node,
+        incarnation: *incarnation,
+        sequence: *below,
+    };
+    settled.iter().try_for_each(|it| sequence(below(it)))
 }
 
 #[cfg(test)]

@@ -1,29 +1,18 @@
 //! The limit of a transaction: its coordinator refuses before anything is sent, and a participant
 //! judges what it is asked to prepare once more, since a client may run with other limits.
 
-use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
+use muesli_core::limits::{ENTRY_BYTES, range_bytes, read_bytes, writes_bytes};
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Abort, Action, DelayedCall, Failure, Limits, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Abort, Action, DelayedCall, Limits, SmallBytes, SpaceId, Timestamp};
 
-use super::{DelayedWrite, LockedWrite, Prepared};
+use super::{DelayedWrite, LockedCall, LockedWrite, Prepared};
 use crate::two_phase::Variant;
-use crate::two_phase::coordinator::slot::Slot;
-use crate::two_phase::delayed::procedures::LockedCall;
 use crate::two_phase::message::Prepare;
 
 /// What a delayed action counts towards the limit of its transaction.
 pub(in crate::two_phase) fn action_bytes(key: &SmallBytes, action: &Action) -> usize {
     2 * ENTRY_BYTES + key.len() + action.name.len() + action.argument.len()
-}
-
-impl<V: Variant> Slot<V> {
-    /// # Errors
-    /// The transaction is too large to be sent.
-    pub fn check_size(&self, limits: &Limits) -> Result<(), Failure> {
-        let size = self.sets.bytes() + self.delays.bytes();
-        check_size(Limit::Transaction, size, limits.transaction_bytes)
-    }
 }
 
 impl<V: Variant> Prepare<V> {
