@@ -19,7 +19,7 @@
 //! * A running transaction's locks go when nothing was heard of it for `in_doubt_after`: its
 //!   coordinator may be dead. The prepare then takes them anew.
 //!
-//! `--protocol rr-at-commit` takes locks when the commit prepares, as this protocol did before:
+//! `--protocol repeatable-read-at-commit` takes locks when the commit prepares, as this protocol did before:
 //! then a client is not held up by its writes, and locks are held for a shorter time.
 
 use muesli_core::{Isolation, NodeId, Timestamp, Txn};
@@ -57,7 +57,7 @@ impl Rules {
 pub enum NewestVersions {}
 
 impl Variant for NewestVersions {
-    const NAME: &'static str = "rr";
+    const NAME: &'static str = "repeatable-read";
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
     type Keeper = ();

@@ -10,12 +10,12 @@ use std::time::Duration;
 use muesli_check::check;
 use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
-use muesli_protocols::global_clock::GlobalClock;
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::granola::Granola;
-use muesli_protocols::locking::{self, TwoPhaseLocking};
+use muesli_protocols::non_genuine_multiversioning::NonGenuineMultiversioning;
 use muesli_protocols::repeatable_read::{self, RepeatableRead};
 use muesli_protocols::score::{Rules, Score};
+use muesli_protocols::two_phase_commit::{self, TwoPhaseCommit};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -223,9 +223,9 @@ fn a_log_that_lacks_what_was_stable_is_noticed() {
     is_caught::<Score>(lost, &Rules::default(), 0..30);
     is_caught::<Gmu>(lost, &gmu::Rules::default(), 0..120);
     is_caught::<Bumper>(lost, &bumper::Rules::time_warping(), 0..120);
-    is_caught::<TwoPhaseLocking>(lost, &locking::Rules::default(), 0..40);
+    is_caught::<TwoPhaseCommit>(lost, &two_phase_commit::Rules::default(), 0..40);
     is_caught::<RepeatableRead>(lost, &repeatable_read::Rules::default(), 0..20);
-    is_caught::<GlobalClock>(lost, &Rules::default(), 0..120);
+    is_caught::<NonGenuineMultiversioning>(lost, &Rules::default(), 0..120);
     is_caught::<Granola>(lost, &Default::default(), 0..300);
 }
 
@@ -235,9 +235,9 @@ fn a_log_that_is_cut_too_far_is_noticed() {
     is_caught::<Score>(cuts, &Rules::default(), 0..30);
     is_caught::<Gmu>(cuts, &gmu::Rules::default(), 0..60);
     is_caught::<Bumper>(cuts, &bumper::Rules::time_warping(), 0..60);
-    is_caught::<TwoPhaseLocking>(cuts, &locking::Rules::default(), 0..200);
+    is_caught::<TwoPhaseCommit>(cuts, &two_phase_commit::Rules::default(), 0..200);
     is_caught::<RepeatableRead>(cuts, &repeatable_read::Rules::default(), 0..20);
-    is_caught::<GlobalClock>(cuts, &Rules::default(), 0..60);
+    is_caught::<NonGenuineMultiversioning>(cuts, &Rules::default(), 0..60);
     is_caught::<Granola>(cuts, &Default::default(), 0..300);
 }
 
@@ -249,11 +249,11 @@ fn a_decision_without_a_record_is_noticed() {
     assert!(cutting().first::<Gmu>(&gmu, 0..20).is_some());
     let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
     assert!(cutting().first::<Bumper>(&bumper, 0..20).is_some());
-    let locking = locking::Rules { family, ..locking::Rules::default() };
-    assert!(cutting().first::<TwoPhaseLocking>(&locking, 0..20).is_some());
+    let locking = two_phase_commit::Rules { family, ..two_phase_commit::Rules::default() };
+    assert!(cutting().first::<TwoPhaseCommit>(&locking, 0..20).is_some());
     let repeatable = repeatable_read::Rules { family, ..repeatable_read::Rules::default() };
     assert!(cutting().first::<RepeatableRead>(&repeatable, 0..20).is_some());
-    assert!(cutting().first::<GlobalClock>(&family, 0..20).is_some());
+    assert!(cutting().first::<NonGenuineMultiversioning>(&family, 0..20).is_some());
 }
 
 /// All transactions are strict, among crashes.

@@ -5,13 +5,14 @@ use std::error::Error;
 use goldenscript::{ArgumentConsumer, Command};
 use muesli_core::{Limits, Nanos, Settings};
 use muesli_protocols::bumper::{self, TimeWarp};
-use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::canonical_name;
 use muesli_protocols::gmu::{self, Vectors};
 use muesli_protocols::granola::{self, Granola, WayBack};
-use muesli_protocols::locking::{self, TryLocks};
+use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::{self, NewestVersions};
 use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::{self, TwoPhase};
+use muesli_protocols::two_phase_commit::{self, TryLocks};
 
 use super::Stage;
 use super::script::{Play, duration};
@@ -22,16 +23,22 @@ type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
 
 pub(super) fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
-    match args.take_key("protocol").unwrap_or("score") {
+    match canonical_name(args.take_key("protocol").unwrap_or("score")) {
         "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Rules::default(), switch),
-        "2pc" => stage::<TwoPhase<TryLocks>>(args, locking::Rules::default(), locking_switch),
-        "rr" => stage::<TwoPhase<NewestVersions>>(args, Default::default(), rr_switch),
-        "ngm" => stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch),
+        "two-phase-commit" => {
+            stage::<TwoPhase<TryLocks>>(args, two_phase_commit::Rules::default(), locking_switch)
+        }
+        "repeatable-read" => stage::<TwoPhase<NewestVersions>>(args, Default::default(), rr_switch),
+        "non-genuine-multiversioning" => {
+            stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch)
+        }
         "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
         "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
         "bumper" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::default(), bumper_switch),
-        "bumper-da" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch),
-        "bumper-tw" => {
+        "bumper-delaying" => {
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch)
+        }
+        "bumper-time-warping" => {
             stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::time_warping(), bumper_switch)
         }
         "bumper-reconciled" => {
@@ -104,7 +111,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
     Ok(())
 }
 
-fn locking_switch(rules: &mut locking::Rules, name: &str, on: bool) -> Result<(), String> {
+fn locking_switch(rules: &mut two_phase_commit::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
         "waits" => rules.waits = on,
         other => return switch(&mut rules.family, other, on),

@@ -31,7 +31,7 @@
 //!   decisions are repeated until they are acknowledged, and participants finish what a dead
 //!   coordinator left, as everywhere in the family.
 //!
-//! `--protocol 2pc-waiting` lets prepares wait for the locks of what they write, up to
+//! `--protocol two-phase-commit-waiting` lets prepares wait for the locks of what they write, up to
 //! `lock_wait`. A key that was read and is locked by a writer is refused all the same: it could
 //! succeed only if the writer aborts.
 
@@ -40,7 +40,7 @@ use muesli_core::{Isolation, Timestamp};
 use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
-pub type TwoPhaseLocking = TwoPhase<TryLocks>;
+pub type TwoPhaseCommit = TwoPhase<TryLocks>;
 
 /// Its switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Rules {
 pub enum TryLocks {}
 
 impl Variant for TryLocks {
-    const NAME: &'static str = "2pc";
+    const NAME: &'static str = "two-phase-commit";
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Keeper = ();

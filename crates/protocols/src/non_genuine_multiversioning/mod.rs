@@ -19,14 +19,14 @@ use muesli_core::{Isolation, Timestamp};
 use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
-pub type GlobalClock = TwoPhase<Everybody>;
+pub type NonGenuineMultiversioning = TwoPhase<Everybody>;
 
 /// Its way: everybody takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Everybody {}
 
 impl Variant for Everybody {
-    const NAME: &'static str = "ngm";
+    const NAME: &'static str = "non-genuine-multiversioning";
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Keeper = ();
