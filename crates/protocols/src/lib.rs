@@ -3,7 +3,8 @@
 //! * [`score`]: multi-version, genuine partial replication, one-copy serializable; read-only
 //!   transactions never abort.
 //! * [`bumper`]: SCORe whose updates may commit in the past, and delay what they need not see.
-//! * [`two_phase_commit`]: two-phase commit with locks, the plain way that others are compared with.
+//! * [`two_phase_commit`]: two-phase commit with locks, the plain way that others are compared
+//!   with.
 //! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
 //! * [`gmu`]: snapshots are vectors: update serializable, no clock is shared.
 //! * [`granola`]: one-round transactions, ordered by timestamps that their participants agree on;

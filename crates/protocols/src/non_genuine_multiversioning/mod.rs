@@ -16,6 +16,7 @@
 
 use muesli_core::{Isolation, Timestamp};
 
+use crate::two_phase::policy::{order, validation};
 use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
@@ -35,6 +36,8 @@ impl Variant for Everybody {
     type Yes = Timestamp;
     type Place = Timestamp;
     type Time = ScalarTime;
+    type Validation = validation::Updates;
+    type Order = order::ByTimestamp;
 
     const EVERYBODY_TAKES_PART: bool = true;
 

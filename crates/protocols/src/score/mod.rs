@@ -45,9 +45,10 @@
 
 use muesli_core::{Isolation, Timestamp};
 
+use crate::two_phase::policy::{order, validation};
 use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
 
-pub use two_phase::Rules;
+pub use two_phase::{Rule, Rules};
 
 /// The protocol.
 pub type Score = TwoPhase<Snapshots>;
@@ -84,6 +85,8 @@ impl Variant for Snapshots {
     type Yes = Timestamp;
     type Place = Timestamp;
     type Time = ScalarTime;
+    type Validation = validation::Updates;
+    type Order = order::ByTimestamp;
 
     fn rules(rules: &Rules) -> Rules {
         *rules

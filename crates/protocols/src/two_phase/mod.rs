@@ -17,6 +17,7 @@
 //! # Folders
 //! Each uses those above it only:
 //!
+//! * [`policy`] has what a protocol or its user chooses, and the rules that tests break;
 //! * [`message`] has all messages and log records, `wire` their bytes;
 //! * [`time`] is what a repository knows of time, [`scalar`] the one of a single timestamp;
 //! * `table` keeps the transactions that are prepared at a repository, and how others ended;
@@ -29,6 +30,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::two_phase::policy::validation::Validation;
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
 
@@ -37,7 +39,7 @@ pub mod delayed;
 mod judge;
 pub mod message;
 pub mod participant;
-mod rules;
+pub mod policy;
 pub mod scalar;
 mod shown_votes;
 mod table;
@@ -48,7 +50,7 @@ mod wire;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::Rules;
+pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
 pub use scalar::{Scalar, ScalarTime};
 pub use time::{NotServed, Reading, Snapshot, Time};
 pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
@@ -92,7 +94,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     /// What is validated at the commit is current then, by whatever the protocol validates updates
     /// with: reads of strict readers are, except under a protocol that validates no reads at all.
     fn offers_strict(_: &V::Rules) -> bool {
-        V::VALIDATES_READS
+        V::Validation::READS
     }
 
     fn has_masters(_: &V::Rules) -> bool {

@@ -18,7 +18,7 @@
 //! At the moment at which the last vote is cast, all locks are held and everything read is the
 //! newest there is: the transaction takes effect at that moment, readers too. So it is strictly
 //! serializable. The timestamps order versions and serve the snapshots; without the queue, only
-//! the waiting reads keep a snapshot whole, which is enough (see SCORe's switches).
+//! the waiting reads keep a snapshot whole, which is enough (see SCORe's rules).
 //!
 //! # Deviations
 //! * As printed, a read does not raise a partition's clock, and the check compares the newest
@@ -37,25 +37,41 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::policy::{order, validation};
+use crate::two_phase::{self, Sabotage, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type TwoPhaseCommit = TwoPhase<TryLocks>;
 
-/// Its switches.
+/// What a prepare does where what it writes is locked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteLocks {
+    /// It is refused, as in the thesis.
+    #[default]
+    Tried,
+    /// It waits, for `lock_wait` at most.
+    WaitedFor,
+}
+
+/// What its users choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// The family's.
+    /// The family's choices.
     pub family: two_phase::Rules,
-    /// A prepare waits for the locks of what it writes, bounded; off, as in the thesis, it is
-    /// refused.
-    pub waits: bool,
+    /// What a prepare does where what it writes is locked.
+    pub write_locks: WriteLocks,
+}
+
+impl Sabotage<two_phase::Rule> for Rules {
+    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+        self.family.set(rule, holds);
+    }
 }
 
 impl Rules {
     /// Prepares wait for locks.
     pub fn waiting() -> Rules {
-        Rules { waits: true, ..Rules::default() }
+        Rules { write_locks: WriteLocks::WaitedFor, ..Rules::default() }
     }
 }
 
@@ -73,15 +89,15 @@ impl Variant for TryLocks {
     type Yes = Timestamp;
     type Place = Timestamp;
     type Time = ScalarTime;
-
-    const VALIDATES_READERS: bool = true;
+    type Validation = validation::Everybody;
+    type Order = order::AsDecided;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
-        two_phase::Rules { ordered_queue: false, ..rules.family }
+        rules.family
     }
 
     fn waits_for_locks(rules: &Rules) -> bool {
-        rules.waits
+        rules.write_locks == WriteLocks::WaitedFor
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}

@@ -22,7 +22,7 @@ use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
 use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote};
 use muesli_protocols::two_phase::{
-    Message, Participant, Record, Snapshot, Time, TwoPhase, Variant,
+    self, Message, Participant, Record, Sabotage, Snapshot, Time, TwoPhase, Variant,
 };
 use muesli_protocols::two_phase_commit::TryLocks;
 use proptest::prelude::*;
@@ -469,9 +469,9 @@ fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules { checkpoint_prepared: false, ..Rules::default() };
+    let rules = Rules::broken(two_phase::Rule::CheckpointPrepared);
     prepared_transactions_are_missed::<Snapshots>(rules);
-    let rules = muesli_protocols::gmu::Rules { family: rules, ..Default::default() };
+    let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
     prepared_transactions_are_missed::<Vectors>(rules);
 }
 

@@ -17,6 +17,7 @@ use super::awaited::{Awaited, strayed};
 use super::delays::Delays;
 use crate::two_phase::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
 use crate::two_phase::participant::one_phase::Alone;
+use crate::two_phase::policy::{Rule, validation::Validation};
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Context, Standing, TwoPhase, Variant, shown_votes};
 use muesli_core::parts::watermark::Bound;
@@ -74,14 +75,15 @@ impl<V: Variant> Coordinator<V> {
             Err(failure) => return Step::Done(Err(failure)),
         };
         let snapshot = slot.reads_at().clone();
-        if !V::VALIDATES_READS {
+        if !V::Validation::READS {
             slot.sets.reads.clear();
             slot.sets.scans.clear();
         }
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = !slot.delays.is_empty();
-        let counts = V::VALIDATES_READERS || strict && V::rules(&self.rules).validates_strict;
+        let counts =
+            V::Validation::READERS || strict && V::rules(&self.rules).keeps(Rule::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -250,11 +252,11 @@ impl<V: Variant> Coordinator<V> {
         let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
         let is_unsure = is_late || is_client && commit.repeated;
         let Phase::Preparing(votes) = &mut commit.phase else { return };
-        if is_late && rules.decides_in_time && matches!(ballot.vote, Vote::Yes(_)) {
+        if is_late && rules.keeps(Rule::DecidesInTime) && matches!(ballot.vote, Vote::Yes(_)) {
             return; // They end it among themselves, and say how when they are asked again.
         }
         let is_not_known = matches!(ballot.vote, Vote::No(Abort::Forgotten | Abort::Superseded));
-        if is_unsure && is_not_known && rules.doubts_forgotten {
+        if is_unsure && is_not_known && rules.keeps(Rule::DoubtsForgotten) {
             return self.give_up_for_good(txn.sequence, cx);
         }
         if is_client {

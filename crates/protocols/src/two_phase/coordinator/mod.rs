@@ -19,6 +19,7 @@ use muesli_core::{
 };
 
 use crate::two_phase::message::{Ballot, Message};
+use crate::two_phase::policy::Rule;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use asked::{Request, WaitingOperation};
@@ -530,7 +531,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn adopt(&mut self, past: &SmallBytes) {
         if V::NODES_REMEMBER
-            && V::rules(&self.rules).sessions_bring_pasts
+            && V::rules(&self.rules).keeps(Rule::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {
             self.seen.join(&seen);

@@ -12,6 +12,7 @@ use super::Coordinator;
 use super::asked::{AskedKeys, Kind};
 use super::slot::Slot;
 use crate::two_phase::message::Found;
+use crate::two_phase::policy::validation::Validation;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, NotServed, Reading};
 use crate::two_phase::{TwoPhase, Variant};
@@ -20,8 +21,8 @@ impl<V: Variant> Slot<V> {
     /// Whether what is read is kept, to be validated at the commit.
     #[inline]
     pub fn keeps_reads(&self) -> bool {
-        V::VALIDATES_READS
-            && (!self.options.read_only || self.options.strict || V::VALIDATES_READERS)
+        V::Validation::READS
+            && (!self.options.read_only || self.options.strict || V::Validation::READERS)
     }
 
     /// Takes a version into the read set. An update that reads a stale one cannot commit, unless

@@ -13,6 +13,7 @@ use super::Coordinator;
 use super::asked::{Asked, AskedPage, Gathered, Kind, Queued};
 use super::slot::Slot;
 use crate::two_phase::message::{Found, ScanReply};
+use crate::two_phase::policy::validation::Validation;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
@@ -139,7 +140,7 @@ impl<V: Variant> Coordinator<V> {
                 seen.hi = Some(last.successor());
             }
         }
-        let row_reads: Vec<_> = if V::VALIDATES_ROWS { reads_of(&rows, &seen) } else { vec![] };
+        let row_reads: Vec<_> = if V::Validation::ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
             // Where reads are made at no snapshot, rows may come and go between two reads.
             let collected = collected.into_iter().filter(|_| V::SNAPSHOTS);
@@ -153,7 +154,7 @@ impl<V: Variant> Coordinator<V> {
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
         if slot.keeps_reads() {
-            if V::VALIDATES_ROWS {
+            if V::Validation::ROWS {
                 slot.sets.reads.extend(row_reads);
             }
             slot.sets.scans.push(seen);

@@ -22,12 +22,12 @@
 //!
 //! # How much they may leave
 //! The value that an action leaves may be as long as any value, by the limit of whoever delays it,
-//! which goes with the transaction
-//! ([`Extra::result_bytes`](crate::two_phase::message::Extra)); a repository with a smaller limit has it done at once instead. At its vote a repository adds up what those
-//! that append may come to, with all that are under way on the key, and what a user's own would
-//! leave now; where that is over the limit, they are done at once as well. What is over it all the
-//! same when the turn has come, by what others did meanwhile, changes nothing, on every replica
-//! alike, and says so to whoever asked.
+//! which goes with the transaction ([`Extra::result_bytes`](crate::two_phase::message::Extra)); a
+//! repository with a smaller limit has it done at once instead. At its vote a repository adds up
+//! what those that append may come to, with all that are under way on the key, and what a user's
+//! own would leave now; where that is over the limit, they are done at once as well. What is over
+//! it all the same when the turn has come, by what others did meanwhile, changes nothing, on every
+//! replica alike, and says so to whoever asked.
 //!
 //! # Several keys
 //! A procedure that is declared to touch some keys may be delayed too ([`procedures`]),

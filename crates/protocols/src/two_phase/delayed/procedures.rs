@@ -27,10 +27,10 @@
 //! # Replaying
 //! A procedure's writes depend on several keys, and a checkpoint may have some of them as they were
 //! before the turn and others as they were after. So the turn logs what was written
-//! ([`Record::Ran`](crate::two_phase::Record::Ran)), right behind the decision that made it the turn,
-//! and a replay takes it from there: it holds the queue until that record comes. Where the log ends
-//! before it, no checkpoint has seen anything of the turn, and the run is made when the replay is
-//! over.
+//! ([`Record::Ran`](crate::two_phase::Record::Ran)), right behind the decision that made it the
+//! turn, and a replay takes it from there: it holds the queue until that record comes. Where the
+//! log ends before it, no checkpoint has seen anything of the turn, and the run is made when the
+//! replay is over.
 
 use std::collections::BTreeMap;
 

@@ -21,6 +21,7 @@ use muesli_core::{
 
 use crate::doubts::Asking;
 use crate::two_phase::message::{Message, Record, Vote};
+use crate::two_phase::policy::Rule;
 use crate::two_phase::table::Table;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Rules, TwoPhase, Variant};
@@ -215,7 +216,7 @@ impl<V: Variant> Participant<V> {
         if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
             return;
         }
-        if self.rules.logs_decisions {
+        if self.rules.keeps(Rule::LogsDecisions) {
             cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
         }
         self.settle(owner, decision, cx);

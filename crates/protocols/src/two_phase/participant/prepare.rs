@@ -12,6 +12,7 @@ use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 use super::Participant;
 use super::waits::{Check, Conflict, WaitState};
 use crate::two_phase::message::{Ballot, Few, Message, Prepare, Record, Vote};
+use crate::two_phase::policy::{LockWaits, Rule, validation::Validation};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Snapshot, Standing, Variant, shown_votes};
@@ -58,7 +59,10 @@ impl<V: Variant> Participant<V> {
             return;
         }
         let reached = self.time.reached(&prepare.snapshot);
-        if is_client && self.rules.refuses_forgotten && self.table.may_be_forgotten(txn, reached) {
+        if is_client
+            && self.rules.keeps(Rule::RefusesForgotten)
+            && self.table.may_be_forgotten(txn, reached)
+        {
             // Not for ever: nothing is known of it, and nothing need be.
             self.vote(from, txn, Vote::No(Abort::Forgotten), cx);
             return;
@@ -229,21 +233,22 @@ impl<V: Variant> Participant<V> {
         let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
         let is_current = self.time.is_current((space, key), newest, version, &standing.snapshot);
         let Some((handle, _, lock)) = found else {
-            let stale = rules.validate && !is_current;
+            let stale = rules.keeps(Rule::Validate) && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let closed = self.is_closed(lock);
-        let seen = if rules.judged_by_snapshot { standing.snapshot.at() } else { version };
-        if rules.lock_reads && closed && tolerant {
+        let seen =
+            if rules.keeps(Rule::JudgedBySnapshot) { standing.snapshot.at() } else { version };
+        if rules.keeps(Rule::LockReads) && closed && tolerant {
             self.check_missed((space, handle, key), (lock, seen), standing, &is_written)?;
         }
-        if rules.validate && !is_current {
+        if rules.keeps(Rule::Validate) && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
             return self.note_missed((space, key), seen, standing);
         }
-        if rules.lock_reads && closed && !tolerant {
+        if rules.keeps(Rule::LockReads) && closed && !tolerant {
             return Err(self.writer_at((space, handle)));
         }
         Ok(())
@@ -257,7 +262,7 @@ impl<V: Variant> Participant<V> {
 
     /// What comes of a lock for writing on something that was read.
     pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Conflict {
-        match self.waits_for_locks && self.rules.waits_for_all {
+        match self.waits_for_locks && self.rules.lock_waits == LockWaits::ForAll {
             true => Conflict::Blocked(key),
             false => Conflict::Refused(Abort::Locked),
         }
@@ -287,7 +292,7 @@ impl<V: Variant> Participant<V> {
         seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Conflict> {
-        if !self.rules.validate_scans {
+        if !self.rules.keeps(Rule::ValidateScans) {
             return Ok(());
         }
         let tolerant = self.tolerates(standing);
@@ -351,7 +356,7 @@ impl<V: Variant> Participant<V> {
             }
             None => self.lock_what_it_read(&prepare, cx),
         };
-        if self.rules.validate_scans {
+        if self.rules.keeps(Rule::ValidateScans) {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }
@@ -379,7 +384,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
     ) -> Few<(SpaceId, Handle)> {
-        if !self.rules.lock_reads {
+        if !self.rules.keeps(Rule::LockReads) {
             return Few::new();
         }
         // Most write few keys, and those that they read: comparing is less than a look-up.
@@ -412,7 +417,7 @@ impl<V: Variant> Participant<V> {
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.
 fn seen_rows<V: Variant>(prepare: &Prepare<V>) -> BTreeMap<(SpaceId, &SmallBytes), Timestamp> {
-    if !V::VALIDATES_ROWS || prepare.scans.is_empty() {
+    if !V::Validation::ROWS || prepare.scans.is_empty() {
         return BTreeMap::new();
     }
     prepare.reads.iter().map(|(space, key, version)| ((*space, key), *version)).collect()

@@ -11,6 +11,7 @@ use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::{About, Message, Mostly, Record, Vote};
+use crate::two_phase::policy::Rule;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant, shown_votes};
 
@@ -156,7 +157,7 @@ impl<V: Variant> Participant<V> {
         let participants = self.table.get(owner).prepare.participants.clone();
         cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.
-        if self.rules.finish_waits_for_log {
+        if self.rules.keeps(Rule::FinishWaitsForLog) {
             cx.wait_for_log();
         }
         self.on_decide(txn, decision.clone(), cx);

@@ -21,8 +21,8 @@
 //! writing and its holder decided, the wait is for its turn, which those before it in the queue may
 //! delay; such waits are between blind writers alone, and `lock_wait` stays for them.
 //!
-//! With [`waits_for_all`](crate::two_phase::Rules::waits_for_all) prepares wait in any order, and
-//! only `lock_wait` ends the circles; the data grid behind Bumper's evaluation does that.
+//! With [`LockWaits::ForAll`] prepares wait in any order, and only `lock_wait` ends the circles;
+//! the data grid behind Bumper's evaluation does that.
 
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
@@ -30,6 +30,7 @@ use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::Prepare;
+use crate::two_phase::policy::{LockWaits, Rule};
 use crate::two_phase::{Context, Snapshot, Standing, Time, Variant};
 
 /// Whether a transaction may prepare now.
@@ -90,7 +91,7 @@ impl<V: Variant> Participant<V> {
 
     /// That of a prepare which has met nobody.
     pub(in crate::two_phase) fn no_wait(&self) -> WaitState {
-        let in_any_order = self.rules.waits_for_all || !self.orders_waits();
+        let in_any_order = self.rules.lock_waits == LockWaits::ForAll || !self.orders_waits();
         WaitState { blocked: false, may_wait: self.waits_for_locks && in_any_order }
     }
 
@@ -168,7 +169,7 @@ impl<V: Variant> Participant<V> {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
-            if at > seen || !self.rules.seen_is_not_missed {
+            if at > seen || !self.rules.keeps(Rule::SeenIsNotMissed) {
                 V::note_missed(&self.keeper, (space, key), at, standing)?;
             }
         }
