@@ -9,6 +9,7 @@ use crate::heights::own_of;
 use crate::hello::{CLIENT_NUMBERS, ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
 use crate::map::MapParts;
 use crate::proof::{self, Challenge, Proof};
+use crate::server::is_same_protocol;
 use crate::turn::{Failed, Loop};
 
 impl Loop {
@@ -184,7 +185,7 @@ impl Loop {
         if !hello.station.is_node() {
             return Ok(());
         }
-        if hello.protocol != me.protocol {
+        if !is_same_protocol(&hello.protocol, &me.protocol) {
             let text = format!("this cluster runs protocol `{}`", me.protocol);
             return Err((Reason::Protocol, text));
         }

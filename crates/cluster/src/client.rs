@@ -343,7 +343,7 @@ fn open_lease(
     answered: ClusterId,
 ) -> Result<Option<TimestampLease>, ConnectError> {
     let Some(path) = &options.timestamp_lease else { return Ok(None) };
-    if !muesli_protocols::NAMES.contains(&options.protocol.as_str()) {
+    if !muesli_protocols::is_known(&options.protocol) {
         return Ok(None); // That is the error then.
     }
     let step = muesli_protocols::timestamp_step(&options.protocol);

@@ -21,6 +21,7 @@ use crate::formats;
 use crate::heights::Reached;
 use crate::hello::ClusterId;
 use crate::map::{Map, MapError, MapParts};
+use crate::server::is_same_protocol;
 use crate::small_files::{self, Format, Unfit};
 
 /// The file that is locked while a process uses the folder; it holds nothing.
@@ -160,7 +161,9 @@ impl Folder {
     pub fn identity(&self, owner: &Owner) -> Result<Option<Identity>, FolderError> {
         let Some(identity) = self.identity_of_anybody()? else { return Ok(None) };
         let before = &identity.owner;
-        self.check("protocol", &before.protocol, &owner.protocol)?;
+        if !is_same_protocol(&before.protocol, &owner.protocol) {
+            self.check("protocol", &before.protocol, &owner.protocol)?;
+        }
         self.check("cluster", &before.cluster.0.to_string(), &owner.cluster.0.to_string())?;
         self.check("node", &before.node.0.to_string(), &owner.node.0.to_string())?;
         Ok(Some(identity))
@@ -369,6 +372,16 @@ mod tests {
         let data = Identity { data: formats::DATA + 1, ..identity };
         let data = refused(&file(formats::FOLDER, &data));
         assert!(data.contains("version 4 of records and checkpoints"), "{data}");
+    }
+
+    #[test]
+    fn data_are_of_the_same_protocol_under_its_earlier_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        folder.begin(None, owner("2pc in groups of 3"), false, 1).unwrap();
+        let is_ours = |name: &str| folder.identity(&owner(name)).is_ok();
+        assert!(is_ours("2pc in groups of 3") && is_ours("two-phase-commit in groups of 3"));
+        assert!(!is_ours("2pc") && !is_ours("two-phase-commit in groups of 5") && !is_ours("rr"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use mio::Interest;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, NodeId, Secret, Settings};
 use muesli_group::Limits;
 use muesli_log::{Cut, Opened, Sequence};
-use muesli_protocols::{NoMasters, UnknownProtocol};
+use muesli_protocols::{NoMasters, UnknownProtocol, canonical_name, stored_name};
 use muesli_registry::Grouping;
 use muesli_threads::ThreadsError;
 use thiserror::Error;
@@ -369,7 +369,17 @@ fn judge_frame(map: &Map, options: &ServerOptions) -> Result<(), MapError> {
 
 /// What servers and clients of a cluster speak: the protocol, and that of groups around it.
 pub(crate) fn spoken(protocol: &str, group: u16) -> String {
-    if group > 1 { format!("{protocol} in groups of {group}") } else { protocol.to_owned() }
+    let name = stored_name(protocol);
+    if group > 1 { format!("{name} in groups of {group}") } else { name.to_owned() }
+}
+
+/// Whether two say the same protocol, under whichever of its names.
+pub(crate) fn is_same_protocol(one: &str, other: &str) -> bool {
+    fn parts(spoken: &str) -> (&str, &str) {
+        let (name, groups) = spoken.split_at(spoken.find(' ').unwrap_or(spoken.len()));
+        (canonical_name(name), groups)
+    }
+    parts(one) == parts(other)
 }
 
 /// A server's node with what it held before, and who it is.

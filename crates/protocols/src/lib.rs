@@ -3,12 +3,13 @@
 //! * [`score`]: multi-version, genuine partial replication, one-copy serializable; read-only
 //!   transactions never abort.
 //! * [`bumper`]: SCORe whose updates may commit in the past, and delay what they need not see.
-//! * [`locking`]: two-phase commit with locks, the plain way that others are compared with.
+//! * [`two_phase_commit`]: two-phase commit with locks, the plain way that others are compared
+//!   with.
 //! * [`repeatable_read`]: reads of the newest versions, and locks for writes alone.
 //! * [`gmu`]: snapshots are vectors: update serializable, no clock is shared.
 //! * [`granola`]: one-round transactions, ordered by timestamps that their participants agree on;
 //!   and, as a baseline, Sinfonia's: locks, and a master that counts votes.
-//! * [`global_clock`]: SCORe with everybody taking part in every update.
+//! * [`non_genuine_multiversioning`]: SCORe with everybody taking part in every update.
 //! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
@@ -18,14 +19,14 @@ use thiserror::Error;
 
 pub mod bumper;
 pub mod doubts;
-pub mod global_clock;
 pub mod gmu;
 pub mod granola;
-pub mod locking;
+pub mod non_genuine_multiversioning;
 pub mod repeatable_read;
 pub mod score;
 mod sizes;
 pub mod two_phase;
+pub mod two_phase_commit;
 
 /// What is done with a protocol that was chosen by name, whichever it is.
 pub trait Choice {
@@ -44,18 +45,22 @@ pub struct UnknownProtocol {
     pub name: String,
 }
 
-/// The table of protocols: a line each, with its name, its type and how its switches stand.
+/// The table of protocols: a line each, with its name, its earlier name if it had one, its type and
+/// its rules. Earlier names are accepted wherever a name is, and stay in files and handshakes.
 macro_rules! protocols {
-    ($($name:literal => $protocol:ty, $rules:expr;)+) => {
+    ($($name:literal $(was $earlier:literal)? => $protocol:ty, $rules:expr;)+) => {
         /// The names that `--protocol` takes.
         pub const NAMES: &[&str] = &[$($name),+];
 
-        /// Goes on with the protocol called `name`.
+        /// Names that protocols had earlier, each with the name that it has now.
+        const EARLIER_NAMES: &[(&str, &str)] = &[$($(($earlier, $name),)?)+];
+
+        /// Goes on with the protocol called `name`, or called so earlier.
         ///
         /// # Errors
         /// There is none.
         pub fn choose<C: Choice>(name: &str, choice: C) -> Result<C::Output, UnknownProtocol> {
-            match name {
+            match canonical_name(name) {
                 $($name => Ok(choice.chosen::<$protocol>($rules)),)+
                 _ => Err(UnknownProtocol { name: name.to_owned() }),
             }
@@ -67,17 +72,21 @@ protocols! {
     "score" => score::Score, score::Rules::default();
     "score-waiting" => score::Score, score::Rules::waiting();
     "bumper" => bumper::Bumper, bumper::Rules::default();
-    "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
-    "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
+    "bumper-time-warping" was "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
+    "bumper-delaying" was "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
     "bumper-reconciled" => bumper::Bumper, bumper::Rules::reconciled();
     "bumper-waiting" => bumper::Bumper, bumper::Rules::waiting();
     "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
     "gmu" => gmu::Gmu, gmu::Rules::default();
     "gmu-printed" => gmu::Gmu, gmu::Rules::printed();
-    "2pc" => locking::TwoPhaseLocking, locking::Rules::default();
-    "2pc-waiting" => locking::TwoPhaseLocking, locking::Rules::waiting();
-    "rr" => repeatable_read::RepeatableRead, repeatable_read::Rules::default();
-    "rr-at-commit" => repeatable_read::RepeatableRead, repeatable_read::Rules::at_commit();
+    "two-phase-commit" was "2pc" =>
+        two_phase_commit::TwoPhaseCommit, two_phase_commit::Rules::default();
+    "two-phase-commit-waiting" was "2pc-waiting" =>
+        two_phase_commit::TwoPhaseCommit, two_phase_commit::Rules::waiting();
+    "repeatable-read" was "rr" =>
+        repeatable_read::RepeatableRead, repeatable_read::Rules::default();
+    "repeatable-read-at-commit" was "rr-at-commit" =>
+        repeatable_read::RepeatableRead, repeatable_read::Rules::at_commit();
     "granola" => granola::Granola, granola::Rules::default();
     "granola-passing" => granola::Granola, granola::Rules::passing();
     "granola-on-demand" => granola::Granola, granola::Rules::undoing_on_demand();
@@ -85,7 +94,27 @@ protocols! {
     "granola-unordered" => granola::Granola, granola::Rules::unordered();
     "granola-locking" => granola::Granola, granola::Rules::locking();
     "sinfonia" => granola::Granola, granola::Rules::sinfonia();
-    "ngm" => global_clock::GlobalClock, two_phase::Rules::default();
+    "non-genuine-multiversioning" was "ngm" =>
+        non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Rules::default();
+}
+
+/// The name that `--protocol` lists for a protocol that is called `name`, or was earlier. What is
+/// no protocol is given back as it is.
+pub fn canonical_name(name: &str) -> &str {
+    let found = EARLIER_NAMES.iter().find(|(earlier, _)| *earlier == name);
+    found.map_or(name, |(_, now)| *now)
+}
+
+/// The name under which a protocol is in files and handshakes: the first that it had, so that data
+/// and processes of every version agree on it. What is no protocol is given back as it is.
+pub fn stored_name(name: &str) -> &str {
+    let found = EARLIER_NAMES.iter().find(|(_, now)| *now == name);
+    found.map_or(name, |(earlier, _)| *earlier)
+}
+
+/// Whether there is a protocol of this name, or was earlier.
+pub fn is_known(name: &str) -> bool {
+    NAMES.contains(&canonical_name(name))
 }
 
 /// Masters on nodes of their own under a protocol that has none.
@@ -202,7 +231,7 @@ pub fn check_strict(name: &str, strict: bool) -> Result<(), NotStrict> {
 /// # Errors
 /// It has none, and is to have some. What is no protocol has none either.
 pub fn check_masters(name: &str, masters: usize) -> Result<(), NoMasters> {
-    let fits = masters == 0 || with_masters().contains(&name);
+    let fits = masters == 0 || with_masters().contains(&canonical_name(name));
     if fits { Ok(()) } else { Err(NoMasters { name: name.to_owned() }) }
 }
 
@@ -231,7 +260,7 @@ mod tests {
         }
         let error = choose("scores", Name).unwrap_err().to_string();
         assert!(NAMES.iter().all(|name| error.contains(name)), "{error}");
-        let lax = ["rr", "rr-at-commit"];
+        let lax = ["repeatable-read", "repeatable-read-at-commit"];
         for name in NAMES {
             let strict =
                 *name == "sinfonia" || !(name.starts_with("granola") || lax.contains(name));
@@ -249,5 +278,21 @@ mod tests {
         assert!(error.contains("`score` has no timestamp") && error.contains("granola-passing"));
         let error = check_masters("score", 2).unwrap_err().to_string();
         assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
+    }
+
+    #[test]
+    fn earlier_names_lead_to_the_same_protocols_and_are_not_listed() {
+        for (earlier, now) in EARLIER_NAMES {
+            assert!(!NAMES.contains(earlier) && NAMES.contains(now), "{earlier}");
+            assert_eq!(choose(earlier, Name), choose(now, Name), "{earlier}");
+            assert_eq!(canonical_name(earlier), *now);
+            assert_eq!((stored_name(earlier), stored_name(now)), (*earlier, *earlier));
+            assert_eq!(check_strict(earlier, true).is_ok(), check_strict(now, true).is_ok());
+            assert!(is_known(earlier) && is_known(now) && check_masters(earlier, 0).is_ok());
+        }
+        assert_eq!(choose("2pc", Name), Ok("two-phase-commit"));
+        assert_eq!((canonical_name("score"), stored_name("score")), ("score", "score"));
+        assert_eq!(canonical_name("3pc"), "3pc");
+        assert!(!is_known("3pc"));
     }
 }

@@ -150,7 +150,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "waits for an answer | 10 s,",
     ),
     (
-        "protocols/src/two_phase/commit.rs",
+        "protocols/src/two_phase/coordinator/commit.rs",
         "UNANSWERED_MAX: usize = 10_000;",
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
@@ -160,7 +160,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
     (
-        "protocols/src/two_phase/failed.rs",
+        "protocols/src/two_phase/coordinator/failed.rs",
         "REMEMBERED: usize = 256;",
         "their end | 256 of a coordinator, under every",
     ),
@@ -170,12 +170,12 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "their end | 256 of a coordinator, under every",
     ),
     (
-        "protocols/src/two_phase/waiting_reads.rs",
+        "protocols/src/two_phase/participant/waiting_reads.rs",
         "READS_MAX: usize = 65_536;",
         "for their snapshot | 65,536 at a repository, and",
     ),
     (
-        "protocols/src/two_phase/encounter.rs",
+        "protocols/src/two_phase/participant/encounter_locks.rs",
         "LOCKS_BYTES_MAX: usize = 128 << 20;",
         "for one, 128 MiB (or that,",
     ),

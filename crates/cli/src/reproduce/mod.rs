@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use muesli_protocols::{NAMES, UnknownProtocol};
+use muesli_protocols::{NAMES, UnknownProtocol, canonical_name};
 
 use crate::table::{self, grouped};
 use figures::{Figure, Quantity, Target};
@@ -106,7 +106,7 @@ impl ReproduceOptions {
 
     fn course(&self) -> Result<Course, UnknownProtocol> {
         let protocol = |name: &String| {
-            let found = NAMES.iter().find(|known| *known == name);
+            let found = NAMES.iter().find(|known| **known == canonical_name(name));
             found.copied().ok_or_else(|| UnknownProtocol { name: name.clone() })
         };
         Ok(Course {
@@ -361,7 +361,12 @@ mod tests {
         let seen: Vec<_> = points.iter().map(|point| (point.nodes, point.clients)).collect();
         assert_eq!(seen, [(2, 2), (2, 2)]);
         assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
-        let course = Course { protocols: vec!["rr"], replicas: Some(1), xs: vec![2.0], ..COURSE };
+        let course = Course {
+            protocols: vec!["repeatable-read"],
+            replicas: Some(1),
+            xs: vec![2.0],
+            ..COURSE
+        };
         let alone = points::run(&SMALL, &course).unwrap();
         assert_eq!(alone[0].line, "score");
         assert_ne!(alone, points::run(&SMALL, &Course { xs: vec![2.0], ..COURSE }).unwrap());

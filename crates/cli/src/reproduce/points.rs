@@ -180,7 +180,8 @@ fn point(
     let at = |quantile| tally.latency.value_at_quantile(quantile) as f64 / 1e6;
     let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
     // Neither promises what workloads count on.
-    let judged = !["rr", "rr-at-commit", "granola-unordered"].contains(&setting.protocol);
+    let judged = !["repeatable-read", "repeatable-read-at-commit", "granola-unordered"]
+        .contains(&setting.protocol);
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
     Point {
         line,

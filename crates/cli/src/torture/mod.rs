@@ -209,7 +209,7 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
             "--memory: a node loses what it holds in memory by the fault {kind:?}; leave one out"
         );
     }
-    if !muesli_protocols::NAMES.contains(&&*options.protocol) {
+    if !muesli_protocols::is_known(&options.protocol) {
         let names = muesli_protocols::NAMES.join(", ");
         bail!("there is no protocol `{}`; there are: {names}", options.protocol);
     }

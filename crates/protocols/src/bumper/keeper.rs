@@ -8,7 +8,7 @@ use muesli_core::parts::stamps::Stamps;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
-use super::{Claim, Place, Reader, Rules};
+use super::{Claim, Place, Reader, Rule, Rules};
 use crate::two_phase::{Key, Standing};
 
 /// The reader of stamps that belong to nobody who could still ask.
@@ -43,12 +43,12 @@ impl Keeper {
     }
 
     fn keeps_stamps(&self) -> bool {
-        self.rules.time_warp && self.rules.read_stamps
+        self.rules.time_warps() && self.rules.keeps(Rule::ReadStamps)
     }
 
     /// What a read at `snapshot` is stamped with.
     fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
-        match (self.rules.stamps_reach_the_snapshot, self.rules.by_flags) {
+        match (self.rules.keeps(Rule::StampsReachTheSnapshot), self.rules.by_flags()) {
             (true, false) => snapshot,
             (true, true) => snapshot.max(committed),
             (false, _) => committed,
@@ -66,7 +66,7 @@ impl Keeper {
             return;
         }
         let at = self.stamp(snapshot, committed);
-        if self.rules.distinct_readers {
+        if self.rules.keeps(Rule::DistinctReaders) {
             self.stamps.note(space, key, at, Some(reader));
             return;
         }
@@ -94,7 +94,7 @@ impl Keeper {
     /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
     /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
     pub(super) fn blocks(&self, held: Timestamp, claim: Claim, snapshot: Timestamp) -> bool {
-        let may_warp = self.rules.time_warp && self.rules.reads_wait_for_the_past;
+        let may_warp = self.rules.time_warps() && self.rules.keeps(Rule::ReadsWaitForThePast);
         claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
     }
 
@@ -105,10 +105,10 @@ impl Keeper {
         standing: &mut Standing,
     ) -> Result<(), Abort> {
         let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
-        if self.rules.by_flags && warped() {
+        if self.rules.by_flags() && warped() {
             return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
         }
-        let earliest = self.rules.before_the_earliest;
+        let earliest = self.rules.keeps(Rule::BeforeTheEarliest);
         let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
         standing.missed = Some(standing.missed.map_or(at, of_both));
         Ok(())
@@ -121,10 +121,10 @@ impl Keeper {
         reader: Reader,
         standing: &mut Standing,
     ) {
-        if !self.rules.time_warp || !self.rules.triad_rule {
+        if !self.rules.time_warps() || !self.rules.keeps(Rule::TriadRule) {
             return;
         }
-        let read = if self.rules.distinct_readers {
+        let read = if self.rules.keeps(Rule::DistinctReaders) {
             self.stamps.latest_of_others(space, key, reader)
         } else {
             let pair = self.stamps.stamp(space, key);
@@ -132,21 +132,22 @@ impl Keeper {
             let ranges = self.stamps.latest_of_ranges(space, key, reader);
             others.map_or(ranges, |stamp| stamp.at.max(ranges))
         };
-        let floor = if self.rules.by_flags {
+        let floor = if self.rules.by_flags() {
             // Whatever is above the snapshot bars the past as a whole.
             let barred = read >= standing.snapshot;
             if barred || head > standing.snapshot { BARRED } else { Timestamp::ZERO }
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
-            let low = if self.rules.floors_at_watermark { self.low } else { Timestamp::ZERO };
+            let low =
+                if self.rules.keeps(Rule::FloorsAtWatermark) { self.low } else { Timestamp::ZERO };
             read.max(head).max(low)
         };
         standing.floor = standing.floor.max(floor);
     }
 
     pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: Place) {
-        if !self.rules.by_flags {
+        if !self.rules.by_flags() {
             // Readers of the version before lie below this one, which is a floor by itself.
             self.stamps.forget(space, key);
         } else if place.version != place.turn {
@@ -156,17 +157,17 @@ impl Keeper {
 
     /// Where an update is to be found by those who would overwrite what it read.
     fn of_update(&self, place: Place) -> Timestamp {
-        if self.rules.by_flags { place.turn } else { place.version }
+        if self.rules.by_flags() { place.turn } else { place.version }
     }
 
     pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: Place) {
-        if self.keeps_stamps() && self.rules.updates_stamp {
+        if self.keeps_stamps() && self.rules.keeps(Rule::UpdatesStamp) {
             self.stamps.note(space, key, self.of_update(place), None);
         }
     }
 
     pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: Place) {
-        if self.keeps_stamps() && self.rules.updates_stamp {
+        if self.keeps_stamps() && self.rules.keeps(Rule::UpdatesStamp) {
             self.stamps.note_range(range, self.of_update(place), NOBODY);
         }
     }

@@ -36,7 +36,7 @@
 //!
 //! # Deviations
 //! The paper's algorithm is not serializable; see `docs/protocols/bumper.md` for histories. Three
-//! corrections are needed, each a switch of [`Rules`]:
+//! corrections are needed, each a [`Rule`]:
 //! * *Distinct readers.* A key has one pair (stamp, reader) in the paper, and the pair of a
 //!   transaction that reads a key overwrites who read it before.
 //! * *Snapshots.* A stamp is the repository's last commit in the paper, taken before the reader's
@@ -55,6 +55,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
+use crate::two_phase::policy::{order, validation};
 use crate::two_phase::{
     self, DelayedInThePast, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant,
 };
@@ -65,7 +66,8 @@ mod rules;
 
 pub use keeper::Keeper;
 pub use place::{Claim, Place};
-pub use rules::Rules;
+use rules::Delaying;
+pub use rules::{Rule, Rules};
 
 /// The protocol.
 pub type Bumper = TwoPhase<TimeWarp>;
@@ -87,6 +89,8 @@ impl Variant for TimeWarp {
     type Yes = Claim;
     type Place = Place;
     type Time = ScalarTime;
+    type Validation = validation::Updates;
+    type Order = order::ByTimestamp;
 
     const MAY_COMMIT_IN_THE_PAST: bool = true;
 
@@ -99,19 +103,23 @@ impl Variant for TimeWarp {
     }
 
     fn tolerates_stale_reads(rules: &Rules) -> bool {
-        rules.time_warp
+        rules.time_warps()
     }
 
     fn orders_waits(rules: &Rules) -> bool {
-        rules.time_warp && !rules.by_flags
+        rules.time_warps() && !rules.by_flags()
     }
 
     fn delays_actions(rules: &Rules) -> bool {
-        rules.delay
+        rules.delaying != Delaying::Off
     }
 
     fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
-        match (rules.delayed_in_the_past, rules.alone_in_the_past, rules.below_proposals) {
+        match (
+            rules.delaying == Delaying::TimeWarped,
+            rules.keeps(Rule::AloneInThePast),
+            rules.keeps(Rule::BelowProposals),
+        ) {
             (false, ..) => DelayedInThePast::Never,
             (true, true, true) => DelayedInThePast::Safely,
             (true, false, _) => DelayedInThePast::BesideOthers,
@@ -153,7 +161,7 @@ impl Variant for TimeWarp {
     }
 
     fn suffers_stale_reads(keeper: &Keeper) -> bool {
-        keeper.rules().time_warp
+        keeper.rules().time_warps()
     }
 
     fn note_missed(

@@ -1,88 +1,97 @@
-//! The switches of Bumper.
+//! The rules of Bumper.
 
 use crate::two_phase;
+use crate::two_phase::policy::Sabotage;
+use crate::two_phase::policy::sabotage::{Broken, breakable};
 
-/// Switches. The default is both mechanisms, corrected; what the paper prints is
-/// [`Rules::printed`]. Those after the first three are true in the protocol as it should be, but
-/// for `by_flags`, and each breaks it alone when it is turned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// The family's switches.
-    pub family: two_phase::Rules,
-    /// An update whose read is stale may commit in the past.
-    pub time_warp: bool,
-    /// Actions that need not be done before the commit are delayed until then.
-    pub delay: bool,
-    /// A transaction with delayed actions may lie in the past, where nobody else has any on their
-    /// keys. Off, as in the paper: it aborts if it missed something.
-    pub delayed_in_the_past: bool,
-    /// The first condition of that.
-    pub alone_in_the_past: bool,
-    /// The second one: it lies below what it proposed where it has them.
-    pub below_proposals: bool,
-    /// Reads leave stamps.
-    pub read_stamps: bool,
-    /// An update that must lie in the past aborts where somebody has read there what it writes.
-    pub triad_rule: bool,
-    /// It lies before the *earliest* of the versions that it missed.
-    pub before_the_earliest: bool,
-    /// A read waits for a lock whose holder may yet lie in the past. Off, it waits for holders
-    /// proposed inside its snapshot only, as SCORe's do.
-    pub reads_wait_for_the_past: bool,
-    /// Correction 1: stamps tell readers apart. Off, a key has one pair of stamp and reader, and a
-    /// transaction that read the key itself hides who read it before.
-    pub distinct_readers: bool,
-    /// Correction 2: a stamp is at least the reader's snapshot. Off, it is the repository's clock.
-    pub stamps_reach_the_snapshot: bool,
-    /// Correction 3: updates that commit stamp what they read with where they lie.
-    pub updates_stamp: bool,
-    /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten. Alone
-    /// it matters only for keys that an update writes at a repository where it read nothing: where
-    /// it read, a snapshot below the watermark is refused, and what it missed lies above its
-    /// snapshot (the family's `judged_by_snapshot`).
-    pub floors_at_watermark: bool,
-    /// As printed: a stamp at or above an update's snapshot keeps it from the past, wherever it
-    /// would lie, and who missed a version of the past aborts. Off, places are compared, which is
-    /// exact.
-    pub by_flags: bool,
+breakable! {
+    /// What Bumper keeps to beside its family's rules. Each protects it alone, except for
+    /// [`Rule::FloorsAtWatermark`].
+    enum Rule {
+        /// The first condition of that.
+        AloneInThePast = "alone_in_the_past",
+        /// The second one: it lies below what it proposed where it has them.
+        BelowProposals = "below_proposals",
+        /// Reads leave stamps.
+        ReadStamps = "read_stamps",
+        /// An update that must lie in the past aborts where somebody has read there what it writes.
+        TriadRule = "triad_rule",
+        /// It lies before the *earliest* of the versions that it missed.
+        BeforeTheEarliest = "before_the_earliest",
+        /// A read waits for a lock whose holder may yet lie in the past. Broken, it waits for
+        /// holders proposed inside its snapshot only, as SCORe's do.
+        ReadsWaitForThePast = "reads_wait_for_the_past",
+        /// Correction 1: stamps tell readers apart. Broken, a key has one pair of stamp and reader,
+        /// and a transaction that read the key itself hides who read it before.
+        DistinctReaders = "distinct_readers",
+        /// Correction 2: a stamp is at least the reader's snapshot. Broken, it is the repository's
+        /// clock.
+        StampsReachTheSnapshot = "stamps_reach_the_snapshot",
+        /// Correction 3: updates that commit stamp what they read with where they lie.
+        UpdatesStamp = "updates_stamp",
+        /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten.
+        /// Alone it matters only for keys that an update writes at a repository where it read
+        /// nothing: where it read, a snapshot below the watermark is refused, and what it missed
+        /// lies above its snapshot (the family's `judged_by_snapshot`).
+        FloorsAtWatermark = "floors_at_watermark",
+    }
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
-            family: two_phase::Rules::default(),
-            time_warp: true,
-            delay: true,
-            delayed_in_the_past: false,
-            alone_in_the_past: true,
-            below_proposals: true,
-            read_stamps: true,
-            triad_rule: true,
-            before_the_earliest: true,
-            reads_wait_for_the_past: true,
-            distinct_readers: true,
-            stamps_reach_the_snapshot: true,
-            updates_stamp: true,
-            floors_at_watermark: true,
-            by_flags: false,
-        }
-    }
+/// The corrections of this implementation, which the paper does not have.
+const CORRECTIONS: [Rule; 3] =
+    [Rule::DistinctReaders, Rule::StampsReachTheSnapshot, Rule::UpdatesStamp];
+
+/// Which updates may be time-warped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TimeWarping {
+    /// None: an update whose read is stale aborts.
+    Off,
+    /// Those whose serialization timestamp fits: timestamps are compared, which is exact.
+    #[default]
+    ByTimestamps,
+    /// As printed: a read timestamp at or above an update's snapshot keeps it from committing
+    /// earlier, wherever it would lie, and who missed a time-warped version aborts.
+    ByFlags,
+}
+
+/// Which actions are delayed until the commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Delaying {
+    /// None.
+    Off,
+    /// Those that need not be done before the commit. As in the paper, their transaction aborts if
+    /// it missed something.
+    #[default]
+    Applied,
+    /// The same, and their transaction may be time-warped where nobody else has any on their keys.
+    TimeWarped,
+}
+
+/// What a user chooses. The default is both mechanisms, corrected; what the paper prints is
+/// [`Rules::printed`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// The family's choices.
+    pub family: two_phase::Rules,
+    pub(super) time_warping: TimeWarping,
+    pub(super) delaying: Delaying,
+    broken: Broken<Rule>,
 }
 
 impl Rules {
     /// Time-warping alone.
     pub fn time_warping() -> Rules {
-        Rules { delay: false, ..Rules::default() }
+        Rules { delaying: Delaying::Off, ..Rules::default() }
     }
 
     /// Delayed actions alone.
     pub fn delaying() -> Rules {
-        Rules { time_warp: false, ..Rules::default() }
+        Rules { time_warping: TimeWarping::Off, ..Rules::default() }
     }
 
     /// Both, for one transaction too.
     pub fn reconciled() -> Rules {
-        Rules { delayed_in_the_past: true, ..Rules::default() }
+        Rules { delaying: Delaying::TimeWarped, ..Rules::default() }
     }
 
     /// Both, and prepares wait for whatever lock they meet.
@@ -92,12 +101,43 @@ impl Rules {
 
     /// As the paper prints it. It is not serializable.
     pub fn printed() -> Rules {
-        Rules {
-            distinct_readers: false,
-            stamps_reach_the_snapshot: false,
-            updates_stamp: false,
-            by_flags: true,
-            ..Rules::default()
-        }
+        let printed = Rules { time_warping: TimeWarping::ByFlags, ..Rules::default() };
+        CORRECTIONS.into_iter().fold(printed, Sabotage::without)
+    }
+
+    /// Whether an update whose read is stale may commit before its turn.
+    #[inline]
+    pub(super) fn time_warps(&self) -> bool {
+        self.time_warping != TimeWarping::Off
+    }
+
+    /// Whether that is decided as the paper prints it.
+    #[inline]
+    pub(super) fn by_flags(&self) -> bool {
+        self.time_warping == TimeWarping::ByFlags
+    }
+
+    /// The same with other choices of the family.
+    #[must_use]
+    pub fn with_family(self, family: two_phase::Rules) -> Rules {
+        Rules { family, ..self }
+    }
+
+    /// Whether a rule holds.
+    #[inline]
+    pub(super) fn keeps(&self, rule: Rule) -> bool {
+        self.broken.keeps(rule)
+    }
+}
+
+impl Sabotage<Rule> for Rules {
+    fn set(&mut self, rule: Rule, holds: bool) {
+        self.broken.set(rule, holds);
+    }
+}
+
+impl Sabotage<two_phase::Rule> for Rules {
+    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+        self.family.set(rule, holds);
     }
 }

@@ -37,7 +37,7 @@
 //!
 //! # Deviations
 //! The algorithm as printed does not give what it promises; `docs/protocols/gmu.md` has the
-//! reasons, each a switch of [`Rules`]: reads on one's own node wait too; visibility goes by whole
+//! reasons, each a [`Rule`]: reads on one's own node wait too; visibility goes by whole
 //! vectors; maxima are pointwise; only who has answered is marked as read; validation asks whether
 //! the newest version was read or is visible at the reader's vector (as is a deletion that the
 //! replica which was read had collected); numbers are never two transactions'. And a coordinator
@@ -46,6 +46,7 @@
 
 use muesli_core::Isolation;
 
+use crate::two_phase::policy::{order, validation};
 use crate::two_phase::{self, TwoPhase, Variant};
 
 mod place;
@@ -55,7 +56,7 @@ mod time;
 
 pub use place::{Ballot, CommitVector};
 pub use reads::Reads;
-pub use rules::Rules;
+pub use rules::{Rule, Rules};
 pub use time::VectorTime;
 
 /// The protocol.
@@ -75,8 +76,9 @@ impl Variant for Vectors {
     type Yes = Ballot;
     type Place = CommitVector;
     type Time = VectorTime;
+    type Validation = validation::UpdatesAndRows;
+    type Order = order::ByTimestamp;
 
-    const VALIDATES_ROWS: bool = true;
     const READS_SIDE_BY_SIDE: bool = true;
     const NODES_REMEMBER: bool = true;
 
@@ -85,7 +87,7 @@ impl Variant for Vectors {
     }
 
     fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
-        !rules.fits_side_by_side || known.fits(at)
+        !rules.keeps(Rule::FitsSideBySide) || known.fits(at)
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}

@@ -14,10 +14,10 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::reads::{judge_vector, reach_of};
-use super::{Ballot, CommitVector, Reads, Rules, Vectors};
+use super::{Ballot, CommitVector, Reads, Rule, Rules, Vectors};
 use crate::two_phase::message::Prepare;
-use crate::two_phase::reads::{NotServed, Reading};
-use crate::two_phase::{Key, Standing, Time, TwoPhase};
+use crate::two_phase::{self, Key, Standing, Time, TwoPhase};
+use crate::two_phase::{NotServed, Reading};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
 
@@ -55,7 +55,7 @@ impl VectorTime {
     }
 
     fn most_recent(&self) -> &VectorClock {
-        if self.rules.pointwise { self.log.most_recent() } else { self.log.last() }
+        if self.rules.keeps(Rule::Pointwise) { self.log.most_recent() } else { self.log.last() }
     }
 
     fn turn(&self, txn: TxnId, vector: &VectorClock) -> Turn {
@@ -66,10 +66,10 @@ impl VectorTime {
     fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> Ballot {
         let known = clock.get(self.me).counter;
         self.last_prepared = self.last_prepared.max(known).saturating_add(1);
-        let unique = self.rules.unique_numbers;
+        let unique = self.rules.keeps(Rule::UniqueNumbers);
         let by = if unique { txn } else { TxnId::default() };
         let mut vector = clock.clone();
-        if self.rules.merge_votes {
+        if self.rules.keeps(Rule::MergeVotes) {
             vector.join(self.most_recent());
         }
         vector.set(self.me, Number { counter: self.last_prepared, by });
@@ -82,13 +82,13 @@ impl VectorTime {
     /// that wrote would wait for it for ever: it is enough that all smaller ones are applied, and
     /// that none is given any more ([`serve`](Time::serve)).
     fn is_awaited(&self, number: Number) -> bool {
-        let knows = self.rules.unique_numbers && self.rules.waits_for_queued;
+        let knows = self.rules.keeps(Rule::UniqueNumbers) && self.rules.keeps(Rule::WaitsForQueued);
         !knows || self.queue.first().is_some_and(|first| first.number <= number)
     }
 
     /// Whether a read at `snapshot` sees the version `at` of a key.
     fn sees(&self, space: SpaceId, key: &SmallBytes, at: Timestamp, snapshot: &Reads) -> bool {
-        if !self.rules.filter_by_vectors {
+        if !self.rules.keeps(Rule::FilterByVectors) {
             return at.counter() <= snapshot.clock.get(self.me).counter;
         }
         let writer = self.log.writer_of(space, key, at.counter());
@@ -133,10 +133,13 @@ impl Time<Vectors> for VectorTime {
         let mut snapshot = reading.snapshot.clone();
         if reading.first {
             snapshot.clock.join(&self.low);
-        } else if self.rules.family.refuses_old_reads && !self.low.is_within(&snapshot.clock) {
+        } else if self.rules.family.keeps(two_phase::Rule::RefusesOldReads)
+            && !self.low.is_within(&snapshot.clock)
+        {
             return Err(NotServed::TooOld);
         }
-        let waits = self.rules.reads_wait && (self.rules.local_reads_wait || !reading.here);
+        let waits = self.rules.keeps(Rule::ReadsWait)
+            && (self.rules.keeps(Rule::LocalReadsWait) || !reading.here);
         let needs = snapshot.clock.get(self.me);
         if waits && self.most_recent().get(self.me) < needs {
             if self.is_awaited(needs) {
@@ -145,7 +148,7 @@ impl Time<Vectors> for VectorTime {
             self.last_prepared = self.last_prepared.max(needs.counter);
         }
         if !snapshot.answered.contains(&self.me) {
-            let visible = if self.rules.pointwise {
+            let visible = if self.rules.keeps(Rule::Pointwise) {
                 self.log.visible_to(&snapshot.clock, &snapshot.answered)
             } else {
                 self.log.last_visible_to(&snapshot.clock, &snapshot.answered)
@@ -210,9 +213,10 @@ impl Time<Vectors> for VectorTime {
         read: Timestamp,
         snapshot: &Reads,
     ) -> bool {
-        if self.rules.exact_validation {
+        if self.rules.keeps(Rule::ExactValidation) {
             newest == read
-                || self.rules.family.judged_by_snapshot && self.sees(space, key, newest, snapshot)
+                || self.rules.family.keeps(two_phase::Rule::JudgedBySnapshot)
+                    && self.sees(space, key, newest, snapshot)
         } else {
             newest.counter() <= snapshot.clock.get(self.me).counter
         }
@@ -226,7 +230,9 @@ impl Time<Vectors> for VectorTime {
         seen: impl FnOnce() -> Option<Timestamp>,
     ) -> bool {
         let unseen = newest != Timestamp::ZERO && seen() != Some(newest);
-        unseen && !(self.rules.family.judged_by_snapshot && self.sees(space, key, newest, snapshot))
+        unseen
+            && !(self.rules.family.keeps(two_phase::Rule::JudgedBySnapshot)
+                && self.sees(space, key, newest, snapshot))
     }
 
     fn yes(&mut self, prepare: &Prepare<Vectors>, _standing: Standing<Reads>) -> Ballot {
@@ -256,7 +262,7 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if self.rules.family.ordered_queue {
+        let next = if self.rules.family.keeps(two_phase::Rule::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()

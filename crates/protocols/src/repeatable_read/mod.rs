@@ -4,9 +4,9 @@
 //! # The idea
 //! A read takes the newest version there is, wherever it is, and is in step with no other; the
 //! transaction keeps what it saw, so that it sees it again. A key is locked at all its replicas as
-//! it is written (`two_phase/encounter.rs`), and its client waits for that, up to `lock_wait`:
-//! circles of waits end so. At the commit the locks pass to the prepare, in two phases; what was
-//! read is checked by nobody.
+//! it is written (`two_phase/participant/encounter_locks.rs`), and its client waits for that, up to
+//! `lock_wait`: circles of waits end so. At the commit the locks pass to the prepare, in two
+//! phases; what was read is checked by nobody.
 //!
 //! # What it promises
 //! Nothing of aborted transactions and nothing half written is seen, no read changes within a
@@ -19,36 +19,47 @@
 //! * A running transaction's locks go when nothing was heard of it for `in_doubt_after`: its
 //!   coordinator may be dead. The prepare then takes them anew.
 //!
-//! `--protocol rr-at-commit` takes locks when the commit prepares, as this protocol did before:
-//! then a client is not held up by its writes, and locks are held for a shorter time.
+//! `--protocol repeatable-read-at-commit` takes locks when the commit prepares, as this protocol
+//! did before: then a client is not held up by its writes, and locks are held for a shorter time.
 
 use muesli_core::{Isolation, NodeId, Timestamp, Txn};
 
 use crate::bumper::Reader;
-use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::policy::{order, validation};
+use crate::two_phase::{self, Sabotage, Scalar, ScalarTime, TwoPhase, Variant};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
 
-/// Its switches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// The family's.
-    pub family: two_phase::Rules,
-    /// Keys are locked as they are written; off, when the commit prepares.
-    pub locks_at_writes: bool,
+/// When keys are locked that a transaction writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockTime {
+    /// With each write, while the transaction runs (encounter time).
+    #[default]
+    Write,
+    /// When the commit prepares.
+    Commit,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules { family: two_phase::Rules::default(), locks_at_writes: true }
+/// What its users choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// The family's choices.
+    pub family: two_phase::Rules,
+    /// When keys are locked.
+    pub lock_time: LockTime,
+}
+
+impl Sabotage<two_phase::Rule> for Rules {
+    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+        self.family.set(rule, holds);
     }
 }
 
 impl Rules {
     /// Locks are taken at the commit.
     pub fn at_commit() -> Rules {
-        Rules { locks_at_writes: false, ..Rules::default() }
+        Rules { lock_time: LockTime::Commit, ..Rules::default() }
     }
 }
 
@@ -57,7 +68,7 @@ impl Rules {
 pub enum NewestVersions {}
 
 impl Variant for NewestVersions {
-    const NAME: &'static str = "rr";
+    const NAME: &'static str = "repeatable-read";
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
     type Keeper = ();
@@ -66,9 +77,10 @@ impl Variant for NewestVersions {
     type Yes = Timestamp;
     type Place = Timestamp;
     type Time = ScalarTime;
+    type Validation = validation::Nobody;
+    type Order = order::ByTimestamp;
 
     const SNAPSHOTS: bool = false;
-    const VALIDATES_READS: bool = false;
     const MAY_LOCK_AT_WRITES: bool = true;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
@@ -76,7 +88,7 @@ impl Variant for NewestVersions {
     }
 
     fn locks_at_writes(rules: &Rules) -> bool {
-        rules.locks_at_writes
+        rules.lock_time == LockTime::Write
     }
 
     fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {

@@ -35,7 +35,7 @@
 //!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]), past it
 //!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
-//!   and any participant can gather them ([`finish`](crate::two_phase::finish)).
+//!   and any participant can gather them ([`finish`](crate::two_phase::participant::termination)).
 //!
 //! [`ScalarClock::room_below`]: muesli_core::parts::clock::ScalarClock::room_below
 //!
@@ -45,9 +45,10 @@
 
 use muesli_core::{Isolation, Timestamp};
 
+use crate::two_phase::policy::{order, validation};
 use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
 
-pub use two_phase::Rules;
+pub use two_phase::{Rule, Rules};
 
 /// The protocol.
 pub type Score = TwoPhase<Snapshots>;
@@ -84,6 +85,8 @@ impl Variant for Snapshots {
     type Yes = Timestamp;
     type Place = Timestamp;
     type Time = ScalarTime;
+    type Validation = validation::Updates;
+    type Order = order::ByTimestamp;
 
     fn rules(rules: &Rules) -> Rules {
         *rules

@@ -14,63 +14,49 @@
 //! decide, and which versions are then installed. It is a type parameter: what a protocol does not
 //! need is not in its code.
 //!
-//! # Rooms
-//! [`coordinator`] runs transactions, with [`operations`] (what its clients ask for), [`requests`]
-//! (what is asked elsewhere), [`scans`] (ranges put together) and [`commit`]; [`participant`] keeps
-//! a repository, with [`reads`], [`prepare`] (locks and validation), `waits` (who may wait for
-//! whom), [`one_step`] (both phases in one), [`finish`] and [`checkpoint`]; [`gossip`] moves the
-//! watermark; [`message`] has all that is said, and `judge` what is asked of it when it
-//! comes from another process, with `ballots` where a client says how a transaction ended.
+//! # Folders
+//! Each uses those above it only:
+//!
+//! * [`policy`] has what a protocol or its user chooses, and the rules that tests break;
+//! * [`message`] has all messages and log records, `wire` their bytes;
+//! * [`time`] is what a repository knows of time, [`scalar`] the one of a single timestamp;
+//! * `table` keeps the transactions that are prepared at a repository, and how others ended;
+//! * `shown_votes` are the votes that a client shows with the end of its transaction;
+//! * [`participant`] keeps a repository: reads, locks, validation, votes, checkpoints;
+//! * [`coordinator`] runs transactions: reads, scans, commits, the watermark;
+//! * [`delayed`] has actions and procedures that are run when their transaction is applied;
+//! * `judge` checks messages and records of other processes before they change any state.
 
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::two_phase::policy::validation::Validation;
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
 
-mod answers;
-mod ballots;
-mod calls;
-pub mod checkpoint;
-pub mod commit;
 pub mod coordinator;
 pub mod delayed;
-mod encounter;
-mod failed;
-pub mod finish;
-pub mod gossip;
 mod judge;
-mod judge_record;
-mod limits;
-mod memory;
 pub mod message;
-pub mod one_step;
-pub mod operations;
-mod pages;
 pub mod participant;
-pub mod prepare;
-pub mod reads;
-pub mod requests;
-mod rules;
+pub mod policy;
 pub mod scalar;
-pub mod scans;
-mod slot;
+mod shown_votes;
 mod table;
 pub mod time;
-mod turns;
 mod variant;
-mod waiting_prepares;
-mod waiting_reads;
-mod waits;
 mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::Rules;
+pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
 pub use scalar::{Scalar, ScalarTime};
-pub use time::{Snapshot, Time};
-pub use variant::{DelayedInThePast, Key, Standing, Variant, Word};
+pub use time::{NotServed, Reading, Snapshot, Time};
+pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
+
+/// What the machines of the family are given with each input.
+type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
 
 /// The protocol of a variant.
 #[derive(Clone, Copy)]
@@ -108,7 +94,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     /// What is validated at the commit is current then, by whatever the protocol validates updates
     /// with: reads of strict readers are, except under a protocol that validates no reads at all.
     fn offers_strict(_: &V::Rules) -> bool {
-        V::VALIDATES_READS
+        V::Validation::READS
     }
 
     fn has_masters(_: &V::Rules) -> bool {

@@ -9,10 +9,11 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use super::Context;
 use super::message::{Prepare, Record};
-use super::participant::Context;
-use super::reads::{NotServed, Reading};
-use super::time::Time;
+use super::policy::Rule;
+use super::policy::order::Order;
+use super::time::{NotServed, Reading, Time};
 use super::{Key, Rules, Standing, Variant};
 
 /// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
@@ -93,14 +94,14 @@ impl ScalarTime {
         if !V::SNAPSHOTS {
             return Ok(at);
         }
-        if at < self.low && self.rules.refuses_old_reads {
+        if at < self.low && self.rules.keeps(Rule::RefusesOldReads) {
             return Err(NotServed::TooOld);
         }
-        if self.rules.reads_raise {
+        if self.rules.keeps(Rule::ReadsRaise) {
             self.clock.serve(at);
             if at > self.clock.committed() {
                 self.clock.hear(at);
-                if self.queue.is_empty() || !self.rules.catch_up_when_idle {
+                if self.queue.is_empty() || !self.rules.keeps(Rule::CatchUpWhenIdle) {
                     self.clock.catch_up();
                 }
             }
@@ -124,7 +125,10 @@ impl ScalarTime {
     #[inline(always)]
     fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &Standing) {
         let rules = &self.rules;
-        if V::MAY_COMMIT_IN_THE_PAST && rules.judged_by_snapshot && rules.seen_is_not_missed {
+        if V::MAY_COMMIT_IN_THE_PAST
+            && rules.keeps(Rule::JudgedBySnapshot)
+            && rules.keeps(Rule::SeenIsNotMissed)
+        {
             let above = standing.missed.is_none_or(|at| at > standing.snapshot);
             assert!(above, "an update at {} missed {:?}", standing.snapshot, standing.missed);
         }
@@ -184,12 +188,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         (held, yes): (&Timestamp, &V::Yes),
         snapshot: &Timestamp,
     ) -> bool {
-        let inside = if self.rules.waits_by_proposal {
+        let inside = if self.rules.keeps(Rule::WaitsByProposal) {
             <V as Scalar>::blocks(keeper, *held, *yes, *snapshot)
         } else {
             self.clock.committed() < *snapshot
         };
-        V::SNAPSHOTS && self.rules.reads_wait && inside
+        V::SNAPSHOTS && self.rules.keeps(Rule::ReadsWait) && inside
     }
 
     #[inline(always)]
@@ -239,7 +243,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         read: Timestamp,
         snapshot: &Timestamp,
     ) -> bool {
-        newest == read || self.rules.judged_by_snapshot && newest <= *snapshot
+        newest == read || self.rules.keeps(Rule::JudgedBySnapshot) && newest <= *snapshot
     }
 
     #[inline]
@@ -255,7 +259,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<Timestamp>) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
-        if self.rules.reads_raise {
+        if self.rules.keeps(Rule::ReadsRaise) {
             self.clock.promise(prepare.snapshot);
         }
         self.assert_missed_above_snapshot::<V>(&standing);
@@ -284,7 +288,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if self.rules.ordered_queue {
+        let next = if V::Order::QUEUES && self.rules.keeps(Rule::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()
@@ -303,7 +307,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     #[inline]
     fn rest(&mut self) {
-        if self.queue.is_empty() || !self.rules.catch_up_when_idle {
+        if self.queue.is_empty() || !self.rules.keeps(Rule::CatchUpWhenIdle) {
             self.clock.catch_up();
         }
     }
@@ -320,7 +324,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         // Somebody queued may have been decided, and have left its stamp on what is written.
         let at = match room.filter(|at| *at > standing.floor) {
             Some(at) => at,
-            None if self.rules.waits_by_proposal => self.clock.step_past(),
+            None if self.rules.keeps(Rule::WaitsByProposal) => self.clock.step_past(),
             None => return None,
         };
         Some(<V as Scalar>::yes(at, standing))

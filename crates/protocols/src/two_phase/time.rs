@@ -5,24 +5,26 @@
 //! reads at a [`Snapshot`], makes proposals, keeps the commit queue, and says from the votes where
 //! a transaction lies.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use muesli_core::judgement::in_range;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
-use muesli_core::wire::{Reader, WireError};
+use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use super::Context;
 use super::message::Prepare;
-use super::participant::Context;
-use super::reads::{NotServed, Reading};
-use super::variant::Told;
 use super::{Key, Standing, Variant};
 
+/// What every value must be that messages state of time: votes, commit places, snapshots.
+pub trait StatedBounds: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}
+impl<T: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static> StatedBounds for T {}
+
 /// What a transaction reads at, and what bounds it.
-pub trait Snapshot: Bound + Told {
+pub trait Snapshot: Bound + StatedBounds {
     /// The least one of a session that was told of a commit at `floor`.
     fn from_floor(floor: Timestamp) -> Self;
     /// A repository has answered at `at`.
@@ -66,6 +68,30 @@ impl Snapshot for Timestamp {
     fn judge(&self, _repositories: usize) -> Result<Timestamp, Rejection> {
         in_range(*self).map(|()| *self)
     }
+}
+
+/// How a transaction reads.
+#[derive(Clone, Debug)]
+pub struct Reading<V: Variant> {
+    /// The snapshot, or for a first read the least it may be.
+    pub snapshot: V::Snapshot,
+    /// Whether this read fixes the snapshot.
+    pub first: bool,
+    /// Whether the coordinator is on the same node, and asks by a call.
+    pub here: bool,
+    /// Who reads.
+    pub reader: V::Reader,
+}
+
+/// Why a read was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotServed {
+    /// What the snapshot needs is not decided, or not applied: wait.
+    Blocked,
+    /// The versions that the snapshot needs may be gone.
+    TooOld,
+    /// A key is over the limit.
+    TooLarge,
 }
 
 /// The clock of a repository, with its commit queue.

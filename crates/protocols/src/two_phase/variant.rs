@@ -1,22 +1,20 @@
 //! What one protocol of the family does its own way.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::hash::Hash;
 
 use muesli_core::parts::locks::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
-use super::Rules;
-use super::time::{Snapshot, Time};
+use super::policy::Rules;
+use super::policy::order::Order;
+use super::policy::validation::Validation;
+use super::time::{Snapshot, StatedBounds, Time};
 
 /// What tells readers apart.
-pub trait Word: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
-impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> Word for T {}
-
-/// What a protocol tells of: its votes, its places.
-pub trait Told: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}
-impl<T: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static> Told for T {}
+pub trait ReaderBounds: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
+impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> ReaderBounds for T {}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///
@@ -27,34 +25,32 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     const NAME: &'static str;
     /// What it promises.
     const ISOLATION: Isolation;
-    /// Its switches.
+    /// What its users choose.
     type Rules: Clone + Debug + Default + Send + Sync + 'static;
     /// What a repository keeps beside versions, locks and queue.
     type Keeper: Clone + Debug;
     /// Who reads, where a protocol must tell readers apart.
-    type Reader: Word + Default;
+    type Reader: ReaderBounds + Default;
     /// What a transaction reads at.
     type Snapshot: Snapshot;
     /// What a vote of yes says.
-    type Yes: Told;
+    type Yes: StatedBounds;
     /// Where a committed transaction lies: at least its turn in the commit queues.
-    type Place: Told;
+    type Place: StatedBounds;
     /// How a repository tells time.
     type Time: Time<Self>;
+    /// What of a transaction is validated when it commits.
+    type Validation: Validation;
+    /// In which order decided transactions are applied.
+    type Order: Order;
 
     /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
     /// and once more what they saw before.
     const SNAPSHOTS: bool = true;
-    /// Whether what was read is validated when an update commits.
-    const VALIDATES_READS: bool = true;
-    /// Whether a transaction that wrote nothing is validated like an update.
-    const VALIDATES_READERS: bool = false;
     /// Whether it may lock keys as they are written, before the commit.
     const MAY_LOCK_AT_WRITES: bool = false;
     /// Whether every repository takes part in every update.
     const EVERYBODY_TAKES_PART: bool = false;
-    /// Whether the rows that a scan saw are validated as reads.
-    const VALIDATES_ROWS: bool = false;
     /// Whether reads that fix a part of the snapshot go out side by side; then an answer is taken
     /// only if it [fits](Self::fits) what was learnt since it was asked for.
     const READS_SIDE_BY_SIDE: bool = false;
@@ -71,7 +67,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         if Self::MAY_COMMIT_IN_THE_PAST { keys as u64 } else { 0 }
     }
 
-    /// The family's switches among the protocol's.
+    /// The family's rules among the protocol's.
     fn rules(rules: &Self::Rules) -> Rules;
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
     fn keeper(rules: &Self::Rules, hash_seed: u64) -> Self::Keeper;

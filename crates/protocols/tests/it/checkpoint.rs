@@ -16,15 +16,15 @@ use muesli_core::{
     Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
-use muesli_protocols::global_clock::Everybody;
 use muesli_protocols::gmu::{Ballot, Vectors};
-use muesli_protocols::locking::TryLocks;
+use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
 use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote};
 use muesli_protocols::two_phase::{
-    Message, Participant, Record, Snapshot, Time, TwoPhase, Variant,
+    self, Message, Participant, Record, Sabotage, Snapshot, Time, TwoPhase, Variant,
 };
+use muesli_protocols::two_phase_commit::TryLocks;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -469,9 +469,9 @@ fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules { checkpoint_prepared: false, ..Rules::default() };
+    let rules = Rules::broken(two_phase::Rule::CheckpointPrepared);
     prepared_transactions_are_missed::<Snapshots>(rules);
-    let rules = muesli_protocols::gmu::Rules { family: rules, ..Default::default() };
+    let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
     prepared_transactions_are_missed::<Vectors>(rules);
 }
 

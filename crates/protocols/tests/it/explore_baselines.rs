@@ -5,10 +5,10 @@ use std::io::Write;
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::global_clock::Everybody;
-use muesli_protocols::locking::TryLocks;
+use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase_commit::TryLocks;
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);

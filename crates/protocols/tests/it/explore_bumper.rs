@@ -6,8 +6,8 @@ use std::io::Write;
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Alter, Ask, Delete, Get, Later, Mark, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::bumper::{Rules, TimeWarp};
-use muesli_protocols::two_phase::TwoPhase;
+use muesli_protocols::bumper::{Rule, Rules, TimeWarp};
+use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 type BumperScope = Scope<TwoPhase<TimeWarp>>;
 
@@ -200,27 +200,30 @@ fn strict(rules: Rules) -> BumperScope {
 #[test]
 fn strict_transactions_respect_real_time() {
     hold("strict", &[Rules::time_warping(), Rules::reconciled()].map(strict));
-    breaks(|rules| rules.family.validates_strict = false, &strict(Rules::time_warping()));
+    breaks(
+        |rules| rules.set(two_phase::Rule::ValidatesStrict, false),
+        &strict(Rules::time_warping()),
+    );
 }
 
 #[test]
 fn without_the_triad_rule_the_checker_notices() {
-    breaks(|rules| rules.triad_rule = false, &skew());
+    breaks(|rules| rules.set(Rule::TriadRule, false), &skew());
 }
 
 #[test]
 fn without_stamps_the_checker_notices() {
-    breaks(|rules| rules.read_stamps = false, &past_and_reader_beside());
+    breaks(|rules| rules.set(Rule::ReadStamps, false), &past_and_reader_beside());
 }
 
 #[test]
 fn without_waiting_for_the_past_the_checker_notices() {
-    breaks(|rules| rules.reads_wait_for_the_past = false, &past_and_reader_beside());
+    breaks(|rules| rules.set(Rule::ReadsWaitForThePast, false), &past_and_reader_beside());
 }
 
 #[test]
 fn without_stamps_of_updates_the_checker_notices() {
-    breaks(|rules| rules.updates_stamp = false, &skew());
+    breaks(|rules| rules.set(Rule::UpdatesStamp, false), &skew());
 }
 
 #[test]
@@ -260,7 +263,10 @@ fn delayed_actions() {
 
 #[test]
 fn a_delayed_lock_is_no_shared_one() {
-    breaks(|rules| rules.family.delayed_excludes = false, &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]));
+    breaks(
+        |rules| rules.set(two_phase::Rule::DelayedExcludes, false),
+        &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]),
+    );
 }
 
 const ASK_AB_AT_0: Program = (0, &[Ask("a"), Ask("b")]);
@@ -325,7 +331,7 @@ fn procedures_that_are_not_steady_have_their_keys_alone() {
 #[test]
 fn who_takes_the_lock_of_a_procedure_for_a_shared_one_is_caught() {
     let scope = delayed(&[MARK_A_AND_B_AT_0, READ_AB_AT_2]);
-    breaks(|rules| rules.family.delayed_excludes = false, &scope);
+    breaks(|rules| rules.set(two_phase::Rule::DelayedExcludes, false), &scope);
 }
 
 fn reconciled(programs: &[Program]) -> BumperScope {
@@ -369,10 +375,10 @@ fn delayed_actions_in_the_past() {
 
 #[test]
 fn who_delays_cannot_lie_above_its_proposal() {
-    breaks(|rules| rules.below_proposals = false, &past_above_proposals());
+    breaks(|rules| rules.set(Rule::BelowProposals, false), &past_above_proposals());
 }
 
 #[test]
 fn two_delayers_of_a_key_cannot_both_have_the_past() {
-    breaks(|rules| rules.alone_in_the_past = false, &past_and_delayer());
+    breaks(|rules| rules.set(Rule::AloneInThePast, false), &past_and_delayer());
 }

@@ -11,10 +11,10 @@ use muesli_core::{
 };
 use muesli_protocols::bumper::Bumper;
 use muesli_protocols::gmu::Gmu;
-use muesli_protocols::locking::TwoPhaseLocking;
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{Score, Snapshots};
 use muesli_protocols::two_phase::message::{Message, ScanReply, ScanRequest};
+use muesli_protocols::two_phase_commit::TwoPhaseCommit;
 
 const SPACE: SpaceId = SpaceId(0);
 const HERE: NodeId = NodeId(0);
@@ -154,7 +154,7 @@ fn others_are_served_between_the_pages_of_a_long_read_on_the_same_node() {
     long_reads_let_others_in::<Score>();
     long_reads_let_others_in::<Gmu>();
     long_reads_let_others_in::<Bumper>();
-    long_reads_let_others_in::<TwoPhaseLocking>();
+    long_reads_let_others_in::<TwoPhaseCommit>();
     long_reads_let_others_in::<RepeatableRead>();
 }
 

@@ -1,7 +1,8 @@
 //! Clients that are killed: what repositories keep of them has an end, and not too early.
 
 use muesli_core::{Abort, Decision, Nanos, Rejection, Settings, TxnId};
-use muesli_protocols::score::{Rules, Score};
+use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase::message::{Ballot, Message, Mostly, Vote};
 
 use super::copies::{BOTH, Pair, txn};
@@ -52,7 +53,7 @@ fn a_commit_is_known_until_nobody_is_in_doubt_and_then_nothing_is() {
 /// The mistake: what was committed goes without a question to the others.
 #[test]
 fn without_a_question_the_copies_part() {
-    let mut pair = killed(&Rules { keeps_commits_of_silent: false, ..Rules::default() });
+    let mut pair = killed(&Rules::broken(Rule::KeepsCommitsOfSilent));
     pair.wait(long(10));
     assert_eq!(kept(&pair)[0], (0, 0));
     pair.cut = false;
@@ -119,7 +120,7 @@ fn a_floor_outlives_what_is_restored() {
 /// The mistake: what is not known is taken for new.
 #[test]
 fn without_a_floor_it_is_prepared_once_more() {
-    let (_, prepared) = comes_late(&Rules { refuses_forgotten: false, ..Rules::default() });
+    let (_, prepared) = comes_late(&Rules::broken(Rule::RefusesForgotten));
     assert_eq!(prepared, 1);
 }
 

@@ -18,7 +18,7 @@ use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::message::{
     Ballot, LockRequest, Message, Mostly, Prepare, ReadRequest, Vote,
 };
-use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase::{Sabotage, TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
 const CLIENT: NodeId = NodeId(77);
@@ -474,7 +474,7 @@ fn a_number_that_nobody_was_given_keeps_no_reader_waiting() {
         is_answered(&mut server, txn(OTHER, 7))
     };
     assert!(answered(gmu::Rules::default()));
-    assert!(!answered(gmu::Rules { waits_for_queued: false, ..Default::default() }));
+    assert!(!answered(gmu::Rules::broken(gmu::Rule::WaitsForQueued)));
 }
 
 #[test]

@@ -13,14 +13,14 @@ use muesli_core::{
     SpaceOptions, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::{Bumper, TimeWarp};
-use muesli_protocols::global_clock::{Everybody, GlobalClock};
 use muesli_protocols::gmu::{Gmu, Vectors};
 use muesli_protocols::granola::Granola;
-use muesli_protocols::locking::{TryLocks, TwoPhaseLocking};
+use muesli_protocols::non_genuine_multiversioning::{Everybody, NonGenuineMultiversioning};
 use muesli_protocols::repeatable_read::{NewestVersions, RepeatableRead};
 use muesli_protocols::score::{Score, Snapshots};
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, Vote};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase_commit::{TryLocks, TwoPhaseCommit};
 
 const SPACE: SpaceId = SpaceId(0);
 const VALUE_BYTES: usize = 1_000;
@@ -118,7 +118,7 @@ fn old_versions_take_no_more_than_they_may() {
     old_versions_have_a_budget::<Score>();
     old_versions_have_a_budget::<Gmu>();
     old_versions_have_a_budget::<Bumper>();
-    old_versions_have_a_budget::<GlobalClock>();
+    old_versions_have_a_budget::<NonGenuineMultiversioning>();
 }
 
 fn snapshots_have_an_age<P: Protocol>() {
@@ -142,7 +142,7 @@ fn a_transaction_open_for_too_long_holds_nothing_back() {
     snapshots_have_an_age::<Score>();
     snapshots_have_an_age::<Gmu>();
     snapshots_have_an_age::<Bumper>();
-    snapshots_have_an_age::<GlobalClock>();
+    snapshots_have_an_age::<NonGenuineMultiversioning>();
 }
 
 /// A transaction that timed out gives its snapshot back, though its body goes on waiting.
@@ -167,7 +167,7 @@ fn transactions_that_timed_out_give_their_snapshots_back() {
     a_timeout_gives_the_snapshot_back::<Score>();
     a_timeout_gives_the_snapshot_back::<Gmu>();
     a_timeout_gives_the_snapshot_back::<Bumper>();
-    a_timeout_gives_the_snapshot_back::<GlobalClock>();
+    a_timeout_gives_the_snapshot_back::<NonGenuineMultiversioning>();
 }
 
 /// Whatever an open transaction reads, what it holds back has the same budget.
@@ -189,7 +189,7 @@ fn open_transactions_hold_no_more<P: Protocol>() {
 
 #[test]
 fn transactions_without_a_snapshot_hold_no_more_versions_than_they_may() {
-    open_transactions_hold_no_more::<TwoPhaseLocking>();
+    open_transactions_hold_no_more::<TwoPhaseCommit>();
     open_transactions_hold_no_more::<RepeatableRead>();
     open_transactions_hold_no_more::<Granola>();
 }
@@ -218,9 +218,9 @@ fn at_the_limit_writes_are_refused_and_nothing_else() {
     memory_has_a_limit::<Score>();
     memory_has_a_limit::<Gmu>();
     memory_has_a_limit::<Bumper>();
-    memory_has_a_limit::<TwoPhaseLocking>();
+    memory_has_a_limit::<TwoPhaseCommit>();
     memory_has_a_limit::<RepeatableRead>();
-    memory_has_a_limit::<GlobalClock>();
+    memory_has_a_limit::<NonGenuineMultiversioning>();
     memory_has_a_limit::<Granola>();
 }
 
@@ -245,9 +245,9 @@ fn large_values_pass_the_limit_by_little() {
     large_values_meet_the_limit::<Score>();
     large_values_meet_the_limit::<Gmu>();
     large_values_meet_the_limit::<Bumper>();
-    large_values_meet_the_limit::<TwoPhaseLocking>();
+    large_values_meet_the_limit::<TwoPhaseCommit>();
     large_values_meet_the_limit::<RepeatableRead>();
-    large_values_meet_the_limit::<GlobalClock>();
+    large_values_meet_the_limit::<NonGenuineMultiversioning>();
     large_values_meet_the_limit::<Granola>();
 }
 

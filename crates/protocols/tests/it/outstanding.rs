@@ -10,9 +10,9 @@ use muesli_core::{
 use muesli_protocols::bumper::Bumper;
 use muesli_protocols::gmu::Gmu;
 use muesli_protocols::granola::Granola;
-use muesli_protocols::locking::TwoPhaseLocking;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::message::Message;
+use muesli_protocols::two_phase_commit::TwoPhaseCommit;
 
 /// The timer of coordinators that looks after what was not answered.
 const SWEEP: u32 = 1;
@@ -90,7 +90,7 @@ fn requests_and_commits_are_sent_again_only_when_nothing_is_outstanding() {
     both::<Score>();
     both::<Gmu>();
     both::<Bumper>();
-    both::<TwoPhaseLocking>();
+    both::<TwoPhaseCommit>();
     both::<Granola>();
 }
 

@@ -10,12 +10,13 @@ use std::time::Duration;
 use muesli_check::check;
 use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
-use muesli_protocols::global_clock::GlobalClock;
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::granola::Granola;
-use muesli_protocols::locking::{self, TwoPhaseLocking};
+use muesli_protocols::non_genuine_multiversioning::NonGenuineMultiversioning;
 use muesli_protocols::repeatable_read::{self, RepeatableRead};
-use muesli_protocols::score::{Rules, Score};
+use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::two_phase::Sabotage;
+use muesli_protocols::two_phase_commit::{self, TwoPhaseCommit};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -206,7 +207,7 @@ fn many_versions() -> Search {
 #[test]
 fn a_long_chain_in_one_piece_of_a_checkpoint_is_noticed() {
     assert_eq!(many_versions().first::<Score>(&Rules::default(), 0..5), None);
-    let rules = Rules { cuts_chains: false, ..Rules::default() };
+    let rules = Rules::broken(Rule::CutsChains);
     assert!(many_versions().first::<Score>(&rules, 0..10).is_some());
 }
 
@@ -223,9 +224,9 @@ fn a_log_that_lacks_what_was_stable_is_noticed() {
     is_caught::<Score>(lost, &Rules::default(), 0..30);
     is_caught::<Gmu>(lost, &gmu::Rules::default(), 0..120);
     is_caught::<Bumper>(lost, &bumper::Rules::time_warping(), 0..120);
-    is_caught::<TwoPhaseLocking>(lost, &locking::Rules::default(), 0..40);
+    is_caught::<TwoPhaseCommit>(lost, &two_phase_commit::Rules::default(), 0..40);
     is_caught::<RepeatableRead>(lost, &repeatable_read::Rules::default(), 0..20);
-    is_caught::<GlobalClock>(lost, &Rules::default(), 0..120);
+    is_caught::<NonGenuineMultiversioning>(lost, &Rules::default(), 0..120);
     is_caught::<Granola>(lost, &Default::default(), 0..300);
 }
 
@@ -235,25 +236,25 @@ fn a_log_that_is_cut_too_far_is_noticed() {
     is_caught::<Score>(cuts, &Rules::default(), 0..30);
     is_caught::<Gmu>(cuts, &gmu::Rules::default(), 0..60);
     is_caught::<Bumper>(cuts, &bumper::Rules::time_warping(), 0..60);
-    is_caught::<TwoPhaseLocking>(cuts, &locking::Rules::default(), 0..200);
+    is_caught::<TwoPhaseCommit>(cuts, &two_phase_commit::Rules::default(), 0..200);
     is_caught::<RepeatableRead>(cuts, &repeatable_read::Rules::default(), 0..20);
-    is_caught::<GlobalClock>(cuts, &Rules::default(), 0..60);
+    is_caught::<NonGenuineMultiversioning>(cuts, &Rules::default(), 0..60);
     is_caught::<Granola>(cuts, &Default::default(), 0..300);
 }
 
 #[test]
 fn a_decision_without_a_record_is_noticed() {
-    let family = Rules { logs_decisions: false, ..Rules::default() };
+    let family = Rules::broken(Rule::LogsDecisions);
     assert!(cutting().first::<Score>(&family, 0..20).is_some());
-    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    let gmu = gmu::Rules::default().with_family(family);
     assert!(cutting().first::<Gmu>(&gmu, 0..20).is_some());
-    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    let bumper = bumper::Rules::time_warping().with_family(family);
     assert!(cutting().first::<Bumper>(&bumper, 0..20).is_some());
-    let locking = locking::Rules { family, ..locking::Rules::default() };
-    assert!(cutting().first::<TwoPhaseLocking>(&locking, 0..20).is_some());
+    let locking = two_phase_commit::Rules { family, ..two_phase_commit::Rules::default() };
+    assert!(cutting().first::<TwoPhaseCommit>(&locking, 0..20).is_some());
     let repeatable = repeatable_read::Rules { family, ..repeatable_read::Rules::default() };
     assert!(cutting().first::<RepeatableRead>(&repeatable, 0..20).is_some());
-    assert!(cutting().first::<GlobalClock>(&family, 0..20).is_some());
+    assert!(cutting().first::<NonGenuineMultiversioning>(&family, 0..20).is_some());
 }
 
 /// All transactions are strict, among crashes.
@@ -267,11 +268,11 @@ fn strict_readers_that_are_not_validated_are_noticed() {
     assert_eq!(strict().first::<Score>(&Rules::default(), sound.clone()), None);
     assert_eq!(strict().first::<Gmu>(&gmu::Rules::default(), sound.clone()), None);
     assert_eq!(strict().first::<Bumper>(&bumper::Rules::time_warping(), sound), None);
-    let family = Rules { validates_strict: false, ..Rules::default() };
+    let family = Rules::broken(Rule::ValidatesStrict);
     assert!(strict().first::<Score>(&family, 0..30).is_some(), "SCORe");
-    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    let gmu = gmu::Rules::default().with_family(family);
     assert!(strict().first::<Gmu>(&gmu, 0..30).is_some(), "GMU");
-    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    let bumper = bumper::Rules::time_warping().with_family(family);
     assert!(strict().first::<Bumper>(&bumper, 0..30).is_some(), "Bumper");
 }
 
@@ -279,32 +280,32 @@ fn strict_readers_that_are_not_validated_are_noticed() {
 #[test]
 fn a_watermark_raised_early_is_noticed_among_faults() {
     let search = Search { workload: LONG, ..cutting() };
-    let family = Rules { readers_hold_low: false, refuses_old_reads: false, ..Rules::default() };
+    let family = Rules::broken(Rule::ReadersHoldLow).without(Rule::RefusesOldReads);
     assert!(search.first::<Score>(&family, 0..20).is_some(), "SCORe");
-    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    let gmu = gmu::Rules::default().with_family(family);
     assert!(search.first::<Gmu>(&gmu, 0..20).is_some(), "GMU");
-    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    let bumper = bumper::Rules::time_warping().with_family(family);
     assert!(search.first::<Bumper>(&bumper, 0..20).is_some(), "Bumper");
 }
 
 #[test]
 fn reads_below_the_watermark_after_a_lease_are_noticed() {
-    let family = Rules { refuses_old_reads: false, ..Rules::default() };
+    let family = Rules::broken(Rule::RefusesOldReads);
     assert!(leases().first::<Score>(&family, 0..60).is_some(), "SCORe");
-    let gmu = gmu::Rules { family, ..gmu::Rules::default() };
+    let gmu = gmu::Rules::default().with_family(family);
     assert!(leases().first::<Gmu>(&gmu, 0..60).is_some(), "GMU");
-    let bumper = bumper::Rules { family, ..bumper::Rules::time_warping() };
+    let bumper = bumper::Rules::time_warping().with_family(family);
     assert!(leases().first::<Bumper>(&bumper, 0..60).is_some(), "Bumper");
 }
 
 #[test]
 fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
-    let rules = Rules { keeps_commits_of_silent: false, ..Rules::default() };
+    let rules = Rules::broken(Rule::KeepsCommitsOfSilent);
     assert!(silence().first::<Score>(&rules, 0..120).is_some());
     assert!(gone().first::<Score>(&rules, 0..120).is_some());
-    let gmu = gmu::Rules { family: rules, ..gmu::Rules::default() };
+    let gmu = gmu::Rules::default().with_family(rules);
     assert!(gone().first::<Gmu>(&gmu, 0..60).is_some());
-    let bumper = bumper::Rules { family: rules, ..bumper::Rules::time_warping() };
+    let bumper = bumper::Rules::time_warping().with_family(rules);
     assert!(gone().first::<Bumper>(&bumper, 0..160).is_some());
 }
 
@@ -313,8 +314,7 @@ fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
 #[test]
 fn reads_judged_by_what_was_found_are_noticed() {
     let rules = bumper::Rules::time_warping();
-    let family = Rules { judged_by_snapshot: false, ..rules.family };
-    let printed = bumper::Rules { family, floors_at_watermark: false, ..rules };
+    let printed = rules.without(Rule::JudgedBySnapshot).without(bumper::Rule::FloorsAtWatermark);
     assert!(blind().first::<Bumper>(&printed, 0..400).is_some());
     assert_eq!(blind().first::<Bumper>(&rules, 0..40), None);
 }

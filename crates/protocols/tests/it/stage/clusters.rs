@@ -5,13 +5,14 @@ use std::error::Error;
 use goldenscript::{ArgumentConsumer, Command};
 use muesli_core::{Limits, Nanos, Settings};
 use muesli_protocols::bumper::{self, TimeWarp};
-use muesli_protocols::global_clock::Everybody;
+use muesli_protocols::canonical_name;
 use muesli_protocols::gmu::{self, Vectors};
 use muesli_protocols::granola::{self, Granola, WayBack};
-use muesli_protocols::locking::{self, TryLocks};
-use muesli_protocols::repeatable_read::{self, NewestVersions};
+use muesli_protocols::non_genuine_multiversioning::Everybody;
+use muesli_protocols::repeatable_read::{self, LockTime, NewestVersions};
 use muesli_protocols::score::Snapshots;
-use muesli_protocols::two_phase::{self, TwoPhase};
+use muesli_protocols::two_phase::{self, Breakable, LockWaits, Sabotage, TwoPhase};
+use muesli_protocols::two_phase_commit::{self, TryLocks, WriteLocks};
 
 use super::Stage;
 use super::script::{Play, duration};
@@ -22,16 +23,22 @@ type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
 
 pub(super) fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
-    match args.take_key("protocol").unwrap_or("score") {
+    match canonical_name(args.take_key("protocol").unwrap_or("score")) {
         "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Rules::default(), switch),
-        "2pc" => stage::<TwoPhase<TryLocks>>(args, locking::Rules::default(), locking_switch),
-        "rr" => stage::<TwoPhase<NewestVersions>>(args, Default::default(), rr_switch),
-        "ngm" => stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch),
+        "two-phase-commit" => {
+            stage::<TwoPhase<TryLocks>>(args, two_phase_commit::Rules::default(), locking_switch)
+        }
+        "repeatable-read" => stage::<TwoPhase<NewestVersions>>(args, Default::default(), rr_switch),
+        "non-genuine-multiversioning" => {
+            stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch)
+        }
         "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
         "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
         "bumper" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::default(), bumper_switch),
-        "bumper-da" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch),
-        "bumper-tw" => {
+        "bumper-delaying" => {
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch)
+        }
+        "bumper-time-warping" => {
             stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::time_warping(), bumper_switch)
         }
         "bumper-reconciled" => {
@@ -83,30 +90,18 @@ fn stage<P: Subject>(
 }
 
 fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "validate" => &mut rules.validate,
-        "reads_wait" => &mut rules.reads_wait,
-        "waits_by_proposal" => &mut rules.waits_by_proposal,
-        "lock_reads" => &mut rules.lock_reads,
-        "waits_for_all" => &mut rules.waits_for_all,
-        "ordered_queue" => &mut rules.ordered_queue,
-        "validate_scans" => &mut rules.validate_scans,
-        "reads_raise" => &mut rules.reads_raise,
-        "catch_up_when_idle" => &mut rules.catch_up_when_idle,
-        "delayed_excludes" => &mut rules.delayed_excludes,
-        "finish_waits_for_log" => &mut rules.finish_waits_for_log,
-        "judged_by_snapshot" => &mut rules.judged_by_snapshot,
-        "seen_is_not_missed" => &mut rules.seen_is_not_missed,
-        "sessions_bring_pasts" => &mut rules.sessions_bring_pasts,
-        "decides_in_time" => &mut rules.decides_in_time,
-        other => return Err(format!("no rule `{other}`")),
-    } = on;
+    if name == "waits_for_all" {
+        rules.lock_waits = if on { LockWaits::ForAll } else { LockWaits::Ordered };
+        return Ok(());
+    }
+    let rule = two_phase::Rule::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
+    rules.set(rule, on);
     Ok(())
 }
 
-fn locking_switch(rules: &mut locking::Rules, name: &str, on: bool) -> Result<(), String> {
+fn locking_switch(rules: &mut two_phase_commit::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "waits" => rules.waits = on,
+        "waits" => rules.write_locks = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
         other => return switch(&mut rules.family, other, on),
     }
     Ok(())
@@ -114,41 +109,25 @@ fn locking_switch(rules: &mut locking::Rules, name: &str, on: bool) -> Result<()
 
 fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "locks_at_writes" => rules.locks_at_writes = on,
+        "locks_at_writes" => rules.lock_time = if on { LockTime::Write } else { LockTime::Commit },
         other => return switch(&mut rules.family, other, on),
     }
     Ok(())
 }
 
 fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "alone_in_the_past" => &mut rules.alone_in_the_past,
-        "below_proposals" => &mut rules.below_proposals,
-        "read_stamps" => &mut rules.read_stamps,
-        "triad_rule" => &mut rules.triad_rule,
-        "before_the_earliest" => &mut rules.before_the_earliest,
-        "reads_wait_for_the_past" => &mut rules.reads_wait_for_the_past,
-        "distinct_readers" => &mut rules.distinct_readers,
-        "stamps_reach_the_snapshot" => &mut rules.stamps_reach_the_snapshot,
-        "floors_at_watermark" => &mut rules.floors_at_watermark,
-        "updates_stamp" => &mut rules.updates_stamp,
-        other => return switch(&mut rules.family, other, on),
-    } = on;
+    match bumper::Rule::named(name) {
+        Some(rule) => rules.set(rule, on),
+        None => return switch(&mut rules.family, name, on),
+    }
     Ok(())
 }
 
 fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "reads_wait" => &mut rules.reads_wait,
-        "local_reads_wait" => &mut rules.local_reads_wait,
-        "filter_by_vectors" => &mut rules.filter_by_vectors,
-        "pointwise" => &mut rules.pointwise,
-        "exact_validation" => &mut rules.exact_validation,
-        "unique_numbers" => &mut rules.unique_numbers,
-        "merge_votes" => &mut rules.merge_votes,
-        "fits_side_by_side" => &mut rules.fits_side_by_side,
-        other => return switch(&mut rules.family, other, on),
-    } = on;
+    match gmu::Rule::named(name) {
+        Some(rule) => rules.set(rule, on),
+        None => return switch(&mut rules.family, name, on),
+    }
     Ok(())
 }
 

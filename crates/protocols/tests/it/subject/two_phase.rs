@@ -7,6 +7,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
+use muesli_protocols::two_phase::policy::validation::Validation;
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use super::lines::{given, joined, name, text, value, writes};
@@ -18,7 +19,7 @@ const LOCK_TIMER: u32 = 1;
 const GOSSIP_TIMER: u32 = 0;
 
 impl<V: Variant> Subject for TwoPhase<V> {
-    const STRICT_UPDATES: bool = V::VALIDATES_READS && !V::MAY_COMMIT_IN_THE_PAST;
+    const STRICT_UPDATES: bool = V::Validation::READS && !V::MAY_COMMIT_IN_THE_PAST;
     const TRIES_AGAIN: bool = false;
 
     fn show_message(shown: &Message<V>, names: &Names) -> String {

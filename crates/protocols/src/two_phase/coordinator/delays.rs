@@ -1,0 +1,74 @@
+//! What a transaction has delayed so far.
+
+use muesli_core::limits::ENTRY_BYTES;
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::{Action, DelayedCall, SmallBytes, SpaceId};
+
+use crate::two_phase::table::sizes::action_bytes;
+
+/// What a transaction has delayed so far.
+#[derive(Clone, Debug, Default)]
+pub(in crate::two_phase) struct Delays {
+    /// Actions, in order.
+    pub actions: Vec<(SpaceId, SmallBytes, Action)>,
+    /// Places of actions whose answers are wanted, and the numbers of these.
+    pub asked: Vec<(usize, u32)>,
+    /// Procedures, with the numbers of their answers where they are wanted. They share no key with
+    /// each other, nor with the actions.
+    pub calls: Vec<(DelayedCall, Option<u32>)>,
+    /// How many answers are wanted.
+    pub answers: u32,
+    /// How many bytes an action may leave, where one may leave more than it is given.
+    pub result_bytes: u64,
+}
+
+impl Delays {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty() && self.calls.is_empty()
+    }
+
+    #[inline]
+    pub fn clear(&mut self) {
+        if !self.is_empty() {
+            *self = Delays::default();
+        }
+    }
+
+    /// Whether something may change a key in its turn.
+    pub fn changes(&self, space: SpaceId, key: &SmallBytes) -> bool {
+        self.actions.iter().any(|(other, delayed, _)| *other == space && delayed == key)
+            || self.calls.iter().any(|(call, _)| call.has(space, key))
+    }
+
+    /// Whether something may look at a key in its turn, or change it.
+    pub fn sees(&self, space: SpaceId, key: &SmallBytes) -> bool {
+        self.changes(space, key) || self.calls.iter().any(|(call, _)| call.sees(space, key))
+    }
+
+    /// Whether something may change a key of a range in its turn.
+    pub fn changes_in(&self, range: &KeyRange) -> bool {
+        let mut called = self.calls.iter().flat_map(|(call, _)| &call.keys);
+        self.actions.iter().any(|(space, key, _)| range.contains(*space, key))
+            || called.any(|(space, key)| range.contains(*space, key))
+    }
+
+    /// Whether a procedure and what was delayed before it cannot be told apart.
+    pub fn meets(&self, call: &DelayedCall) -> bool {
+        self.actions.iter().any(|(space, key, _)| call.sees(*space, key))
+            || self.calls.iter().any(|(other, _)| call.meets(other))
+    }
+
+    /// What it counts towards the limit of its transaction.
+    pub fn bytes(&self) -> usize {
+        let actions = self.actions.iter().map(|(_, key, it)| action_bytes(key, it));
+        let calls = self.calls.iter().map(|(call, _)| ENTRY_BYTES + call.bytes());
+        actions.sum::<usize>() + calls.sum::<usize>()
+    }
+
+    /// The number of the next answer, if it is wanted.
+    pub fn number(&mut self, answered: bool) -> Option<u32> {
+        self.answers += u32::from(answered);
+        answered.then(|| self.answers - 1)
+    }
+}

@@ -1,0 +1,544 @@
+//! The coordinator: runs transactions for the clients of its node.
+//!
+//! Each running transaction has a [`slot`], with its read and write sets and what it has deferred
+//! (`delays`). [`reads`] and [`scans`] answer from this node where a replica is here; what is
+//! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
+//! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
+//! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
+//! use; [`failed`] remembers why transactions failed before their commit.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use muesli_core::parts::watermark::Watermark;
+use muesli_core::parts::window::Window;
+use muesli_core::recorder::Status;
+use muesli_core::{
+    Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
+    Recorder, Rejection, RepositoryId, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    TxnOptions, View,
+};
+
+use crate::two_phase::message::{Ballot, Message};
+use crate::two_phase::policy::Rule;
+use crate::two_phase::time::Snapshot;
+use crate::two_phase::{Context, TwoPhase, Variant};
+use asked::{Request, WaitingOperation};
+use commit::Committing;
+use failed::Failed;
+use muesli_core::Wire;
+use muesli_core::parts::watermark::Bound;
+use slot::Slot;
+
+mod asked;
+mod awaited;
+pub(in crate::two_phase) mod commit;
+mod delays;
+pub(in crate::two_phase) mod failed;
+pub(in crate::two_phase) mod pages;
+pub(in crate::two_phase) mod reads;
+pub(in crate::two_phase) mod remote_requests;
+pub(in crate::two_phase) mod scans;
+pub(in crate::two_phase) mod slot;
+pub(in crate::two_phase) mod watermark;
+
+/// Tells the bound of this node's snapshots.
+pub(in crate::two_phase) const GOSSIP_TIMER: u32 = 0;
+/// Looks after requests and commits that were not answered.
+const SWEEP_TIMER: u32 = 1;
+/// Asks repositories of this node for the next pages.
+pub(in crate::two_phase) const PAGES_TIMER: u32 = 2;
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Coordinator<V: Variant> {
+    pub(in crate::two_phase) id: NodeId,
+    pub(in crate::two_phase) incarnation: u32,
+    pub(in crate::two_phase) tolerates_stale_reads: bool,
+    /// Whether keys are locked as they are written.
+    locks_at_writes: bool,
+    pub(in crate::two_phase) rules: V::Rules,
+    sequence: u64,
+    slots: Vec<Slot<V>>,
+    free: Vec<u32>,
+    failed: Failed,
+    next_op: u64,
+    /// Operations that wait for answers, by number.
+    pub(in crate::two_phase) operations: Window<WaitingOperation>,
+    /// Requests that wait for answers, or for the snapshot to be known.
+    pub(in crate::two_phase) requests: Window<Request>,
+    pub(in crate::two_phase) next_request: u64,
+    /// Requests for further pages of repositories here, in order.
+    pub(in crate::two_phase) pages: VecDeque<u64>,
+    /// Commits under way, by sequence number; they stay until everybody has acknowledged.
+    pub(in crate::two_phase) committing: Window<Committing<V>>,
+    /// Commits whose clients were told that nobody knows, by sequence number, and what came of
+    /// them since.
+    pub(in crate::two_phase) unanswered: BTreeMap<u64, Option<Outcome>>,
+    sweep_timer_set: bool,
+    /// The largest timestamp heard of.
+    pub(in crate::two_phase) heard: V::Snapshot,
+    /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
+    /// a node that is told of nothing new would read the same stale versions for ever.
+    pub(in crate::two_phase) fresh: V::Snapshot,
+    /// What transactions of this node have seen, where nodes remember.
+    pub(in crate::two_phase) seen: V::Snapshot,
+    /// No transaction of this node reads below it: told to others, so it never falls.
+    pub(in crate::two_phase) bound: V::Snapshot,
+    pub(in crate::two_phase) watermark: Watermark<V::Snapshot>,
+    /// Transactions begun before this are too old to hold versions back.
+    pub(in crate::two_phase) aged: Nanos,
+    /// When this life began.
+    pub(in crate::two_phase) started: Option<Nanos>,
+    pub(in crate::two_phase) told_all: Nanos,
+    /// Of a client: who took part in its commits since it said that these are settled.
+    pub(in crate::two_phase) took_part: BTreeSet<RepositoryId>,
+    pub(in crate::two_phase) ended_since_told: u32,
+    pub(in crate::two_phase) begun_since_gossip: bool,
+    pub(in crate::two_phase) idle_factor: u64,
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// Whether no transaction but one runs in the whole database.
+    #[inline]
+    pub(in crate::two_phase) fn runs_alone(&self, cx: &Context<'_, V>) -> bool {
+        self.slots.len() == self.free.len() + 1 && cx.catalog.is_only_coordinator(self.id)
+    }
+
+    /// The running transactions.
+    pub(in crate::two_phase) fn running(&self) -> impl Iterator<Item = &Slot<V>> {
+        self.slots.iter().filter(|slot| slot.running)
+    }
+
+    /// The slot of a transaction that takes operations.
+    #[inline]
+    pub(in crate::two_phase) fn open(&mut self, txn: Txn) -> Result<&mut Slot<V>, Failure> {
+        match self.slots.get_mut(txn.slot as usize) {
+            Some(slot)
+                if slot.running
+                    && slot.generation == txn.generation
+                    && slot.committing.is_none() =>
+            {
+                Ok(slot)
+            }
+            _ => Err(self.failed.reason(txn)),
+        }
+    }
+
+    /// The slot of a transaction that has not ended, its commit perhaps under way.
+    pub(in crate::two_phase) fn slot(&mut self, txn: Txn) -> Option<&mut Slot<V>> {
+        let slot = self.slots.get_mut(txn.slot as usize)?;
+        (slot.running && slot.generation == txn.generation).then_some(slot)
+    }
+
+    pub(in crate::two_phase) fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    #[inline]
+    pub(in crate::two_phase) fn next_txn_id(&mut self) -> TxnId {
+        self.sequence += 1;
+        TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+    }
+
+    /// All commits with smaller numbers are settled everywhere.
+    pub(in crate::two_phase) fn settled_below(&self) -> u64 {
+        self.committing.first().unwrap_or(self.sequence)
+    }
+
+    /// Ends a transaction: into the history, and its slot is free.
+    #[inline]
+    pub(in crate::two_phase) fn end(
+        &mut self,
+        txn: Txn,
+        id: Option<TxnId>,
+        status: Status,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let environment = &mut cx.effects.environment;
+        if let Some(recorder) = &mut environment.recorder {
+            let id = id.unwrap_or_else(|| {
+                self.sequence += 1;
+                TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+            });
+            let slot = &self.slots[txn.slot as usize];
+            let end = (status != Status::Unknown).then_some(environment.now);
+            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+        }
+        if V::MAY_LOCK_AT_WRITES {
+            self.give_locks_back(txn, status, cx);
+        }
+        self.slots[txn.slot as usize].vacate();
+        self.free.push(txn.slot);
+    }
+
+    /// A transaction with locks ends: where it has not prepared it gives them back.
+    fn give_locks_back(&mut self, txn: Txn, status: Status, cx: &mut Context<'_, V>) {
+        let slot = &self.slots[txn.slot as usize];
+        if status == Status::Committed && slot.committing.is_some() {
+            return; // Its prepares have taken them over.
+        }
+        let reader = V::reader(self.id, self.incarnation, txn);
+        for &repository in &slot.locked_at {
+            cx.send_to_repository(repository, Message::Unlock { reader });
+        }
+    }
+
+    /// Ends a transaction that failed before its commit, and everything that waits for it.
+    pub(in crate::two_phase) fn abort(
+        &mut self,
+        txn: Txn,
+        failure: &Failure,
+        cx: &mut Context<'_, V>,
+    ) {
+        if self.slot(txn).is_none() {
+            return;
+        }
+        if let Failure::Aborted(reason) = failure {
+            self.learn_from(*reason);
+        }
+        self.end(txn, None, Status::Aborted, None, cx);
+        if *failure != Failure::Aborted(Abort::Rollback) {
+            self.failed.remember(txn, failure);
+        }
+        if !self.operations.is_empty() {
+            self.fail_operations(txn, failure, cx);
+        }
+    }
+
+    /// Whatever the transaction still waits for has failed.
+    #[cold]
+    pub(in crate::two_phase) fn fail_operations(
+        &mut self,
+        txn: Txn,
+        failure: &Failure,
+        cx: &mut Context<'_, V>,
+    ) {
+        let waiting: Vec<_> = self
+            .operations
+            .iter()
+            .filter(|(_, operation)| operation.txn == txn)
+            .map(|(op, _)| OpId(op))
+            .collect();
+        for op in waiting {
+            self.operations.remove(op.0);
+            self.requests.retain(|request| request.op != op);
+            cx.complete(op, Err(failure.clone()));
+        }
+    }
+
+    /// What a stale read teaches: later snapshots are to be at least what was heard of since.
+    pub(in crate::two_phase) fn learn_from(&mut self, reason: Abort) {
+        match reason {
+            Abort::StaleRead
+            | Abort::Phantom
+            | Abort::ActionsInThePast
+            | Abort::SnapshotTooOld
+            | Abort::Forgotten => {
+                self.fresh = self.heard.clone();
+            }
+            Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
+            Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
+            Abort::Rollback | Abort::Strayed | Abort::Superseded | Abort::OutOfMemory => {}
+        }
+    }
+
+    pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
+        self.sweep_timer_set = false;
+        self.retry_requests(cx);
+        self.retry_commits(cx);
+        if !self.requests.is_empty() || !self.committing.is_empty() {
+            self.set_sweep_timer(cx);
+        }
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    #[inline(always)]
+    fn on_begin(&mut self, options: TxnOptions, cx: &Context<'_, V>) -> Txn {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                self.slots.push(Slot::empty());
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let mut base = V::Snapshot::from_floor(options.floor);
+        base.join(&self.bound);
+        base.join(&self.fresh);
+        if V::NODES_REMEMBER {
+            base.join(&self.seen);
+        }
+        let slot = &mut self.slots[place as usize];
+        slot.occupy(options, base, cx.effects.now);
+        self.begun_since_gossip = true;
+        Txn { slot: place, generation: slot.generation }
+    }
+
+    /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
+    #[inline(always)]
+    fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
+        let locks = V::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
+        let lock = locks.then(|| (write.space, write.key.clone()));
+        if let Err(failure) = self.buffer(txn, write, cx) {
+            return Step::Done(Err(failure));
+        }
+        match lock.and_then(|lock| self.ask_lock(txn, lock, cx)) {
+            Some(op) => Step::Wait(op),
+            None => Step::Done(Ok(())),
+        }
+    }
+
+    #[inline(always)]
+    fn buffer(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Result<(), Failure> {
+        let Put { space, key, value, may_wait: _ } = write;
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        if !slot.delays.is_empty() && slot.delays.sees(space, &key) {
+            return Err(self.stray(txn, cx));
+        }
+        let limits = &cx.settings.limits;
+        match cx.effects.recorder {
+            Some(_) => slot.write_recorded(space, key, value, limits),
+            None => slot.sets.write(space, key, value, limits),
+        }
+    }
+}
+
+/// A one-round transaction was asked for.
+fn no_procedures<V: Variant>() -> Failure {
+    Failure::Procedure(format!(
+        "protocol `{}` runs no procedures; allowed are `granola`, `granola-locking`, `sinfonia`",
+        TwoPhase::<V>::NAME
+    ))
+}
+
+impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
+    fn new(node: NodeId, incarnation: u32, rules: &V::Rules) -> Coordinator<V> {
+        Coordinator {
+            id: node,
+            incarnation,
+            tolerates_stale_reads: V::tolerates_stale_reads(rules),
+            locks_at_writes: V::locks_at_writes(rules),
+            rules: rules.clone(),
+            sequence: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            failed: Failed::default(),
+            next_op: 0,
+            operations: Window::default(),
+            requests: Window::default(),
+            // An answer to an earlier life's request must not be taken for one of this life's.
+            next_request: u64::from(incarnation) << 40,
+            pages: VecDeque::new(),
+            committing: Window::default(),
+            unanswered: BTreeMap::new(),
+            sweep_timer_set: false,
+            heard: V::Snapshot::default(),
+            fresh: V::Snapshot::default(),
+            seen: V::Snapshot::default(),
+            bound: V::Snapshot::default(),
+            watermark: Watermark::default(),
+            aged: Nanos(0),
+            started: None,
+            told_all: Nanos(0),
+            took_part: BTreeSet::new(),
+            ended_since_told: 0,
+            begun_since_gossip: false,
+            idle_factor: 1,
+        }
+    }
+
+    #[inline(always)]
+    fn operate(
+        &mut self,
+        operation: Operation,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step {
+        match operation {
+            Operation::Begin(options) => {
+                std::mem::forget(operation); // Nothing in it to drop: spares the hot path the look.
+                Step::Done(Ok(Answer::Begun(self.on_begin(options, cx))))
+            }
+            Operation::Get(txn, space, key) => {
+                self.on_get(txn, space, &key, here, cx).map(Answer::Value)
+            }
+            Operation::GetMany(txn, space, keys) => {
+                self.on_get_many(txn, space, keys, here, cx).map(Answer::Values)
+            }
+            Operation::Scan(txn, scan) => {
+                self.on_client_scan(txn, scan, here, cx).map(Answer::Rows)
+            }
+            Operation::Put(txn, write) => self.on_put(txn, write, cx).map(|()| Answer::Written),
+            Operation::Delay(txn, delay, answered) => {
+                Step::Done(self.on_later(txn, &delay, answered, cx).map(Answer::Delayed))
+            }
+            Operation::Commit(txn) => {
+                std::mem::forget(operation);
+                let step = self.on_commit(txn, here.reborrow(), cx);
+                self.count_ended(&mut here, cx);
+                step.map(Answer::Committed)
+            }
+            Operation::Abort(txn, why) => {
+                if self.open(txn).is_ok() {
+                    self.abort(txn, &why, cx);
+                }
+                Step::Done(Ok(Answer::Ended))
+            }
+            Operation::Invoke(..) => Step::Done(Err(no_procedures::<V>())),
+        }
+    }
+
+    #[inline]
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        self.on_peek(txn, space, keys, here, cx, out)
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message<V>,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.heard.reach()
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        let is_open = |slot: &Slot<V>| slot.running && slot.committing.is_none();
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
+        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+    }
+
+    fn receive(
+        &mut self,
+        from: Address,
+        message: Message<V>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        match message {
+            Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
+            Message::ScanReply(reply) => self.on_scan_reply(*reply, here, cx),
+            Message::Vote { txn, repository, vote, committed, about, tag } => {
+                self.heard.join(&committed);
+                if txn.incarnation == self.incarnation {
+                    self.on_vote(txn, Ballot { repository, vote, about, tag }, cx);
+                }
+            }
+            Message::Acknowledge { repository, txns } => {
+                for txn in txns {
+                    self.on_acknowledge(txn, repository);
+                }
+            }
+            Message::Ran { txn, answers, strayed } => self.on_ran(txn, answers, strayed, cx),
+            Message::Bound { bound, newest } => {
+                self.on_bound(from.node, bound, &newest, &mut here, cx);
+            }
+            Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
+            Message::Locked { request, refused } => self.on_locked(request, refused, cx),
+            Message::Read(_)
+            | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
+        }
+    }
+
+    fn timer(&mut self, timer: u32, mut here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+        match timer {
+            GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            PAGES_TIMER => self.ask_for_page(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
+        // What was sent to it before may be lost: its patience is over.
+        for request in self.requests.values_mut() {
+            if cx.catalog.home(request.to) == node {
+                request.quiet = Nanos(0);
+            }
+        }
+        self.committing.values_mut().for_each(Committing::expect_no_answer);
+    }
+
+    fn unlinked(&mut self, _node: NodeId) {}
+
+    fn leave(&mut self, cx: &mut Context<'_, V>) {
+        self.tell_settled(cx);
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
+            let (sequence, status) = match slot.committing {
+                Some(sequence) => (sequence, Status::Unknown),
+                None => (u64::MAX - place as u64, Status::Running),
+            };
+            let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        self.running().count() + self.committing.len()
+    }
+
+    /// The oldest transaction here; without one, whose bound is the least of those that were told.
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        let here = self.running().map(|slot| slot.begun).min();
+        let held_by = || self.watermark.holder().map(|node| (node, None));
+        here.map(|begun| (self.id, Some(begun))).or_else(held_by)
+    }
+
+    fn past(&self) -> Option<SmallBytes> {
+        if !V::NODES_REMEMBER {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        self.seen.encode(&mut bytes);
+        Some(bytes.into())
+    }
+
+    fn adopt(&mut self, past: &SmallBytes) {
+        if V::NODES_REMEMBER
+            && V::rules(&self.rules).keeps(Rule::SessionsBringPasts)
+            && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
+        {
+            self.seen.join(&seen);
+        }
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.outcome_of(txn)
+    }
+}

@@ -1,0 +1,296 @@
+//! The coordinator's reads as clients ask for them: directly where a replica lives on the same
+//! node, else by [`remote_requests`](super::remote_requests).
+
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
+use muesli_core::parts::watermark::Bound;
+use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
+
+use smallvec::smallvec;
+
+use super::Coordinator;
+use super::asked::{AskedKeys, Kind};
+use super::slot::Slot;
+use crate::two_phase::message::Found;
+use crate::two_phase::policy::validation::Validation;
+use crate::two_phase::time::Snapshot;
+use crate::two_phase::{Context, NotServed, Reading};
+use crate::two_phase::{TwoPhase, Variant};
+
+impl<V: Variant> Slot<V> {
+    /// Whether what is read is kept, to be validated at the commit.
+    #[inline]
+    pub fn keeps_reads(&self) -> bool {
+        V::Validation::READS
+            && (!self.options.read_only || self.options.strict || V::Validation::READERS)
+    }
+
+    /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
+    /// stale reads are suffered.
+    #[inline(always)]
+    pub fn note(&mut self, read: ReadEntry, newest: bool, suffered: bool) -> Result<(), Abort> {
+        let lost = !suffered || self.options.strict;
+        if !newest && !self.sets.writes.is_empty() && lost {
+            return Err(Abort::StaleRead);
+        }
+        if self.keeps_reads() {
+            self.sets.reads.push(read);
+        }
+        Ok(())
+    }
+
+    /// What is read of a key, now that `found` was found: where reads are made at no snapshot,
+    /// that is what was read of it before.
+    #[inline]
+    pub fn repeated(&mut self, space: SpaceId, key: &SmallBytes, found: Found) -> Found {
+        if V::SNAPSHOTS {
+            return found;
+        }
+        self.seen.entry((space, key.clone())).or_insert(found).clone()
+    }
+
+    /// How it reads now.
+    #[inline]
+    fn reading(&self, reader: V::Reader) -> Reading<V> {
+        let (snapshot, first) = (self.reads_at().clone(), self.snapshot.is_none());
+        Reading { snapshot, first, here: true, reader }
+    }
+
+    /// Whether a read at `repository` need not wait for another one to be answered.
+    #[inline]
+    pub fn may_read_at(&self, repository: RepositoryId) -> bool {
+        V::READS_SIDE_BY_SIDE || self.fixing.is_none() || self.is_fixed_at(repository)
+    }
+
+    /// Whether a read at `repository` leaves the snapshot as it is.
+    #[inline]
+    pub fn is_fixed_at(&self, repository: RepositoryId) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_fixed_at(repository))
+    }
+
+    /// A repository has answered at `snapshot`.
+    #[inline]
+    pub fn learn(&mut self, snapshot: V::Snapshot) {
+        if V::READS_SIDE_BY_SIDE {
+            self.answers = self.answers.wrapping_add(1);
+        }
+        match &mut self.snapshot {
+            Some(known) => known.learn(&snapshot),
+            unknown => *unknown = Some(snapshot),
+        }
+    }
+}
+
+/// How a key was read on the coordinator's own node.
+enum Local {
+    Value(Option<SmallBytes>),
+    /// It lives elsewhere, or must wait: ask by a request.
+    Ask,
+    Failed(Abort),
+}
+
+impl<V: Variant> Coordinator<V> {
+    #[inline(always)]
+    pub(in crate::two_phase) fn on_get(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Option<SmallBytes>> {
+        match self.read_locally(txn, space, key, &mut here, cx) {
+            Ok(Local::Value(value)) => Step::Done(Ok(value)),
+            Ok(Local::Failed(reason)) => {
+                self.abort(txn, &Failure::Aborted(reason), cx);
+                Step::Done(Err(Failure::Aborted(reason)))
+            }
+            Ok(Local::Ask) => {
+                let keys = smallvec![(0, space, key.clone())];
+                Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
+            }
+            Err(failure) => Step::Done(Err(failure)),
+        }
+    }
+
+    /// Reads a replica on this node, where nothing is in the way.
+    #[inline]
+    pub(in crate::two_phase) fn on_peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+        out: &mut [Option<SmallBytes>],
+    ) -> bool {
+        let reader = V::reader(self.id, self.incarnation, txn);
+        let Ok(slot) = self.open(txn) else { return false };
+        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && slot.delays.is_empty();
+        let recording = cx.effects.recorder.is_some();
+        let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
+        if !plain || !one_repository || keys.len() > cx.settings.limits.page_rows {
+            return false;
+        }
+        let Some(key) = keys.first() else { return true };
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+            return false;
+        };
+        if !slot.may_read_at(replica) {
+            return false;
+        }
+        let reading = slot.reading(reader);
+        let mut at = cx.at(Role::Repository(replica));
+        let noting = slot.keeps_reads();
+        let TransactionSets { reads, operations, .. } = &mut slot.sets;
+        let (before, mark) = (reads.len(), operations.mark());
+        let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
+        let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
+            out[place] = read.version.value.cloned();
+            undisturbed &= read.version.newest && !read.locked;
+            if recording {
+                operations.read(space, &keys[place], read.recorded(), read.version.value);
+            }
+            if noting {
+                let (handle, version) = (read.handle, read.version.at);
+                let key = keys[place].clone();
+                reads.push(ReadEntry { space, repository: replica, handle, key, version });
+            }
+        });
+        let changes = participant.changes;
+        let Ok(snapshot) = read else {
+            slot.sets.reads.truncate(before);
+            slot.sets.operations.rewind(mark);
+            return false;
+        };
+        slot.learn(snapshot);
+        slot.undisturbed_since = undisturbed.then_some(changes);
+        if cx.settings.logging {
+            slot.gate = cx.effects.gate;
+        }
+        true
+    }
+
+    /// Reads the transaction's own write, or what it has read before and must read again.
+    #[inline(always)]
+    fn read_known(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Option<Local>, Failure> {
+        check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes)?;
+        let slot = self.open(txn)?;
+        if !slot.delays.is_empty() && slot.delays.changes(space, key) {
+            return Ok(Some(Local::Failed(Abort::Strayed)));
+        }
+        if let Some(own) = slot.sets.own(space, key) {
+            let own = own.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read_own(space, key, own.as_ref());
+            }
+            return Ok(Some(Local::Value(own)));
+        }
+        if !V::SNAPSHOTS
+            && let Some(found) = slot.seen.get(&(space, key.clone()))
+        {
+            let found = found.clone();
+            if cx.effects.recorder.is_some() {
+                slot.sets.operations.read(space, key, found.recorded(), found.value.as_ref());
+            }
+            return Ok(Some(Local::Value(found.value)));
+        }
+        Ok(None)
+    }
+
+    /// Reads what is known of a key, or a replica on this node.
+    #[inline(always)]
+    fn read_locally(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        key: &SmallBytes,
+        here: &mut Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Local, Failure> {
+        if let Some(known) = self.read_known(txn, space, key, cx)? {
+            return Ok(known);
+        }
+        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let reader = V::reader(self.id, self.incarnation, txn);
+        let slot = self.open(txn)?;
+        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+            return Ok(Local::Ask);
+        };
+        if !slot.may_read_at(replica) {
+            return Ok(Local::Ask);
+        }
+        let reading = slot.reading(reader);
+        let mut at = cx.at(Role::Repository(replica));
+        match participant.read_here(space, key, reading, &mut at) {
+            Ok(read) => {
+                let (recorded, collected) = (read.recorded(), read.collected);
+                slot.learn(read.snapshot);
+                slot.undisturbed_since = None; // So much is kept for the simplest way only.
+                let (version, value) = (read.version, read.version.value.cloned());
+                if !V::SNAPSHOTS {
+                    let found = Found { collected, ..Found::from(version) };
+                    slot.seen.insert((space, key.clone()), found);
+                }
+                if cx.settings.logging {
+                    slot.gate = cx.effects.gate;
+                }
+                if cx.effects.recorder.is_some() {
+                    slot.sets.operations.read(space, key, recorded, value.as_ref());
+                }
+                let (handle, key, newest) = (read.handle, key.clone(), version.newest);
+                let entry =
+                    ReadEntry { space, repository: replica, handle, key, version: version.at };
+                let noted = slot.note(entry, newest, suffered);
+                Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
+            }
+            Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
+            Err(NotServed::TooOld) => {
+                // The next attempt begins at what this repository has come to (`learn_from`).
+                self.heard.join(&participant.committed());
+                Ok(Local::Failed(Abort::SnapshotTooOld))
+            }
+        }
+    }
+
+    pub(in crate::two_phase) fn on_get_many(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: Vec<SmallBytes>,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Vec<Option<SmallBytes>>> {
+        let mut values = vec![None; keys.len()];
+        let mut asked = AskedKeys::new();
+        if let Err(failure) = self.open(txn) {
+            return Step::Done(Err(failure));
+        }
+        for (place, key) in keys.into_iter().enumerate() {
+            // Further ones are read in pages, also where they are here.
+            let read = match place < cx.settings.limits.page_rows {
+                true => self.read_locally(txn, space, &key, &mut here, cx),
+                false => self.read_known(txn, space, &key, cx).map(|it| it.unwrap_or(Local::Ask)),
+            };
+            match read {
+                Ok(Local::Value(value)) => values[place] = value,
+                Ok(Local::Ask) => asked.push((place, space, key)),
+                Ok(Local::Failed(reason)) => {
+                    self.abort(txn, &Failure::Aborted(reason), cx);
+                    return Step::Done(Err(Failure::Aborted(reason)));
+                }
+                Err(failure) => return Step::Done(Err(failure)),
+            }
+        }
+        if asked.is_empty() {
+            return Step::Done(Ok(values));
+        }
+        Step::Wait(self.ask_keys(txn, Kind::Many(values), asked, &here, cx))
+    }
+}

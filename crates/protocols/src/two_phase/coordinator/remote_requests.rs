@@ -1,0 +1,370 @@
+//! What a coordinator asks of replicas on other nodes, until it is answered.
+//!
+//! An operation is what the client waits for; it has one request per repository that is asked.
+//! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
+//! other requests of the transaction are held. Where each repository fixes a part of it
+//! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
+//! others have fixed meanwhile is asked for once more.
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::transaction::ReadEntry;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{
+    Abort, Answer, Failure, Here, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Txn,
+};
+
+use smallvec::smallvec;
+
+use super::Coordinator;
+use super::asked::{Asked, AskedKeys, Groups, Kind, Queued, Request, WaitingOperation};
+use super::pages::first_pages;
+use super::slot::Slot;
+use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
+use crate::two_phase::{Context, TwoPhase, Variant};
+use muesli_core::parts::watermark::Bound;
+
+/// So many keys go in the request that fixes a snapshot.
+const FIRST_KEYS_MAX: usize = 8;
+
+impl<V: Variant> Coordinator<V> {
+    /// Asks for keys: one request per repository. In the first one of a transaction without a
+    /// snapshot go few, so that the others follow as soon as the snapshot is known.
+    pub(in crate::two_phase) fn ask_keys(
+        &mut self,
+        txn: Txn,
+        kind: Kind,
+        keys: AskedKeys,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> OpId {
+        let alone =
+            !V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+        let mut groups = Groups::new();
+        for key in keys {
+            let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
+            let first_is_full =
+                alone && groups.first().is_some_and(|(_, keys)| keys.len() >= FIRST_KEYS_MAX);
+            let mut open = groups.iter_mut().skip(usize::from(first_is_full));
+            match open.find(|(known, _)| *known == to) {
+                Some((_, group)) => group.push(key),
+                None => groups.push((to, smallvec![key])),
+            }
+        }
+        let (first, queued) = first_pages(groups, &cx.settings.limits);
+        let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
+        self.ask(txn, (kind, queued), groups, cx)
+    }
+
+    pub(in crate::two_phase) fn ask(
+        &mut self,
+        txn: Txn,
+        (kind, queued): (Kind, Queued),
+        groups: impl ExactSizeIterator<Item = (RepositoryId, Asked)>,
+        cx: &mut Context<'_, V>,
+    ) -> OpId {
+        let op = self.next_op();
+        let missing = groups.len() + queued.len();
+        self.operations.insert(op.0, WaitingOperation { txn, missing, queued, bytes: 0, kind });
+        let now = cx.now();
+        for (to, asked) in groups {
+            self.next_request += 1;
+            let (answers, sent, quiet, since) = (0, now, now, now);
+            let request = Request { op, to, asked, held: true, answers, sent, quiet, since };
+            self.issue(txn, self.next_request, request, cx);
+        }
+        self.set_sweep_timer(cx);
+        op
+    }
+
+    /// Sends a request, or holds it while the snapshot is being fixed.
+    pub(in crate::two_phase) fn issue(
+        &mut self,
+        txn: Txn,
+        id: u64,
+        request: Request,
+        cx: &mut Context<'_, V>,
+    ) {
+        let to = request.to;
+        let is_lock = matches!(request.asked, Asked::Lock(..));
+        self.requests.insert(id, Request { held: true, ..request });
+        let slot = self.slot(txn).expect("a transaction that has not ended");
+        if is_lock {
+            self.send_request(id, cx);
+        } else if slot.may_read_at(to) {
+            let fixes = !V::READS_SIDE_BY_SIDE && !slot.is_fixed_at(to);
+            slot.fixing = slot.fixing.or(fixes.then_some(id));
+            self.send_request(id, cx);
+        } else {
+            slot.held.push(id);
+        }
+    }
+
+    /// The replica of a partition to ask: one on this node, else in turn.
+    pub(in crate::two_phase) fn choose(
+        &self,
+        partition: u16,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> RepositoryId {
+        let nth = (self.next_request % u64::from(cx.catalog.replicas)) as usize;
+        let local = cx.catalog.replicas_of(partition).find(|&replica| here.holds(replica));
+        let chosen = local.or_else(|| cx.catalog.replicas_of(partition).nth(nth));
+        chosen.expect("every partition has its replicas")
+    }
+
+    fn send_request(&mut self, id: u64, cx: &mut Context<'_, V>) {
+        let Some(request) = self.requests.get_mut(id) else { return };
+        request.held = false;
+        (request.sent, request.quiet) = (cx.now(), cx.now());
+        let (to, op) = (request.to, request.op.0);
+        let operation = self.operations.get(op).expect("requests have operations");
+        let txn = operation.txn;
+        let Some(slot) = self.slot(txn) else { return };
+        let (snapshot, first) = (slot.reads_at().clone(), slot.snapshot.is_none());
+        let answers = slot.answers;
+        self.requests.get_mut(id).expect("found above").answers = answers;
+        let reader = V::reader(self.id, self.incarnation, txn);
+        let asked = &self.requests.get(id).expect("found above").asked;
+        let kind = &self.operations.get(op).expect("found above").kind;
+        let message = match (asked, kind) {
+            (Asked::Keys(keys), _) => {
+                let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
+                Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
+            }
+            (Asked::Page(page), Kind::Scan(gathered)) => {
+                let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
+                let whole = KeyRange { space, lo, hi };
+                let seen_to = page.seen_to.as_ref();
+                let range = seen_to.map_or(whole.clone(), |to| whole.beyond(reverse, to));
+                Message::Scan(Box::new(ScanRequest {
+                    request: id,
+                    snapshot,
+                    first,
+                    reader,
+                    range,
+                    partitions: page.partitions.clone(),
+                    reverse,
+                    limit: page.limit,
+                }))
+            }
+            (Asked::Lock(space, key), _) => {
+                let (space, key) = (*space, key.clone());
+                Message::Lock(LockRequest { request: id, reader, space, key })
+            }
+            (Asked::Page(_), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
+                unreachable!("pages are asked by scans only")
+            }
+        };
+        cx.send_to_repository(to, message);
+    }
+
+    /// A request was answered at `snapshot`: the transaction reads there from now on. `None`: what
+    /// was learnt since it was asked for does not fit, and it was asked for once more.
+    pub(in crate::two_phase) fn fix_snapshot(
+        &mut self,
+        txn: Txn,
+        (request, asked): (u64, Request),
+        snapshot: V::Snapshot,
+        cx: &mut Context<'_, V>,
+    ) -> Option<Request> {
+        self.heard.join(&snapshot);
+        if V::READS_SIDE_BY_SIDE {
+            let known = self.slot(txn)?.snapshot.clone();
+            if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
+                self.issue(txn, request, asked, cx);
+                return None;
+            }
+        }
+        let slot = self.slot(txn)?;
+        slot.learn(snapshot);
+        if slot.fixing == Some(request) {
+            slot.fixing = None;
+        }
+        if slot.fixing.is_none() && !slot.held.is_empty() {
+            for id in std::mem::take(&mut slot.held) {
+                if let Some(request) = self.requests.remove(id) {
+                    self.issue(txn, id, request, cx);
+                }
+            }
+        }
+        Some(asked)
+    }
+
+    /// A repository reads no more at what a request said. If it did not say what others have
+    /// answered since, it is asked for once more: the watermark may have followed that.
+    pub(in crate::two_phase) fn on_too_old(
+        &mut self,
+        txn: Txn,
+        (id, request): (u64, Request),
+        cx: &mut Context<'_, V>,
+    ) {
+        let learnt = |slot: &mut Slot<V>| slot.answers != request.answers;
+        if V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
+            self.issue(txn, id, request, cx);
+        } else {
+            self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
+        }
+    }
+
+    pub(in crate::two_phase) fn on_read_reply(
+        &mut self,
+        reply: ReadReply<V>,
+        _here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if reply.snapshot.is_some() && reply.found.is_empty() {
+            return; // Of no key: no answer at all, and the request goes out again.
+        }
+        let Some(request) = self.requests.remove(reply.request) else { return };
+        let Some(operation) = self.operations.get(request.op.0) else { return };
+        let txn = operation.txn;
+        self.heard.join(&reply.committed);
+        let Some(snapshot) = reply.snapshot else {
+            return self.on_too_old(txn, (reply.request, request), cx);
+        };
+        let asked = (reply.request, request);
+        let Some(request) = self.fix_snapshot(txn, asked, snapshot, cx) else { return };
+        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let Asked::Keys(mut keys) = request.asked else { return };
+        let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
+        if !self.count_bytes(request.op, answered, cx) {
+            return;
+        }
+        let rest: AskedKeys = keys.drain(reply.found.len().min(keys.len())..).collect();
+        for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
+            let recording = cx.effects.recorder.is_some();
+            let Some(slot) = self.slot(txn) else { return };
+            let found = slot.repeated(space, &key, found);
+            if recording {
+                slot.sets.operations.read(space, &key, found.recorded(), found.value.as_ref());
+            }
+            let (handle, version) = (Handle::NONE, found.version);
+            let read = ReadEntry { space, repository: request.to, handle, key, version };
+            if let Err(reason) = slot.note(read, found.newest, suffered) {
+                self.abort(txn, &Failure::Aborted(reason), cx);
+                return;
+            }
+            match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
+                Some(Kind::Get(value)) => *value = found.value,
+                Some(Kind::Many(values)) => values[place] = found.value,
+                Some(Kind::Scan(_) | Kind::Lock) | None => {
+                    unreachable!("keys are asked by gets only")
+                }
+            }
+        }
+        match rest.is_empty() {
+            true => self.count_answer(request.op, cx),
+            false => self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx),
+        }
+    }
+
+    /// Locks the key that was just written, at all replicas; `None`: it is locked already, or locks
+    /// are taken at the commit.
+    pub(in crate::two_phase) fn ask_lock(
+        &mut self,
+        txn: Txn,
+        (space, key): (SpaceId, SmallBytes),
+        cx: &mut Context<'_, V>,
+    ) -> Option<OpId> {
+        let slot = self.slot(txn)?;
+        if !slot.locked.insert((space, key.clone())) {
+            return None;
+        }
+        let replicas = cx.catalog.replicas_of(cx.catalog.partition(space, &key));
+        let replicas: Vec<_> = replicas.collect();
+        slot.locked_at.extend(&replicas);
+        let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
+        Some(self.ask(txn, (Kind::Lock, Queued::new()), groups, cx))
+    }
+
+    /// A replica has locked a key, or refused.
+    pub(in crate::two_phase) fn on_locked(
+        &mut self,
+        request: u64,
+        refused: Option<Abort>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let is_lock = |it: &Request| matches!(it.asked, Asked::Lock(..));
+        if !self.requests.get(request).is_some_and(is_lock) {
+            return;
+        }
+        let Some(request) = self.requests.remove(request) else { return };
+        let Some(operation) = self.operations.get(request.op.0) else { return };
+        match refused {
+            Some(reason) => self.abort(operation.txn, &Failure::Aborted(reason), cx),
+            None => self.count_answer(request.op, cx),
+        }
+    }
+
+    pub(in crate::two_phase) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
+        let Some(operation) = self.operations.get_mut(op.0) else { return };
+        operation.missing -= 1;
+        let txn = operation.txn;
+        if let Some((to, keys)) = operation.queued.pop_front() {
+            return self.ask_more((txn, op), (to, Asked::Keys(keys)), cx);
+        }
+        if operation.missing > 0 {
+            return;
+        }
+        let operation = self.operations.remove(op.0).expect("found above");
+        let result = match operation.kind {
+            Kind::Get(value) => Ok(Answer::Value(value)),
+            Kind::Lock => Ok(Answer::Written),
+            Kind::Many(values) => Ok(Answer::Values(values)),
+            Kind::Scan(gathered) => Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx))),
+        };
+        cx.complete(op, result);
+    }
+
+    /// Requests that were not answered go out again, to another replica; those that never are
+    /// end their transaction. What is on its way still is neither.
+    pub(in crate::two_phase) fn retry_requests(&mut self, cx: &mut Context<'_, V>) {
+        let (now, settings) = (cx.now(), cx.settings);
+        for request in self.requests.values_mut() {
+            if cx.is_outstanding(request.to, request.sent) {
+                request.quiet = now;
+            }
+        }
+        let late: Vec<u64> = self
+            .requests
+            .iter()
+            .filter(|(_, request)| !request.held && request.quiet + settings.retry_after <= now)
+            .map(|(id, _)| id)
+            .collect();
+        for id in late {
+            let Some(request) = self.requests.get(id) else { continue };
+            let Some(operation) = self.operations.get(request.op.0) else { continue };
+            if request.since + settings.give_up_after <= now {
+                let (txn, after_ms) = (operation.txn, settings.give_up_after.as_millis());
+                cx.effects.maintenance.given_up += 1;
+                self.abort(txn, &Failure::Timeout { after_ms }, cx);
+            } else {
+                self.ask_others(id, cx);
+            }
+        }
+    }
+
+    /// Asks for everything in a request once more, each part of it at the replica after the one
+    /// that was asked. Where these are several, each gets a request of its own; an answer to the
+    /// old one that still comes is then nobody's.
+    fn ask_others(&mut self, id: u64, cx: &mut Context<'_, V>) {
+        let Some(mut request) = self.requests.remove(id) else { return };
+        let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
+        let operation = self.operations.get_mut(request.op.0).expect("requests have operations");
+        let txn = operation.txn;
+        operation.missing += groups.len() - 1;
+        let Some(slot) = self.slot(txn) else { return };
+        if slot.fixing == Some(id) {
+            slot.fixing = None;
+        }
+        if groups.len() == 1 {
+            (request.to, request.asked) = groups.remove(0);
+            return self.issue(txn, id, request, cx);
+        }
+        for (to, asked) in groups {
+            self.next_request += 1;
+            let part = Request { to, asked, held: true, ..request };
+            self.issue(txn, self.next_request, part, cx);
+        }
+    }
+}

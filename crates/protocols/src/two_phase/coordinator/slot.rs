@@ -1,0 +1,149 @@
+//! The place of a transaction at its coordinator.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::recorder::{Status, TxnRecord};
+use muesli_core::{
+    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+    TxnOptions,
+};
+
+use super::delays::Delays;
+use crate::two_phase::Variant;
+use crate::two_phase::message::Found;
+
+/// A transaction's place; reused, with its memory, by the next one.
+#[derive(Clone, Debug)]
+pub(in crate::two_phase) struct Slot<V: Variant> {
+    pub generation: u32,
+    pub running: bool,
+    /// Its commit is under way: no further operations.
+    pub committing: Option<u64>,
+    pub options: TxnOptions,
+    /// The least snapshot it may get.
+    pub base: V::Snapshot,
+    /// Known from the first read on.
+    pub snapshot: Option<V::Snapshot>,
+    /// How often a repository has answered, where reads go out side by side.
+    pub answers: u32,
+    /// See [`Alone::since`](crate::two_phase::participant::one_phase::Alone::since).
+    pub undisturbed_since: Option<u64>,
+    /// A request is under way elsewhere that may change the snapshot; others wait for it.
+    pub fixing: Option<u64>,
+    /// Requests that wait for the snapshot, in order.
+    pub held: Vec<u64>,
+    /// What must be stable before the client may hear of what it read here.
+    pub gate: LogPosition,
+    pub begun: Nanos,
+    pub sets: TransactionSets,
+    /// What is to be done at the commit.
+    pub delays: Delays,
+    /// The keys whose locks it has asked for, and of whom.
+    pub locked: BTreeSet<(SpaceId, SmallBytes)>,
+    pub locked_at: BTreeSet<RepositoryId>,
+    /// What was read, where reads are made at no snapshot: it is what is read again.
+    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+}
+
+impl<V: Variant> Slot<V> {
+    pub fn empty() -> Slot<V> {
+        Slot {
+            generation: 0,
+            running: false,
+            committing: None,
+            options: TxnOptions::default(),
+            base: V::Snapshot::default(),
+            snapshot: None,
+            answers: 0,
+            undisturbed_since: None,
+            fixing: None,
+            held: Vec::new(),
+            gate: LogPosition(0),
+            begun: Nanos(0),
+            sets: TransactionSets::default(),
+            delays: Delays::default(),
+            locked: BTreeSet::new(),
+            locked_at: BTreeSet::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// A transaction begins in it.
+    #[inline]
+    pub fn occupy(&mut self, options: TxnOptions, base: V::Snapshot, now: Nanos) {
+        self.running = true;
+        self.committing = None;
+        self.options = options;
+        self.base = base;
+        self.snapshot = None;
+        self.answers = 0;
+        self.undisturbed_since = None;
+        self.fixing = None;
+        self.held.clear();
+        self.gate = LogPosition(0);
+        self.begun = now;
+    }
+
+    /// Its transaction has ended.
+    #[inline]
+    pub fn vacate(&mut self) {
+        self.running = false;
+        self.generation = self.generation.wrapping_add(1);
+        self.sets.clear();
+        self.delays.clear();
+        if !V::SNAPSHOTS {
+            self.seen.clear();
+        }
+        if V::MAY_LOCK_AT_WRITES {
+            self.locked.clear();
+            self.locked_at.clear();
+        }
+    }
+
+    /// What it reads at, or at least will.
+    #[inline]
+    pub fn reads_at(&self) -> &V::Snapshot {
+        self.snapshot.as_ref().unwrap_or(&self.base)
+    }
+
+    /// What the history says of it.
+    pub fn record(
+        &self,
+        id: TxnId,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let TxnOptions { session, read_only, .. } = self.options;
+        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
+    }
+
+    /// A write that is also for the history.
+    pub fn write_recorded(
+        &mut self,
+        space: SpaceId,
+        key: SmallBytes,
+        value: Option<SmallBytes>,
+        limits: &Limits,
+    ) -> Result<(), Failure> {
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
+        let mark = self.sets.operations.mark();
+        self.sets.operations.write(space, &key, value.as_ref());
+        let written = self.sets.write(space, key, value, limits);
+        if written.is_err() {
+            self.sets.operations.rewind(mark);
+        }
+        written
+    }
+}
+
+impl<V: Variant> Slot<V> {
+    /// # Errors
+    /// The transaction is too large to be sent.
+    pub fn check_size(&self, limits: &Limits) -> Result<(), Failure> {
+        let size = self.sets.bytes() + self.delays.bytes();
+        check_size(Limit::Transaction, size, limits.transaction_bytes)
+    }
+}

@@ -1,0 +1,513 @@
+//! What is asked of messages from other processes.
+
+use std::sync::Arc;
+
+use muesli_core::judgement::{distinct, ensure, in_range, sequence};
+use muesli_core::{
+    Address, Decision, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId,
+    Timestamp, Txn, TxnId, View,
+};
+
+use crate::doubts::CLIENTS_ASKED_MAX;
+use crate::two_phase::message::{
+    Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
+};
+use crate::two_phase::participant::Participant;
+use crate::two_phase::table::Room;
+use crate::two_phase::time::{Snapshot, Time};
+use crate::two_phase::{Coordinator, Variant, shown_votes};
+
+/// Whether this sender may say this, and whether its numbers can be.
+pub(in crate::two_phase) fn judge<V: Variant>(
+    message: &Message<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    let to_repository = matches!(view.me.role, Role::Repository(_));
+    match message {
+        Message::Read(_)
+        | Message::Scan(_)
+        | Message::Lock(_)
+        | Message::Unlock { .. }
+        | Message::Prepare(_)
+        | Message::Decide { .. }
+        | Message::Settled { .. }
+        | Message::AskDoubts { .. }
+        | Message::NoDoubts { .. }
+        | Message::Ask { .. } => {
+            ensure(to_repository, Rejection::Role)?;
+            judge_request(message, from, sender, view)
+        }
+        Message::Vote { txn, repository, vote, committed, .. } => {
+            view.voter(from, sender, *repository)?;
+            sequence(*txn)?;
+            committed.judge(view.catalog.repositories())?;
+            judge_vote(*txn, vote, view)
+        }
+        Message::ReadReply(_)
+        | Message::ScanReply(_)
+        | Message::Locked { .. }
+        | Message::Acknowledge { .. }
+        | Message::Ran { .. }
+        | Message::Bound { .. } => {
+            ensure(!to_repository, Rejection::Role)?;
+            judge_reply(message, from, sender, view)
+        }
+        Message::Watermark { low, newest } => {
+            ensure(sender.is_member() && from.role == Role::Coordinator, Rejection::Sender)?;
+            let repositories = view.catalog.repositories();
+            low.judge(repositories).and_then(|_| newest.judge(repositories)).map(|_| ())
+        }
+    }
+}
+
+/// What is said to a repository, but for votes.
+fn judge_request<V: Variant>(
+    message: &Message<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match message {
+        Message::Read(request) => judge_read(request, from, sender, view),
+        Message::Scan(request) => judge_scan(request, from, sender, view),
+        Message::Lock(asked) => {
+            judge_reader::<V>(asked.reader, from)?;
+            ensure(asked.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
+            view.key(asked.space, &asked.key)
+        }
+        Message::Unlock { reader } => judge_reader::<V>(*reader, from),
+        Message::Prepare(prepare) => judge_prepare(prepare, from, sender, view),
+        Message::Decide { txn, decision, .. } => {
+            judge_decide::<V>(*txn, decision, from, sender, view)
+        }
+        Message::Settled { txn } => view.owner(from, *txn),
+        Message::Ask { txn } => judge_ask(*txn, from, sender),
+        Message::AskDoubts { clients, .. } => {
+            judge_answer(from, sender)?;
+            ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
+        }
+        Message::NoDoubts { repository, clients, .. } => {
+            view.voter(from, sender, *repository)?;
+            ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
+        }
+        _ => Err(Rejection::Role),
+    }
+}
+
+/// What is said to a coordinator, but for votes.
+fn judge_reply<V: Variant>(
+    message: &Message<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match message {
+        Message::ReadReply(reply) => {
+            judge_answer(from, sender)?;
+            reply.found.iter().try_for_each(|found| in_range(found.version))?;
+            judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
+        }
+        Message::ScanReply(reply) => {
+            judge_answer(from, sender)?;
+            reply.rows.iter().try_for_each(|(_, found)| in_range(found.version))?;
+            judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
+        }
+        Message::Locked { .. } => judge_answer(from, sender),
+        Message::Acknowledge { repository, txns } => {
+            view.voter(from, sender, *repository)?;
+            ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
+        }
+        Message::Ran { txn, .. } => {
+            judge_answer(from, sender)?;
+            ensure(txn.node == view.me.node, Rejection::Sender)
+        }
+        Message::Bound { bound, newest } => judge_bound(bound, newest, from, sender, view),
+        _ => Err(Rejection::Role),
+    }
+}
+
+/// A coordinator speaks for a transaction of its own.
+fn judge_reader<V: Variant>(reader: V::Reader, from: Address) -> Result<(), Rejection> {
+    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+    ensure(V::is_reader_of(reader, from.node), Rejection::Sender)
+}
+
+/// A coordinator reads keys that are here, at a snapshot that it can have.
+fn judge_read<V: Variant>(
+    request: &ReadRequest<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    judge_reader::<V>(request.reader, from)?;
+    ensure(!request.keys.is_empty(), Rejection::Range)?;
+    judge_snapshot(&request.snapshot, sender, view)?;
+    request.keys.iter().try_for_each(|(space, key)| view.key(*space, key))
+}
+
+/// A coordinator scans partitions that are here, at a snapshot that it can have.
+fn judge_scan<V: Variant>(
+    request: &ScanRequest<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    judge_reader::<V>(request.reader, from)?;
+    ensure(request.partitions.len() <= view.catalog.partitions(), Rejection::Range)?;
+    let here = view.repository().ok_or(Rejection::Role)?;
+    let held = |partition: &u16| view.catalog.holds(here, *partition);
+    ensure(request.partitions.iter().all(held), Rejection::Catalog)?;
+    judge_snapshot(&request.snapshot, sender, view)?;
+    view.range(&request.range)
+}
+
+/// A coordinator asks about a transaction of its own, of keys that are here, each written once.
+fn judge_prepare<V: Variant>(
+    prepare: &Prepare<V>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    view.owner(from, prepare.txn)?;
+    ensure(V::is_reader_of(prepare.reader, from.node), Rejection::Sender)?;
+    ensure(prepare.settled_below <= prepare.txn.sequence, Rejection::Range)?;
+    judge_participants(&prepare.participants, view)?;
+    judge_snapshot(&prepare.snapshot, sender, view)?;
+    for (space, key, version) in &prepare.reads {
+        in_range(*version)?;
+        view.key(*space, key)?;
+    }
+    // What is too large is refused by a vote, which names the limit (`limits`).
+    prepare.writes.iter().try_for_each(|(space, key, _)| view.key(*space, key))?;
+    prepare.scans.iter().try_for_each(|range| view.range(range))?;
+    judge_delayed(prepare, view)?;
+    let written = prepare.writes.iter().map(|(space, key, _)| (*space, key));
+    distinct(written.chain(delayed_keys(prepare)))
+}
+
+/// The participants ascend, and the repository that judges is one of them.
+fn judge_participants(all: &[RepositoryId], view: View<'_>) -> Result<(), Rejection> {
+    let here = view.repository().ok_or(Rejection::Role)?;
+    ensure(all.windows(2).all(|pair| pair[0] < pair[1]), Rejection::Range)?;
+    ensure(all.contains(&here), Rejection::Role)
+}
+
+/// What is left to the turn is about keys that are here, and what is asked of it is part of it.
+fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
+    for (space, key, _) in &prepare.delayed {
+        view.key(*space, key)?;
+    }
+    for call in prepare.calls() {
+        call.ranges.iter().try_for_each(|range| view.range(range))?;
+        call.keys.iter().try_for_each(|(space, key)| {
+            view.key(*space, key)?;
+            // All who hold the partition run it, so they must hold all of its keys.
+            let lives = view.catalog.partition(*space, key);
+            ensure(view.catalog.are_together(lives, call.partition), Rejection::Catalog)
+        })?;
+    }
+    let all = prepare.delayed.len() + prepare.calls().len();
+    ensure(prepare.asked().iter().all(|(at, _)| (*at as usize) < all), Rejection::Range)
+}
+
+/// The keys that are changed in the turn; those of actions once each, though several actions may
+/// be on one key.
+fn delayed_keys<V: Variant>(
+    prepare: &Prepare<V>,
+) -> impl Iterator<Item = (SpaceId, &SmallBytes)> + '_ {
+    let mut actions: Vec<_> = prepare.delayed.iter().map(|(space, key, _)| (*space, key)).collect();
+    actions.sort_unstable();
+    actions.dedup();
+    let called = prepare.calls().iter().flat_map(|call| &call.keys);
+    actions.into_iter().chain(called.map(|(space, key)| (*space, key)))
+}
+
+/// The owner of a transaction says how it ended; or a member that takes part in it does.
+fn judge_decide<V: Variant>(
+    txn: TxnId,
+    decision: &Decision<V::Place>,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match from.role {
+        Role::Coordinator => view.owner(from, txn)?,
+        Role::Repository(_) => ensure(sender.is_member(), Rejection::Sender)?,
+    }
+    sequence(txn)?;
+    match decision {
+        Decision::Commit(place) => {
+            let at = V::Time::judge_place(place, view.catalog.repositories())?;
+            view.issued(sender, at)
+        }
+        Decision::Abort(_) => Ok(()),
+    }
+}
+
+/// A participant asks the others: nobody else may, for the answer binds.
+fn judge_ask(txn: TxnId, from: Address, sender: Sender) -> Result<(), Rejection> {
+    ensure(sender.is_member(), Rejection::Sender)?;
+    ensure(matches!(from.role, Role::Repository(_)), Rejection::Sender)?;
+    sequence(txn)
+}
+
+fn judge_vote<V: Variant>(txn: TxnId, vote: &Vote<V>, view: View<'_>) -> Result<(), Rejection> {
+    let repositories = view.catalog.repositories();
+    match vote {
+        Vote::Yes(yes) => V::Time::judge_yes(txn, yes, repositories),
+        Vote::Decided(Decision::Commit(place)) => {
+            V::Time::judge_place(place, repositories).and_then(in_range)
+        }
+        Vote::Decided(Decision::Abort(_)) | Vote::No(_) => Ok(()),
+    }
+}
+
+/// What a repository answers.
+fn judge_answer(from: Address, sender: Sender) -> Result<(), Rejection> {
+    ensure(sender.is_member(), Rejection::Sender)?;
+    ensure(matches!(from.role, Role::Repository(_)), Rejection::Sender)
+}
+
+fn judge_answered<S: Snapshot>(
+    snapshot: Option<&S>,
+    committed: &S,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    let repositories = view.catalog.repositories();
+    committed.judge(repositories)?;
+    snapshot.map_or(Ok(()), |snapshot| snapshot.judge(repositories).map(|_| ()))
+}
+
+/// A coordinator tells its bound to the one that gathers them.
+fn judge_bound<S: Snapshot>(
+    bound: &S,
+    newest: &S,
+    from: Address,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+    ensure(view.catalog.home(RepositoryId(0)) == view.me.node, Rejection::Role)?;
+    let may_visit = view.catalog.visiting_coordinators;
+    ensure(may_visit || !view.catalog.is_client(from.node), Rejection::Sender)?;
+    judge_snapshot(bound, sender, view)?;
+    judge_snapshot(newest, sender, view)
+}
+
+fn judge_snapshot<S: Snapshot>(
+    snapshot: &S,
+    sender: Sender,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    view.issued(sender, snapshot.judge(view.catalog.repositories())?)
+}
+
+/// What a client on `node` would say instead, of a transaction of its own that writes nothing.
+pub(in crate::two_phase) fn as_client<V: Variant>(
+    message: &Message<V>,
+    node: NodeId,
+) -> Option<Message<V>> {
+    let reader = V::reader(node, 1, Txn { slot: 1, generation: 1 });
+    let own = |txn: &TxnId| {
+        let incarnation = if txn.node == node { txn.incarnation } else { 1 };
+        TxnId { node, incarnation, ..*txn }
+    };
+    match message {
+        Message::Read(request) => Some(Message::Read(ReadRequest { reader, ..request.clone() })),
+        Message::Scan(request) => {
+            let request = ScanRequest { reader, ..(**request).clone() };
+            Some(Message::Scan(Box::new(request)))
+        }
+        Message::Prepare(prepare) => {
+            let (txn, writes) = (own(&prepare.txn), Few::new());
+            let (delayed, extra) = (Vec::new(), None);
+            let prepare = (**prepare).clone();
+            let own = Prepare { txn, reader, writes, delayed, extra, ..prepare };
+            Some(Message::Prepare(Arc::new(own)))
+        }
+        Message::Decide { txn, decision, ballots } => {
+            let (txn, decision, ballots) = (own(txn), decision.clone(), ballots.clone());
+            Some(Message::Decide { txn, decision, ballots })
+        }
+        Message::Ask { txn } => Some(Message::Ask { txn: own(txn) }),
+        Message::Settled { txn } => Some(Message::Settled { txn: own(txn) }),
+        Message::Lock(asked) => Some(Message::Lock(LockRequest { reader, ..asked.clone() })),
+        Message::Unlock { .. } => Some(Message::Unlock { reader }),
+        Message::Bound { .. } => Some(message.clone()),
+        Message::ReadReply(_)
+        | Message::ScanReply(_)
+        | Message::Vote { .. }
+        | Message::Acknowledge { .. }
+        | Message::Ran { .. }
+        | Message::Locked { .. }
+        | Message::AskDoubts { .. }
+        | Message::NoDoubts { .. }
+        | Message::Watermark { .. } => None,
+    }
+}
+
+impl<V: Variant> Participant<V> {
+    /// Whether a message agrees with what is known here of its transaction.
+    pub(in crate::two_phase) fn judge_state(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        match message {
+            Message::Prepare(prepare) => self.judge_known_prepare(prepare),
+            Message::Decide { txn, decision, ballots } => {
+                self.judge_known_end(*txn, from, decision)?;
+                match sender {
+                    Sender::Member => Ok(()),
+                    Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
+                }
+            }
+            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, from),
+            Message::Read(_)
+            | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
+            | Message::Ask { .. }
+            | Message::Settled { .. }
+            | Message::Vote { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Watermark { .. } => Ok(()),
+            Message::ReadReply(_)
+            | Message::ScanReply(_)
+            | Message::Locked { .. }
+            | Message::Acknowledge { .. }
+            | Message::Ran { .. }
+            | Message::Bound { .. } => Err(Rejection::Role),
+        }
+    }
+
+    fn judge_known_prepare(&self, prepare: &Prepare<V>) -> Result<(), Rejection> {
+        let delays = V::delays_actions(&self.protocol_rules);
+        ensure(delays || !prepare.delays(), Rejection::State)
+    }
+
+    /// Whether there is room for what a client's message would leave: a client that does not
+    /// settle its transactions gets no further ones in.
+    pub(in crate::two_phase) fn judge_room(
+        &self,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let (txn, below, leaves) = match message {
+            Message::Prepare(it) => {
+                // One of an earlier life is answered, and leaves nothing.
+                (it.txn, it.settled_below, !self.table.is_of_earlier_life(it.txn))
+            }
+            Message::Decide { txn, .. } => (*txn, 0, true),
+            _ => return Ok(()),
+        };
+        if sender.is_member() || !leaves {
+            return Ok(());
+        }
+        let room = Room {
+            entries: view.settings.unsettled_max,
+            answer_bytes: view.settings.limits.transaction_bytes,
+            all: view.settings.unsettled_total_max,
+        };
+        let is_let_in = self.table.has_room(txn, below, room) || self.table.knows(txn);
+        ensure(is_let_in, Rejection::Full)
+    }
+
+    /// An end is the one that is known; or where none is, one that the vote of this repository
+    /// allows.
+    fn judge_known_end(
+        &self,
+        txn: TxnId,
+        from: Address,
+        decision: &Decision<V::Place>,
+    ) -> Result<(), Rejection> {
+        self.judge_voter(txn, from)?;
+        ensure(self.can_end_as(txn, decision), Rejection::State)
+    }
+
+    /// A repository speaks of the end of transactions in which it takes part.
+    fn judge_voter(&self, txn: TxnId, from: Address) -> Result<(), Rejection> {
+        let Role::Repository(repository) = from.role else { return Ok(()) };
+        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
+        let takes_part = self.table.get(owner).prepare.participants.contains(&repository);
+        ensure(takes_part, Rejection::Sender)
+    }
+
+    /// Whether a transaction that is prepared here can have this end: it commits where the vote
+    /// that was given here allows, and no end is followed by another one.
+    pub(in crate::two_phase) fn can_end_as(
+        &self,
+        txn: TxnId,
+        decision: &Decision<V::Place>,
+    ) -> bool {
+        let Some(owner) = self.table.owner(txn) else { return true };
+        let prepared = self.table.get(owner);
+        match (&prepared.decided, decision) {
+            (Some(known), Decision::Commit(place)) => known == place,
+            (Some(_), Decision::Abort(_)) => false,
+            (None, Decision::Commit(place)) => self.time.can_decide(txn, &prepared.yes, place),
+            (None, Decision::Abort(_)) => true,
+        }
+    }
+
+    /// Where this repository waits for the end of a client's transaction, the client has to show
+    /// the votes that decide it.
+    fn judge_ballots(
+        &self,
+        txn: TxnId,
+        decision: &Decision<V::Place>,
+        ballots: &[Ballot<V>],
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
+        let prepared = self.table.get(owner);
+        if prepared.decided.is_some() {
+            return Ok(());
+        }
+        shown_votes::judge(prepared, decision, ballots, &self.protocol_rules, view)
+    }
+
+    /// The largest timestamp that was issued here, or that members have told of.
+    pub(in crate::two_phase) fn issued_here(&self) -> Timestamp {
+        self.time.issued()
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// Whether a message agrees with what was asked.
+    pub(in crate::two_phase) fn judge_state(&self, message: &Message<V>) -> Result<(), Rejection> {
+        match message {
+            Message::ReadReply(reply) => {
+                let Some(request) = self.requests.get(reply.request) else { return Ok(()) };
+                let found = reply.found.len();
+                ensure(reply.snapshot.is_none() || request.asks_for(found), Rejection::State)
+            }
+            Message::ScanReply(reply) => {
+                let Some(request) = self.requests.get(reply.request) else { return Ok(()) };
+                ensure(request.is_scan(), Rejection::State)
+            }
+            Message::Vote { .. }
+            | Message::Acknowledge { .. }
+            | Message::Locked { .. }
+            | Message::Ran { .. }
+            | Message::Bound { .. }
+            | Message::Watermark { .. } => Ok(()),
+            Message::Read(_)
+            | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Ask { .. } => Err(Rejection::Role),
+        }
+    }
+}

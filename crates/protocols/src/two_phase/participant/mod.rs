@@ -1,0 +1,463 @@
+//! The participant: a repository with its versions, clock, locks and commit queue.
+//!
+//! [`reads`] serves reads, and [`waiting_reads`] keeps those that wait for a lock or for the clock.
+//! [`prepare`] is the first phase: locks, validation, vote; [`waits`] says which prepares may wait
+//! for which, and [`waiting_prepares`] keeps them. `apply` is the second phase: decided
+//! transactions in commit order. [`one_phase`] does both at once where one repository is all of a
+//! transaction; [`encounter_locks`] are taken while it runs. [`termination`] finds the outcome of a
+//! transaction whose coordinator died. [`checkpoint`] writes and restores the state, [`memory`]
+//! bounds it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use muesli_core::parts::locks::{Owner, RangeLocks};
+use muesli_core::parts::spaces::Spaces;
+use muesli_core::parts::versions::{Handle, Versions};
+use muesli_core::wire::WireError;
+use muesli_core::{
+    Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Readiness, Rejection,
+    RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+};
+
+use crate::doubts::Asking;
+use crate::two_phase::message::{Message, Record, Vote};
+use crate::two_phase::policy::Rule;
+use crate::two_phase::table::Table;
+use crate::two_phase::time::Time;
+use crate::two_phase::{Context, Rules, TwoPhase, Variant};
+use encounter_locks::EncounterLocks;
+use memory::Reported;
+use termination::Finishing;
+use waiting_prepares::WaitingPrepares;
+use waiting_reads::WaitingReads;
+
+mod apply;
+pub(in crate::two_phase) mod checkpoint;
+pub(in crate::two_phase) mod encounter_locks;
+pub(in crate::two_phase) mod memory;
+pub(in crate::two_phase) mod one_phase;
+pub(in crate::two_phase) mod prepare;
+pub(in crate::two_phase) mod reads;
+pub(in crate::two_phase) mod termination;
+pub(in crate::two_phase) mod waiting_prepares;
+pub(in crate::two_phase) mod waiting_reads;
+pub(in crate::two_phase) mod waits;
+
+/// Looks after prepares that wait for locks.
+pub(in crate::two_phase) const LOCK_TIMER: u32 = 1;
+/// Looks after transactions in doubt and sends acknowledgements that wait for company.
+pub(in crate::two_phase) const SWEEP_TIMER: u32 = 2;
+
+/// So many acknowledgements to one coordinator leave without waiting for more.
+const ACKNOWLEDGE_AT: usize = 32;
+/// At most so many replaced versions are looked at in one go.
+pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
+
+/// The participant.
+#[derive(Clone, Debug)]
+pub struct Participant<V: Variant> {
+    pub(in crate::two_phase) id: RepositoryId,
+    pub(in crate::two_phase) rules: Rules,
+    pub(in crate::two_phase) protocol_rules: V::Rules,
+    pub(in crate::two_phase) keeper: V::Keeper,
+    pace: Pace,
+    pub(in crate::two_phase) spaces: Spaces,
+    pub(in crate::two_phase) time: V::Time,
+    /// No version is needed that was replaced at or below this.
+    pub(in crate::two_phase) unneeded: Timestamp,
+    pub(in crate::two_phase) table: Table<V>,
+    pub(in crate::two_phase) ranges: RangeLocks,
+    pub(in crate::two_phase) waiting_reads: WaitingReads<V>,
+    /// Room for what a vote vouches for.
+    pub(in crate::two_phase) vouched_bytes: Vec<u8>,
+    /// Who has delayed actions on a key.
+    pub(in crate::two_phase) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
+    /// Locks of transactions that have not prepared.
+    pub(in crate::two_phase) encounters: EncounterLocks<V>,
+    /// Whether a prepare may wait for locks.
+    pub(in crate::two_phase) waits_for_locks: bool,
+    pub(in crate::two_phase) waiting_prepares: WaitingPrepares<V>,
+    pub(in crate::two_phase) lock_timer_set: bool,
+    pub(in crate::two_phase) finishing: BTreeMap<TxnId, Finishing<V>>,
+    /// The log is being read: what came of delayed procedures is in it.
+    pub(in crate::two_phase) replaying: bool,
+    /// Whose turn has come in a replay, which has not come to what its procedures did.
+    stalled: Option<Owner>,
+    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    sweep_timer_set: bool,
+    steps_since_collect: u32,
+    steps_since_low: u32,
+    pub(in crate::two_phase) reported: Reported<V::Snapshot>,
+    /// When to look for clients that were silent for long.
+    pub(in crate::two_phase) forgets_at: Nanos,
+    /// Whom the others were asked about.
+    pub(in crate::two_phase) asking: Option<Asking>,
+    /// Counts what may have changed a version or a lock.
+    pub(in crate::two_phase) changes: u64,
+}
+
+impl<V: Variant> Participant<V> {
+    /// The versions of `space`, made at its first use.
+    #[inline]
+    pub(in crate::two_phase) fn space(
+        &mut self,
+        space: SpaceId,
+        cx: &Context<'_, V>,
+    ) -> &mut Versions {
+        self.spaces.get_or_make(space, cx.catalog)
+    }
+
+    /// Up to where transactions were applied here.
+    pub fn committed(&self) -> V::Snapshot {
+        self.time.committed()
+    }
+
+    /// No snapshot below this is served.
+    pub fn low(&self) -> V::Snapshot {
+        self.time.low()
+    }
+
+    /// The largest that this repository served, proposed or decided.
+    pub fn newest(&self) -> V::Snapshot {
+        self.time.newest()
+    }
+
+    /// The keys of a space with their versions.
+    pub fn versions(&self, space: SpaceId) -> Option<&Versions> {
+        self.spaces.get(space)
+    }
+
+    /// How many votes and decisions are kept for those who may ask.
+    pub fn remembered(&self) -> usize {
+        self.table.remembered()
+    }
+
+    /// Whether the end of a transaction is known everywhere, as its coordinator says.
+    pub fn has_settled(&self, txn: TxnId) -> bool {
+        self.table.is_settled(txn)
+    }
+
+    /// Somebody knows of a newer one than may be known here.
+    pub(in crate::two_phase) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
+        self.time.hear(newest, cx);
+    }
+
+    /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
+    /// replay need not keep all versions since the checkpoint; nobody waits for that.
+    pub(in crate::two_phase) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+        if self.steps_since_low >= self.pace.log_low_after {
+            self.steps_since_low = 0;
+            cx.log_lazily(|| Record::Low { low: low.clone() });
+        }
+        self.drop_below(low, cx);
+        self.report_memory(cx);
+        self.forget_silent_clients(cx);
+    }
+
+    pub(in crate::two_phase) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+        self.unneeded = self.time.collect(low);
+        V::collect(&mut self.keeper, low);
+        self.collect(cx);
+    }
+
+    fn collect(&mut self, cx: &mut Context<'_, V>) {
+        let low = self.unneeded;
+        for versions in self.spaces.all_mut() {
+            cx.effects.maintenance.collected += versions.collect(low, COLLECT_BUDGET);
+        }
+    }
+
+    /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
+    #[inline]
+    pub(in crate::two_phase) fn count_step(&mut self, cx: &mut Context<'_, V>) {
+        self.steps_since_collect += 1;
+        self.steps_since_low = self.steps_since_low.saturating_add(1);
+        if self.steps_since_collect >= self.pace.collect_after || self.has_moved_much() {
+            self.steps_since_collect = 0;
+            self.collect(cx);
+            self.report_memory(cx);
+        }
+    }
+
+    /// The end of a transaction, from its coordinator or from whoever finished it.
+    pub(in crate::two_phase) fn on_decide(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let is_over = self.table.has_answers(txn);
+        self.decide(txn, decision, cx);
+        if is_over {
+            self.tell_again(txn, cx);
+        }
+        self.acknowledge(txn, cx);
+    }
+
+    pub(in crate::two_phase) fn decide(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.finishing.remove(&txn);
+        self.forget_waiting(txn);
+        let Some(owner) = self.table.owner(txn) else {
+            if self.table.standing(txn).is_none() && matches!(decision, Decision::Abort(_)) {
+                cx.log(|| Record::Decided { txn, decision: decision.clone() });
+                self.remember(txn, Vote::Decided(decision), cx);
+            }
+            return;
+        };
+        if self.table.get(owner).decided.is_some() {
+            return;
+        }
+        // Votes of liars may come to what cannot be; then the end is waited for.
+        if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
+            return;
+        }
+        if self.rules.keeps(Rule::LogsDecisions) {
+            cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
+        }
+        self.settle(owner, decision, cx);
+    }
+
+    fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
+        let waiting = self.acknowledgements.entry(txn.node).or_default();
+        waiting.push(txn);
+        if waiting.len() >= ACKNOWLEDGE_AT {
+            let txns = std::mem::take(waiting);
+            self.send_acknowledgement(txn.node, txns, cx);
+        } else {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
+        let message = Message::Acknowledge { repository: self.id, txns };
+        cx.send_when_logged(Address::coordinator(node), message);
+    }
+
+    pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
+        self.sweep_timer_set = false;
+        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
+            if !txns.is_empty() {
+                self.send_acknowledgement(node, txns, cx);
+            }
+        }
+        self.ask_about_doubtful(cx);
+        self.drop_waiting_reads(cx);
+        if !self.encounters.is_empty() {
+            self.release_silent(cx);
+        }
+        let waits = !self.waiting_reads.is_empty() || !self.encounters.is_empty();
+        if self.table.in_doubt().next().is_some() || waits {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    /// Votes no, for good.
+    pub(in crate::two_phase) fn refuse(
+        &mut self,
+        txn: TxnId,
+        reason: Abort,
+        cx: &mut Context<'_, V>,
+    ) {
+        cx.log_lazily(|| Record::Refused { txn, reason });
+        self.remember(txn, Vote::No(reason), cx);
+    }
+}
+
+impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
+    fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
+        Participant {
+            id,
+            rules: V::rules(rules),
+            protocol_rules: rules.clone(),
+            keeper: V::keeper(rules, settings.hash_seed),
+            pace: settings.pace,
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
+            time: V::Time::new(id, rules),
+            unneeded: Timestamp::ZERO,
+            table: Table::default(),
+            ranges: RangeLocks::default(),
+            waiting_reads: WaitingReads::default(),
+            vouched_bytes: Vec::new(),
+            delayers: BTreeMap::new(),
+            encounters: EncounterLocks::default(),
+            waits_for_locks: V::waits_for_locks(rules),
+            waiting_prepares: WaitingPrepares::default(),
+            lock_timer_set: false,
+            finishing: BTreeMap::new(),
+            replaying: false,
+            stalled: None,
+            acknowledgements: BTreeMap::new(),
+            sweep_timer_set: false,
+            steps_since_collect: 0,
+            steps_since_low: 0,
+            reported: Reported::new(),
+            forgets_at: Nanos(0),
+            asking: None,
+            changes: 0,
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_, V>) {
+        self.replaying = false;
+        if let Some(owner) = self.stalled.take() {
+            self.apply(owner, None, cx);
+            self.apply_ready(cx);
+        }
+        if cx.catalog.visiting_coordinators {
+            let catalog = cx.catalog;
+            self.table.hear_all(cx.now(), |node| catalog.is_client(node));
+        }
+        V::restarted(&mut self.keeper, &self.time.newest());
+        if self.table.in_doubt().next().is_some() {
+            self.set_sweep_timer(cx);
+        }
+    }
+
+    muesli_core::participant_kept_by_one_node!(TwoPhase<V>);
+
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
+        self.judge_state(from, sender, message, view)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
+    }
+
+    fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
+        self.changes += 1;
+        self.tell_time(cx);
+        match message {
+            Message::Read(request) => self.on_read(from, request, cx),
+            Message::Scan(request) => self.on_scan(from, request, cx),
+            Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
+            Message::Decide { txn, decision, .. } => self.on_decide(txn, decision, cx),
+            Message::Ask { txn } => self.on_ask(from, txn, cx),
+            Message::Lock(asked) => self.on_lock(from, asked, cx),
+            Message::Unlock { reader } => self.on_unlock(reader, cx),
+            Message::Settled { txn } => self.table.settle_below(txn),
+            Message::Vote { txn, repository, vote, about, .. } => {
+                self.on_vote(txn, repository, (vote, about), cx);
+            }
+            Message::Watermark { low, .. } => self.raise_low(&low, cx),
+            Message::AskDoubts { asked, clients } => self.on_ask_doubts(from, asked, &clients, cx),
+            Message::NoDoubts { repository, asked, clients } => {
+                self.on_no_doubts(repository, asked, &clients, cx);
+            }
+            Message::ReadReply(_)
+            | Message::ScanReply(_)
+            | Message::Acknowledge { .. }
+            | Message::Ran { .. }
+            | Message::Locked { .. }
+            | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
+        }
+    }
+
+    fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
+        self.changes += 1;
+        self.tell_time(cx);
+        match timer {
+            LOCK_TIMER => self.on_lock_timeout(cx),
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn judge_record(&self, record: &Record<V>, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
+    }
+
+    fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {
+        self.replaying = true;
+        match record {
+            Record::Ran { txn, writes, answers } => self.replay_ran(txn, writes, answers, cx),
+            Record::Prepared { prepare, at } => {
+                self.table.is_current(prepare.txn, prepare.settled_below);
+                self.enter_prepared(prepare, at, Nanos(0), None, cx);
+            }
+            Record::Refused { txn, reason } => self.remember_logged(txn, Vote::No(reason)),
+            Record::Decided { txn, decision } => match self.table.owner(txn) {
+                Some(owner) => self.settle(owner, decision, cx),
+                None => self.remember_logged(txn, Vote::Decided(decision)),
+            },
+            Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
+            Record::Ceiling { at } => self.time.replay_ceiling(at),
+            Record::Low { low } => self.drop_below(&low, cx),
+        }
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        // What has its turn and is about to be run would be restored as not even that.
+        self.stalled.is_none().then(|| self.checkpoint_of_now())
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
+    }
+
+    fn checkpoint_readiness(&self, _cursor: &Cursor) -> Readiness {
+        Readiness::Ready
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
+    }
+
+    fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
+        self.stalled.is_none().then(|| self.mark_now())
+    }
+
+    fn forget_mark(&mut self) {
+        self.spaces.forget_mark();
+    }
+
+    fn go_back(
+        &mut self,
+        other: &mut Participant<V>,
+        marked: VecDeque<Vec<u8>>,
+        cx: &mut Context<'_, V>,
+    ) -> bool {
+        self.return_to_mark(other, marked, cx)
+    }
+
+    fn answer_behind(&mut self, _message: &Message<V>, _cx: &mut Context<'_, V>) -> bool {
+        false
+    }
+
+    fn end(&mut self, settings: &Settings) {
+        self.take_back_report(settings);
+    }
+
+    fn in_doubt(&self) -> usize {
+        self.table.in_doubt().count()
+    }
+
+    fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        let mut chains = Vec::new();
+        for (space, versions) in self.spaces.iter() {
+            for (key, chain) in versions.chains() {
+                chains.push((space, key.clone(), chain));
+            }
+        }
+        chains.sort();
+        chains
+    }
+}

@@ -1,0 +1,424 @@
+//! The first phase at a participant: locks, validation, proposal; and the one step that does all
+//! of it where a transaction has no other participant.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muesli_core::parts::listed::Listed;
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::versions::Handle;
+use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use super::Participant;
+use super::waits::{Check, Conflict, WaitState};
+use crate::two_phase::message::{Ballot, Few, Message, Prepare, Record, Vote};
+use crate::two_phase::policy::{LockWaits, Rule, validation::Validation};
+use crate::two_phase::table::{LockedWrite, Prepared};
+use crate::two_phase::time::Time;
+use crate::two_phase::{Context, Snapshot, Standing, Variant, shown_votes};
+
+/// A key that is written, and what with.
+type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
+
+pub(in crate::two_phase) const NO_HANDLE: Handle = Handle::NONE;
+/// A key read is compared with at most so many keys written.
+const COMPARED_MAX: usize = 4;
+
+/// What a checkpoint knows of a prepared transaction.
+#[derive(Debug)]
+pub(in crate::two_phase) struct Restored<'a, V: Variant> {
+    /// Keys that it read and has locks on.
+    pub shared: &'a [(SpaceId, SmallBytes)],
+    /// Where it lies, if it is decided.
+    pub decided: Option<&'a V::Place>,
+}
+
+impl<V: Variant> Participant<V> {
+    pub(in crate::two_phase) fn on_prepare(
+        &mut self,
+        from: Address,
+        prepare: Arc<Prepare<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let txn = prepare.txn;
+        let is_client = cx.catalog.is_client(txn.node);
+        if !self.table.is_current(txn, prepare.settled_below) {
+            if is_client && self.table.is_of_earlier_life(txn) {
+                self.tell_superseded(from, txn, cx);
+            }
+            return; // Late: everybody knows how it ended.
+        }
+        if is_client {
+            self.table.hear(txn.node, cx.now());
+        }
+        if let Some(vote) = self.table.standing(txn) {
+            self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
+            return;
+        }
+        if self.waiting_prepares.has(txn) {
+            return;
+        }
+        let reached = self.time.reached(&prepare.snapshot);
+        if is_client
+            && self.rules.keeps(Rule::RefusesForgotten)
+            && self.table.may_be_forgotten(txn, reached)
+        {
+            // Not for ever: nothing is known of it, and nothing need be.
+            self.vote(from, txn, Vote::No(Abort::Forgotten), cx);
+            return;
+        }
+        if let Some(reason) = prepare.judge_size(&cx.settings.limits) {
+            self.vote_no(from, txn, reason, cx);
+            return;
+        }
+        match self.check(&prepare, cx) {
+            Check::Blocked => self.wait_for_locks(from, prepare, cx),
+            Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
+            Check::Free(standing) => self.vote_yes(from, prepare, standing, cx),
+        }
+    }
+
+    /// Another process has come with the number of a client, and a later incarnation: this one's
+    /// transactions end here, and it is told so. What is not known of earlier incarnations is
+    /// refused for good, remembered or not.
+    fn tell_superseded(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
+        let vote = self.table.standing(txn).unwrap_or(Vote::No(Abort::Superseded));
+        self.vote(from, txn, vote, cx);
+    }
+
+    /// Says how this repository voted, or how the transaction ended, once that is stable. Nothing
+    /// else that is said tells of a vote, so nothing else waits for one.
+    pub(super) fn vote(&mut self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
+        let (repository, committed) = (self.id, self.time.committed());
+        let has_copies = cx.catalog.replicas > 1;
+        let about = if has_copies { self.table.about(txn) } else { None };
+        // What is not remembered may be followed by another vote, and decides nothing.
+        let lasts = !matches!(vote, Vote::No(Abort::Forgotten | Abort::Superseded));
+        let issuer = cx.settings.issuer.filter(|_| lasts && cx.catalog.shows_votes(to));
+        let mut ballot = Ballot { repository, vote, about, tag: 0 };
+        ballot.tag = issuer.map_or(0, |it| ballot.vouched(it, txn, &mut self.vouched_bytes));
+        let Ballot { vote, about, tag, .. } = ballot;
+        cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, about, tag });
+    }
+
+    pub(in crate::two_phase) fn vote_yes(
+        &mut self,
+        from: Address,
+        prepare: Arc<Prepare<V>>,
+        standing: Standing<V::Snapshot>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
+        cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
+        self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
+        self.set_sweep_timer(cx);
+        self.vote(from, txn, Vote::Yes(yes), cx);
+        if self.has_moved_much() {
+            self.report_memory(cx);
+        }
+    }
+
+    pub(in crate::two_phase) fn vote_no(
+        &mut self,
+        from: Address,
+        txn: TxnId,
+        reason: Abort,
+        cx: &mut Context<'_, V>,
+    ) {
+        self.refuse(txn, reason, cx);
+        self.vote(from, txn, Vote::No(reason), cx);
+    }
+
+    /// Looks, and changes nothing.
+    pub(in crate::two_phase) fn check(
+        &mut self,
+        prepare: &Prepare<V>,
+        cx: &mut Context<'_, V>,
+    ) -> Check<V::Snapshot> {
+        if let Some(reason) = self.lacks_room(prepare, cx) {
+            return Check::Refused(reason);
+        }
+        cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
+        let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
+        if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
+            return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
+        }
+        let mut standing = Standing::new(prepare.snapshot.clone(), prepare.strict);
+        let mut way = self.no_wait();
+        let written = Listed::new(&prepare.writes);
+        let writes = |space, key: &SmallBytes| {
+            let is = |it: &Write| it.0 == space && it.1 == *key;
+            written.contains(is, |it| (it.0, &it.1).cmp(&(space, key)))
+        };
+        for (space, key, version) in &prepare.reads {
+            let read = (*space, NO_HANDLE, key, *version);
+            match self.check_read(read, &mut standing, || writes(*space, key), cx) {
+                Ok(()) => {}
+                Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
+                Err(Conflict::Refused(reason)) => return Check::Refused(reason),
+            }
+        }
+        let seen = seen_rows(prepare);
+        let seen = |space, key: &SmallBytes| seen.get(&(space, key)).copied();
+        for range in &prepare.scans {
+            match self.check_scan(range, &mut standing, writes, seen, cx) {
+                Ok(()) => {}
+                Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
+                Err(Conflict::Refused(reason)) => return Check::Refused(reason),
+            }
+        }
+        self.check_writes(prepare, &mut standing, &mut way, cx);
+        match self.check_delayed(prepare, &mut standing, &mut way, cx) {
+            Ok(()) => self.check_trial(prepare, way.check(standing), cx),
+            Err(reason) => Check::Refused(reason),
+        }
+    }
+
+    /// What may go wrong in the turn of a transaction that may prepare now is tried.
+    fn check_trial(
+        &mut self,
+        prepare: &Prepare<V>,
+        found: Check<V::Snapshot>,
+        cx: &mut Context<'_, V>,
+    ) -> Check<V::Snapshot> {
+        if !prepare.delays() || !matches!(found, Check::Free(_)) {
+            return found;
+        }
+        match self.try_delayed(prepare, cx) {
+            Ok(()) => found,
+            Err(reason) => {
+                self.tell_strayed(prepare.txn, &reason, cx);
+                Check::Refused(Abort::Strayed)
+            }
+        }
+    }
+
+    /// Whether the locks of what it writes are free, and where the past is closed.
+    fn check_writes(
+        &mut self,
+        prepare: &Prepare<V>,
+        standing: &mut Standing<V::Snapshot>,
+        way: &mut WaitState,
+        cx: &mut Context<'_, V>,
+    ) {
+        cx.effects.work.validated += V::stamps(prepare.writes.len());
+        for (space, key, _) in &prepare.writes {
+            let versions = self.space(*space, cx);
+            let found = versions.find(key);
+            let locked = found.filter(|&handle| !versions.lock(handle).is_free());
+            let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
+            let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
+            if let Some(handle) = locked.filter(|it| !V::MAY_LOCK_AT_WRITES || !is_own(it)) {
+                self.meet(prepare, (*space, handle), way);
+            }
+            self.meet_ranges(prepare, (*space, key), way);
+            V::note_write(&self.keeper, (*space, key), head, prepare.reader, standing);
+        }
+    }
+
+    /// Whether a read version is still the newest, and nobody is about to replace it. Where the
+    /// protocol suffers stale reads of keys that are not written, they go into the standing.
+    #[inline(always)]
+    pub(in crate::two_phase) fn check_read(
+        &mut self,
+        (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
+        standing: &mut Standing<V::Snapshot>,
+        is_written: impl Fn() -> bool,
+        cx: &Context<'_, V>,
+    ) -> Result<(), Conflict> {
+        let rules = self.rules;
+        let tolerant = self.tolerates(standing);
+        let versions = self.space(space, cx);
+        let found = versions.look(handle, key);
+        let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
+        let is_current = self.time.is_current((space, key), newest, version, &standing.snapshot);
+        let Some((handle, _, lock)) = found else {
+            let stale = rules.keeps(Rule::Validate) && !is_current;
+            return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
+        };
+        let closed = self.is_closed(lock);
+        let seen =
+            if rules.keeps(Rule::JudgedBySnapshot) { standing.snapshot.at() } else { version };
+        if rules.keeps(Rule::LockReads) && closed && tolerant {
+            self.check_missed((space, handle, key), (lock, seen), standing, &is_written)?;
+        }
+        if rules.keeps(Rule::Validate) && !is_current {
+            if !tolerant || is_written() {
+                return Err(Abort::StaleRead.into());
+            }
+            return self.note_missed((space, key), seen, standing);
+        }
+        if rules.keeps(Rule::LockReads) && closed && !tolerant {
+            return Err(self.writer_at((space, handle)));
+        }
+        Ok(())
+    }
+
+    /// Whether stale reads go into the standing of an update.
+    #[inline]
+    fn tolerates(&self, standing: &Standing<V::Snapshot>) -> bool {
+        V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
+    }
+
+    /// What comes of a lock for writing on something that was read.
+    pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Conflict {
+        match self.waits_for_locks && self.rules.lock_waits == LockWaits::ForAll {
+            true => Conflict::Blocked(key),
+            false => Conflict::Refused(Abort::Locked),
+        }
+    }
+
+    /// Takes the versions of a key above `seen` into the standing.
+    fn note_missed(
+        &mut self,
+        (space, key): (SpaceId, &SmallBytes),
+        seen: Timestamp,
+        standing: &mut Standing<V::Snapshot>,
+    ) -> Result<(), Conflict> {
+        let versions = self.versions(space).expect("its key was just found");
+        let Some(handle) = versions.find(key) else { return Ok(()) };
+        for at in versions.above(handle, seen) {
+            V::note_missed(&self.keeper, (space, key), at, standing)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a scanned range is still as it was at `snapshot`, and nobody is about to change it.
+    pub(in crate::two_phase) fn check_scan(
+        &mut self,
+        range: &KeyRange,
+        standing: &mut Standing<V::Snapshot>,
+        is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
+        seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), Conflict> {
+        if !self.rules.keeps(Rule::ValidateScans) {
+            return Ok(());
+        }
+        let tolerant = self.tolerates(standing);
+        let space = range.space;
+        self.space(space, cx);
+        let versions = self.versions(space).expect("made above");
+        for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
+            cx.effects.work.validated += 1;
+            let lock = versions.lock(handle);
+            let mut locked = self.is_closed(lock);
+            if tolerant && locked {
+                let (lock, is_written) =
+                    ((lock, standing.snapshot.at()), || is_written(space, key));
+                self.check_missed((space, handle, key), lock, standing, &is_written)?;
+                locked = false;
+            }
+            let newest = versions.newest(handle).at;
+            let seen = || seen(space, key);
+            let stale = self.time.is_phantom((space, key), newest, &standing.snapshot, seen);
+            match (tolerant, stale, locked) {
+                (_, false, false) => {}
+                (true, true, _) if !is_written(space, key) => {
+                    let from = standing.snapshot.at();
+                    for at in versions.above(handle, from) {
+                        V::note_missed(&self.keeper, (space, key), at, standing)?;
+                    }
+                }
+                (_, true, _) => return Err(Abort::Phantom.into()),
+                (_, false, true) => return Err(self.writer_at((space, handle))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the locks and the place in the queue of a transaction that nothing stands against. Of
+    /// one from a checkpoint more is known.
+    pub(in crate::two_phase) fn enter_prepared(
+        &mut self,
+        prepare: Arc<Prepare<V>>,
+        yes: V::Yes,
+        since: Nanos,
+        restored: Option<Restored<'_, V>>,
+        cx: &Context<'_, V>,
+    ) {
+        let owner = self.table.next_owner();
+        let mut writes = Few::with_capacity(prepare.writes.len());
+        for (space, key, value) in &prepare.writes {
+            let versions = self.space(*space, cx);
+            let handle = versions.find_or_create(NO_HANDLE, key);
+            if V::MAY_LOCK_AT_WRITES {
+                self.take_over((*space, handle), cx);
+            }
+            let versions = self.space(*space, cx);
+            let taken = versions.lock_mut(handle).try_exclusive(owner);
+            assert!(taken, "prepared over a lock");
+            writes.push(LockedWrite { space: *space, handle, value: value.clone() });
+        }
+        let shared = match &restored {
+            Some(Restored { shared, .. }) => {
+                self.share(shared.iter().map(|(space, key)| (*space, key)), cx)
+            }
+            None => self.lock_what_it_read(&prepare, cx),
+        };
+        if self.rules.keeps(Rule::ValidateScans) {
+            for range in &prepare.scans {
+                self.ranges.lock(owner, range.clone());
+            }
+        }
+        match restored.and_then(|it| it.decided) {
+            Some(place) => self.time.enter_decided(prepare.txn, place, owner),
+            None => self.time.enter(prepare.txn, &yes, owner),
+        }
+        let delayed = self.enter_delayed(&prepare, owner, cx);
+        let calls = self.enter_calls(&prepare, owner, cx);
+        let decided = None;
+        let about = shown_votes::about(&prepare, cx);
+        let bytes = prepare.held_bytes();
+        self.note_moved(bytes);
+        let prepared =
+            Prepared { prepare, yes, decided, since, writes, delayed, calls, shared, about, bytes };
+        assert_eq!(self.table.insert(prepared), owner);
+    }
+
+    /// Shares the locks of what a transaction read. Where others have one for writing, they are
+    /// decided, and it is known that it missed what they write: it needs none then, and gets none
+    /// when they are through.
+    fn lock_what_it_read(
+        &mut self,
+        prepare: &Prepare<V>,
+        cx: &Context<'_, V>,
+    ) -> Few<(SpaceId, Handle)> {
+        if !self.rules.keeps(Rule::LockReads) {
+            return Few::new();
+        }
+        // Most write few keys, and those that they read: comparing is less than a look-up.
+        let few = &prepare.writes[..prepare.writes.len().min(COMPARED_MAX)];
+        let reads = prepare.reads.iter().map(|(space, key, _)| (*space, key));
+        let others = reads.filter(|(space, key)| {
+            !few.iter().any(|(other, written, _)| other == space && written == *key)
+        });
+        self.share(others, cx)
+    }
+
+    /// Shares the locks of those keys that nobody will write, the transaction itself included.
+    fn share<'k>(
+        &mut self,
+        keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
+        cx: &Context<'_, V>,
+    ) -> Few<(SpaceId, Handle)> {
+        let mut shared = Few::new();
+        shared.reserve(keys.size_hint().1.unwrap_or_default());
+        for (space, key) in keys {
+            let versions = self.space(space, cx);
+            let handle = versions.find_or_create(NO_HANDLE, key);
+            if versions.lock_mut(handle).try_shared() {
+                shared.push((space, handle));
+            }
+        }
+        shared
+    }
+}
+
+/// The rows that a transaction scanned, among what it read, where they are validated as reads.
+fn seen_rows<V: Variant>(prepare: &Prepare<V>) -> BTreeMap<(SpaceId, &SmallBytes), Timestamp> {
+    if !V::Validation::ROWS || prepare.scans.is_empty() {
+        return BTreeMap::new();
+    }
+    prepare.reads.iter().map(|(space, key, version)| ((*space, key), *version)).collect()
+}

@@ -1,0 +1,105 @@
+//! Rules that tests break on purpose, to see that checkers notice.
+//!
+//! Each family of rules is an enum; which of them are broken is a [set](Broken) that nothing but
+//! [`Sabotage`] changes. Under a protocol as users run it the set is empty, except for what a paper
+//! [prints](crate::gmu::Rules::printed) and a correction of this implementation mends.
+
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
+
+/// Breaks rules of a protocol. For tests.
+#[doc(hidden)]
+pub trait Sabotage<R>: Sized {
+    /// Says whether a rule holds.
+    fn set(&mut self, rule: R, holds: bool);
+
+    /// The same with one more rule broken.
+    #[must_use]
+    fn without(mut self, rule: R) -> Self {
+        self.set(rule, false);
+        self
+    }
+
+    /// The protocol as it should be, but for one rule.
+    #[must_use]
+    fn broken(rule: R) -> Self
+    where
+        Self: Default,
+    {
+        Self::default().without(rule)
+    }
+}
+
+/// A rule that can be broken.
+#[doc(hidden)]
+pub trait Breakable: Copy + Debug + Eq + Sized + 'static {
+    /// All of them, each with its name in scripts.
+    const ALL: &'static [(Self, &'static str)];
+
+    /// Its bit in a set.
+    fn bit(self) -> u32;
+
+    /// The one that scripts call so.
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(rule, _)| *rule)
+    }
+}
+
+/// The rules of a family that are broken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken<R> {
+    bits: u32,
+    rules: PhantomData<R>,
+}
+
+impl<R> Default for Broken<R> {
+    fn default() -> Broken<R> {
+        Broken { bits: 0, rules: PhantomData }
+    }
+}
+
+impl<R: Breakable> Broken<R> {
+    /// Whether a rule holds.
+    #[inline]
+    pub(crate) fn keeps(self, rule: R) -> bool {
+        self.bits & rule.bit() == 0
+    }
+
+    pub(crate) fn set(&mut self, rule: R, holds: bool) {
+        if holds {
+            self.bits &= !rule.bit();
+        } else {
+            self.bits |= rule.bit();
+        }
+    }
+}
+
+impl<R: Breakable> Debug for Broken<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let broken = R::ALL.iter().filter(|(rule, _)| !self.keeps(*rule));
+        f.debug_set().entries(broken.map(|(rule, _)| rule)).finish()
+    }
+}
+
+/// Makes the enum of the rules of a family, each with its name in scripts.
+macro_rules! breakable {
+    ($(#[$about:meta])* enum Rule { $($(#[$what:meta])* $rule:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule {
+            $($(#[$what])* $rule,)+
+        }
+
+        impl crate::two_phase::policy::sabotage::Breakable for Rule {
+            const ALL: &'static [(Rule, &'static str)] = &[$((Rule::$rule, $name)),+];
+
+            #[inline]
+            fn bit(self) -> u32 {
+                1 << self as u32
+            }
+        }
+    };
+}
+
+pub(crate) use breakable;
