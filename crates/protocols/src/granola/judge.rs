@@ -13,14 +13,14 @@ use muesli_core::{
     View,
 };
 
-use super::ballots;
-use super::loading::{Fetched, Load};
+use super::message::evidence;
 use super::message::{
     Agreement, Ballot, End, Followed, Install, Message, News, Order, Part, PartAnswer, Request,
     Task, Write,
 };
-use super::owners::{Owners, name_service};
+use super::naming::{Owners, name_service};
 use super::participant::Participant;
+use super::participant::migration::loading::{Fetched, Load};
 use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.
@@ -379,7 +379,7 @@ impl Participant {
         }
         match sender {
             Sender::Member => Ok(()),
-            Sender::Client { .. } => ballots::judge(active, ballot, shown, view),
+            Sender::Client { .. } => evidence::judge(active, ballot, shown, view),
         }
     }
 

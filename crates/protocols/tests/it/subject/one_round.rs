@@ -3,11 +3,11 @@
 use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, Timestamp, TxnId};
-use muesli_protocols::granola::loading::{Fetched, Load};
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Found, News, Order, PartAnswer, Refusal, Request, Task, Told, Write,
 };
-use muesli_protocols::granola::owners::{Move, Owners};
+use muesli_protocols::granola::naming::{Move, Owners};
+use muesli_protocols::granola::participant::migration::loading::{Fetched, Load};
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
 use super::lines::{joined, name, text, value, writes};
