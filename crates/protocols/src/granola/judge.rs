@@ -13,14 +13,12 @@ use muesli_core::{
     View,
 };
 
-use super::message::evidence;
 use super::message::{
-    Agreement, Ballot, End, Followed, Install, Message, News, Order, Part, PartAnswer, Request,
-    Task, Write,
+    Agreement, Ballot, End, Fetched, Followed, Install, Load, Message, News, Order, Owners, Part,
+    PartAnswer, Request, Task, Write, evidence,
 };
-use super::naming::{Owners, name_service};
+use super::naming::name_service;
 use super::participant::Participant;
-use super::participant::migration::loading::{Fetched, Load};
 use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.

@@ -13,57 +13,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muesli_core::{Catalog, RepositoryId, Timestamp};
+use muesli_core::{Catalog, RepositoryId};
 
-use super::message::{Part, Repositories, Request, Task};
-use super::participant::migration::loading::Fetched;
-
-/// Who holds a partition that was moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owners {
-    /// How often it was moved.
-    pub epoch: u64,
-    /// Who holds it.
-    pub holders: Repositories,
-}
-
-impl Owners {
-    /// Whether it can be: as many as hold a partition, all there, once each.
-    pub(super) fn can_be(&self, catalog: &Catalog) -> bool {
-        let mut holders = self.holders.clone();
-        holders.sort_unstable();
-        holders.dedup();
-        holders.len() == self.holders.len()
-            && holders.len() == usize::from(catalog.replicas)
-            && holders.iter().all(|it| usize::from(it.0) < catalog.repositories())
-    }
-}
-
-/// What a repository knows of a partition that it gave away or was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The partition's epoch since then.
-    pub epoch: u64,
-    /// Whether it is here.
-    pub holds: bool,
-    /// When it came or went.
-    pub at: Timestamp,
-}
-
-/// A move: what its participants agree on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
-    /// What moves.
-    pub partition: u16,
-    /// From where.
-    pub from: RepositoryId,
-    /// To where.
-    pub to: RepositoryId,
-    /// Its epoch afterwards.
-    pub epoch: u64,
-    /// What is to be at the destination, and all that there is at the source.
-    pub has: Fetched,
-}
+use super::message::{Move, Owners, Part, Repositories, Request, Task};
 
 /// Who holds the partitions that were moved, as far as is known here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,6 +113,7 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::Fetched;
     use super::*;
     use muesli_core::{NodeId, RepositoryId as R};
 

@@ -11,9 +11,7 @@ use super::migration::Special;
 use super::pending::{Purpose, Verdict};
 use super::{Context, Coordinator};
 use crate::granola::Granola;
-use crate::granola::message::{
-    Agreement, Few, Part, PartAnswer, Refusal, Repositories, Request, Task,
-};
+use crate::granola::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
 use crate::granola::participant::limits::check_parts_size;
 
 /// A one-round transaction, as its client waits for it.
@@ -221,7 +219,7 @@ impl Coordinator {
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => (Status::Aborted, None, Err(failure_of(refusal))),
+            Verdict::Refused(refusal) => (Status::Aborted, None, Err(Failure::from(refusal))),
         };
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
@@ -238,15 +236,6 @@ pub(super) fn given(answer: PartAnswer) -> SmallBytes {
         PartAnswer::Given(result) => result,
         // Nobody who runs procedures answers a call with such.
         _ => SmallBytes::EMPTY,
-    }
-}
-
-/// What a client is told of a refusal.
-pub(super) fn failure_of(refusal: Refusal) -> Failure {
-    match refusal {
-        Refusal::Refused(reason) => Failure::Refused(reason),
-        Refusal::Faulty(text) => Failure::Procedure(text),
-        Refusal::Aborted(reason) => Failure::Aborted(reason),
     }
 }
 

@@ -9,7 +9,7 @@ use muesli_core::procedure::Invoked;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{Answer, Failure, Here, Role, Step, TxnOptions};
 
-use super::calls::{failure_of, given};
+use super::calls::given;
 use super::{Context, Coordinator};
 use crate::granola::Granola;
 use crate::granola::message::{Agreement, End, Request};
@@ -36,7 +36,7 @@ impl Coordinator {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), Ok(Invoked { at, results }))
             }
-            End::Refused { refusal, .. } => (Status::Aborted, None, Err(failure_of(refusal))),
+            End::Refused { refusal, .. } => (Status::Aborted, None, Err(Failure::from(refusal))),
             End::Conflict | End::Moved { .. } => {
                 unreachable!("who is in the way is asked before")
             }

@@ -19,12 +19,12 @@ use muesli_core::{
 };
 use smallvec::smallvec;
 
-use super::calls::failure_of;
 use super::pending::{Purpose, Verdict};
 use super::{Context, Coordinator};
-use crate::granola::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
-use crate::granola::naming::{Move, Names, Owners, holders, name_service};
-use crate::granola::participant::migration::loading::Fetched;
+use crate::granola::message::{
+    Agreement, Fetched, Few, Move, Owners, Part, PartAnswer, Repositories, Request, Task,
+};
+use crate::granola::naming::{Names, holders, name_service};
 
 /// A partition on its way, as its mover knows it.
 #[derive(Clone, Debug)]
@@ -195,7 +195,7 @@ impl Coordinator {
                 self.learn(answers);
                 Ok(Answer::Invoked(Invoked { at, results: vec![told(&self.names, cx.catalog)] }))
             }
-            Verdict::Refused(refusal) => Err(failure_of(refusal)),
+            Verdict::Refused(refusal) => Err(Failure::from(refusal)),
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 Err(Failure::Aborted(muesli_core::Abort::Locked))
             }
@@ -243,7 +243,7 @@ impl Coordinator {
         let (at, answers) = match verdict {
             Verdict::Done(at, answers) => (at, answers),
             Verdict::Refused(refusal) => {
-                return cx.complete(moving.op, Err(failure_of(refusal)));
+                return cx.complete(moving.op, Err(Failure::from(refusal)));
             }
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 return self.again(moving, request, cx);
@@ -336,7 +336,7 @@ impl Coordinator {
 pub(super) fn issued(verdict: Verdict) -> Result<Answer, Failure> {
     match verdict {
         Verdict::Done(at, _) => Ok(Answer::Invoked(Invoked { at, results: Vec::new() })),
-        Verdict::Refused(refusal) => Err(failure_of(refusal)),
+        Verdict::Refused(refusal) => Err(Failure::from(refusal)),
         Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
             Err(Failure::Aborted(muesli_core::Abort::Locked))
         }

@@ -6,9 +6,8 @@ use muesli_core::{SmallBytes, Timestamp};
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 use super::{
-    End, Found, Install, Message, News, Part, PartAnswer, Record, Request, Task, Told, Write,
+    End, Found, Install, Load, Message, News, Part, PartAnswer, Record, Request, Task, Told, Write,
 };
-use crate::granola::participant::migration::loading::Load;
 
 pub(in super::super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()

@@ -13,12 +13,11 @@ use muesli_core::{
 };
 
 use super::{
-    Agreement, Ballot, End, Few, Followed, Found, Install, Message, News, Noted, Order, Part,
-    PartAnswer, Record, Refusal, Repositories, Request, Seen, Shown, Task, Told, Write,
+    Agreement, Ballot, End, Fetched, Few, Followed, Found, Held, Install, Load, Message, Move,
+    News, Noted, Order, Owners, Part, PartAnswer, Record, Refusal, Repositories, Request, Seen,
+    Shown, Task, Told, Write,
 };
 use crate::doubts::ClientsUntil;
-use crate::granola::naming::{Held, Move, Owners};
-use crate::granola::participant::migration::loading::{Fetched, Load};
 
 /// By hand for what only histories need, which costs nothing elsewhere.
 impl Wire for Found {

@@ -7,8 +7,8 @@ use muesli_core::{Participant as _, RepositoryId, SmallBytes, SpaceId, Timestamp
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Few, Message, Part, PartAnswer, Record, Repositories, Request, Task,
 };
-use muesli_protocols::granola::naming::{Move, Owners};
-use muesli_protocols::granola::participant::migration::loading::{Fetched, Load};
+use muesli_protocols::granola::message::{Fetched, Load};
+use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::{Participant, Rules};
 
 use super::steps::{Stage, done_at, txn, vote};

@@ -7,11 +7,11 @@ use muesli_core::{
     Abort, Address, Nanos, NodeId, Participant as _, ProcedureId, Protocol, Rejection,
     RepositoryId, Role, Sender, Settings, SmallBytes, Timestamp, TxnId, View,
 };
+use muesli_protocols::granola::message::Fetched;
+use muesli_protocols::granola::message::Move;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Found, Message, Order, Refusal, Request, Task,
 };
-use muesli_protocols::granola::naming::Move;
-use muesli_protocols::granola::participant::migration::loading::Fetched;
 use muesli_protocols::granola::{Granola, Rules};
 
 use super::procedures::{SPACE, key};

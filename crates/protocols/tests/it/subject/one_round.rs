@@ -6,8 +6,8 @@ use muesli_core::{Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Found, News, Order, PartAnswer, Refusal, Request, Task, Told, Write,
 };
-use muesli_protocols::granola::naming::{Move, Owners};
-use muesli_protocols::granola::participant::migration::loading::{Fetched, Load};
+use muesli_protocols::granola::message::{Fetched, Load};
+use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
 use super::lines::{joined, name, text, value, writes};

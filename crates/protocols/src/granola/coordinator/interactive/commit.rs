@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use muesli_core::recorder::{Operations, Status};
 use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
-use crate::granola::coordinator::calls::{Holders, failure_of, participants_of};
+use crate::granola::coordinator::calls::{Holders, participants_of};
 use crate::granola::coordinator::pending::{Purpose, Verdict};
 use crate::granola::coordinator::{Context, Coordinator, Slot};
 use crate::granola::message::{Agreement, Few, Install, Part, PartAnswer, Request, Task};
@@ -103,7 +103,7 @@ impl Coordinator {
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
                 (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => (Status::Aborted, None, Err(failure_of(refusal))),
+            Verdict::Refused(refusal) => (Status::Aborted, None, Err(Failure::from(refusal))),
         };
         self.end(txn, Some(request.txn), status, at, cx);
         cx.complete(op, result);

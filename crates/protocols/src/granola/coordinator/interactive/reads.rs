@@ -17,7 +17,6 @@ use muesli_core::{
 };
 
 use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
-use crate::granola::coordinator::calls::failure_of;
 use crate::granola::coordinator::pending::Verdict;
 use crate::granola::coordinator::{Context, Coordinator, Slot, failed};
 use crate::granola::message::{Few, Found, Part, PartAnswer, Request, Seen, Task};
@@ -184,7 +183,7 @@ impl Coordinator {
                 let failure = Failure::Aborted(muesli_core::Abort::Locked);
                 return self.abort(txn, &failure, cx);
             }
-            Verdict::Refused(refusal) => return self.abort(txn, &failure_of(refusal), cx),
+            Verdict::Refused(refusal) => return self.abort(txn, &Failure::from(refusal), cx),
         };
         let Some(slot) = self.slot(txn) else { return };
         slot.looked = slot.looked.max(at);

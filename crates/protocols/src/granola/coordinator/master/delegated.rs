@@ -25,8 +25,7 @@ use muesli_core::{Nanos, NodeId, TxnId};
 use super::Ruling;
 use crate::granola::coordinator::pending::send_to;
 use crate::granola::coordinator::{Context, Coordinator};
-use crate::granola::message::evidence;
-use crate::granola::message::{Agreement, Repositories, Request};
+use crate::granola::message::{Agreement, Repositories, Request, evidence};
 
 /// Drops cases of which nothing is heard any more.
 pub(in super::super) const CASES_TIMER: u32 = 4;

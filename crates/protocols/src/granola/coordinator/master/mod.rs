@@ -26,9 +26,7 @@ use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Address, Nanos, RepositoryId, Settings, Timestamp, TxnId};
 
 use crate::granola::coordinator::{self, Coordinator};
-use crate::granola::message::evidence;
-use crate::granola::message::{Agreement, Ballot, Message, Request, Shown};
-use crate::granola::participant::votes::requests::end_by;
+use crate::granola::message::{Agreement, Ballot, Message, Request, Shown, evidence};
 use crate::granola::participant::{Context, Participant};
 
 /// What a transaction comes to, as its master knows it.
@@ -142,7 +140,7 @@ impl Participant {
         if active.place.is_some() {
             return; // Repeated, or found out otherwise.
         }
-        match (&ballot, end_by(&ballot)) {
+        match (&ballot, ballot.end_against()) {
             (Ballot::Commit(at), _) => {
                 active.place = Some(*at);
                 self.perform_prepared(txn, cx);

@@ -8,16 +8,15 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{
-    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Stop, Timestamp,
+    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Timestamp,
 };
 use smallvec::SmallVec;
 
 use super::budget::Spent;
 use super::reads::Looked;
 use crate::granola::message::{
-    Agreement, Few, Found, Install, Part, PartAnswer, Refusal, Request, Task,
+    Agreement, Few, Found, Heard, Install, Part, PartAnswer, Refusal, Request, Task,
 };
-use crate::granola::participant::outcomes::Heard;
 use crate::granola::participant::votes::data::told_of;
 use crate::granola::participant::{Context, Participant};
 
@@ -245,13 +244,4 @@ pub(in super::super) fn note_read(
 ) {
     let repository = RepositoryId(0); // Nobody asks: all of it is here.
     sets.reads.push(ReadEntry { space, repository, handle, key, version });
-}
-
-impl From<Stop> for Refusal {
-    fn from(stop: Stop) -> Refusal {
-        match stop {
-            Stop::Refused(reason) => Refusal::Refused(reason),
-            Stop::Faulty(text) => Refusal::Faulty(text),
-        }
-    }
 }

@@ -22,9 +22,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Timestamp, TxnId};
 
 use super::judge_record::judge_moves;
-use crate::granola::message::evidence;
-use crate::granola::message::wire;
-use crate::granola::message::{Agreement, Message, Request, Told};
+use crate::granola::message::{Agreement, Message, Request, Told, evidence, wire};
 use crate::granola::participant::migration::CarriedMoves;
 use crate::granola::participant::outcomes::{CarriedOver, Settled};
 use crate::granola::participant::{Context, Participant};

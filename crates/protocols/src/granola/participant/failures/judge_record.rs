@@ -14,7 +14,6 @@ use crate::granola::message::wire::is_placed;
 use crate::granola::message::{Agreement, Record, Request};
 use crate::granola::participant::Participant;
 use crate::granola::participant::migration::CarriedMoves;
-use crate::granola::participant::votes::requests::end_by;
 
 impl Participant {
     /// Whether a record can come next.
@@ -27,7 +26,7 @@ impl Participant {
             Record::Voted { request, at } => self.judge_voted(request, *at, catalog),
             Record::Against { txn, ballot } => {
                 sequence(*txn)?;
-                ensure(end_by(ballot).is_some(), Rejection::Range)?;
+                ensure(ballot.end_against().is_some(), Rejection::Range)?;
                 ensure(!self.active.contains_key(txn), Rejection::State)
             }
             Record::Done { txn, at, .. } => {

@@ -20,12 +20,10 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Timestamp, TxnId};
 
-use crate::granola::message::evidence;
-use crate::granola::message::{Ballot, End, Noted, Record, Write};
+use crate::granola::message::{Ballot, End, Noted, Record, Write, evidence};
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::modes::apply::install;
 use crate::granola::participant::outcomes::Over;
-use crate::granola::participant::votes::requests::end_by;
 use crate::granola::participant::{Context, Participant};
 
 impl Participant {
@@ -41,7 +39,7 @@ impl Participant {
                 self.enter((request, about), at, votes, cx);
             }
             Record::Against { txn, ballot } => {
-                if let Some(end) = end_by(&ballot) {
+                if let Some(end) = ballot.end_against() {
                     let over = Over { ballot: Some(ballot), about: 0, end, noted };
                     self.memory.remember(txn, over);
                 }

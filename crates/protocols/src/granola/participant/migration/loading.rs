@@ -21,7 +21,9 @@ use muesli_core::{Address, Cursor, Nanos, RepositoryId, Settings, Timestamp};
 
 use super::STAGED_TIMER;
 use crate::granola::message::sizes::writes_bytes;
-use crate::granola::message::{End, Few, Message, Noted, PartAnswer, Record, Request, Task, Write};
+use crate::granola::message::{
+    End, Fetched, Few, Load, Message, Noted, PartAnswer, Record, Request, Task, Write,
+};
 use crate::granola::participant::modes::apply::install;
 use crate::granola::participant::{Context, Participant};
 
@@ -36,48 +38,6 @@ const PATIENCE: u64 = 4;
 
 /// How long a partition is held still is not doubled more often than this.
 const DOUBLINGS_MAX: u32 = 6;
-
-/// How much of a partition is fetched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fetched {
-    /// How many pieces.
-    pub pieces: u32,
-    /// How many changes since the first piece.
-    pub changes: u64,
-    /// Which attempt this is: later ones of a repository have higher numbers.
-    pub stream: Timestamp,
-    /// By which name the source knows it, in that life; zero until it has told.
-    pub source: Timestamp,
-}
-
-impl Fetched {
-    fn is_nothing(self) -> bool {
-        self == Fetched { stream: self.stream, ..Fetched::default() }
-    }
-}
-
-/// What a source gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Load {
-    /// The next piece of all keys.
-    Piece {
-        /// From 1.
-        number: u32,
-        /// Keys with their newest versions, deleted ones too.
-        keys: Vec<Newest>,
-    },
-    /// All pieces are there; these changes are next.
-    Changes {
-        /// So many came before.
-        from: u64,
-        /// What was written where, as it was done.
-        changes: Vec<(Timestamp, Vec<Write>)>,
-        /// There are no more.
-        whole: bool,
-    },
-    /// This attempt is not known here, or the partition is not: begin anew.
-    Unknown,
-}
 
 /// Somebody who loads a partition from here.
 #[derive(Clone, Debug)]

@@ -42,8 +42,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use crate::granola::message::{Request, Write};
-use crate::granola::naming::{Held, Move, Names, name_service};
+use crate::granola::message::{Held, Move, Request, Write};
+use crate::granola::naming::{Names, name_service};
 use crate::granola::participant::{Context, Participant};
 use loading::{Staged, Taker};
 
@@ -77,7 +77,7 @@ pub(in crate::granola) struct Moves {
 
 /// A head of checkpoints: partitions that came or went, names, and what is loose.
 pub(super) type CarriedMoves =
-    (Vec<(u16, Held)>, Vec<(u16, crate::granola::naming::Owners)>, Vec<u16>);
+    (Vec<(u16, Held)>, Vec<(u16, crate::granola::message::Owners)>, Vec<u16>);
 
 impl Moves {
     /// A move is voted on.

@@ -32,11 +32,11 @@ use muesli_core::{Nanos, TxnId};
 
 use super::active::Active;
 use super::queue::Lane;
-use crate::granola::message::evidence;
 use crate::granola::message::sizes::answers_bytes;
-use crate::granola::message::{Agreement, Ballot, Few, PartAnswer, Refusal, Request};
+use crate::granola::message::{
+    Agreement, Ballot, Ballots, Few, PartAnswer, Refusal, Request, evidence,
+};
 use crate::granola::participant::execution::parts::Notes;
-use crate::granola::participant::votes::early::Ballots;
 use crate::granola::participant::{Context, Participant};
 use crate::granola::rules::WayBack;
 

@@ -37,9 +37,8 @@ use smallvec::SmallVec;
 
 use super::locking::Prepared;
 use super::queue::{Lane, Stand};
-use crate::granola::message::{Request, Task};
+use crate::granola::message::{Heard, Request, Task};
 use crate::granola::participant::execution::parts::{Sight, count_reads};
-use crate::granola::participant::outcomes::Heard;
 use crate::granola::participant::{Context, Participant};
 
 /// Those that are run together, in the order of their places; mostly one.

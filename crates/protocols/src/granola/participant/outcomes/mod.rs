@@ -13,11 +13,10 @@ use std::ops::Range;
 
 use muesli_core::limits::write_bytes;
 use muesli_core::parts::window::Window;
-use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Abort, Nanos, NodeId, Timestamp, TxnId};
 
 use crate::doubts::Steps;
-use crate::granola::message::{Ballot, End, Found, Noted, Refusal, Told};
-use crate::granola::participant::votes::early::Vote;
+use crate::granola::message::{Ballot, End, Heard, Noted, Refusal, Told, Vote};
 
 mod gone_clients;
 
@@ -44,9 +43,6 @@ pub(super) enum Age {
     /// It is of an earlier life of its coordinator.
     EarlierLife,
 }
-
-/// What participants tell of keys, by the numbers of the parts that these belong to.
-pub(super) type Heard = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
 
 /// What is known of a coordinator's transactions.
 #[derive(Clone, Debug, Default)]
@@ -446,6 +442,9 @@ fn retire(retired: &mut BTreeMap<TxnId, Vote>, txn: TxnId, over: &Over) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::granola::message::Found;
+    use muesli_core::SmallBytes;
+    use muesli_core::SpaceId;
 
     fn txn(incarnation: u32, sequence: u64) -> TxnId {
         TxnId { node: NodeId(1), incarnation, sequence }

@@ -37,15 +37,14 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::early::Ballots;
 use crate::granola::message::sizes::told_bytes;
 use crate::granola::message::{
-    Agreement, Ballot, Found, Message, Part, Record, Repositories, Request, Task, Told,
+    Agreement, Ballot, Ballots, Found, Heard, Message, Part, Record, Repositories, Request, Task,
+    Told,
 };
 use crate::granola::participant::execution::parts::{Notes, Sight, note_read};
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::modes::queue::{Lane, Stand};
-use crate::granola::participant::outcomes::Heard;
 use crate::granola::participant::{Context, Participant};
 
 impl Part {

@@ -20,17 +20,11 @@ use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, RepositoryId, TxnId};
 
-use crate::granola::message::Ballot;
+use crate::granola::message::{Ballots, Vote};
 use crate::granola::participant::{Context, Participant};
 
 /// Votes are kept on so many transactions whose requests have not come.
 pub(in super::super) const EARLY_MAX: usize = 4096;
-
-/// A vote, and what it is about.
-pub(in super::super) type Vote = (Ballot, u64);
-
-/// Votes on a transaction, each repository's once.
-pub(in super::super) type Ballots = Vec<(RepositoryId, Vote)>;
 
 /// The votes kept, by transaction.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +110,7 @@ impl Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::granola::message::Ballot;
     use muesli_core::{NodeId, Timestamp};
 
     fn txn(sequence: u64) -> TxnId {

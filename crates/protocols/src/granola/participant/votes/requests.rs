@@ -6,10 +6,9 @@ use muesli_core::parts::execution::unknown;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
 
-use super::early::{Ballots, Vote};
-use crate::granola::message::evidence;
 use crate::granola::message::{
-    Agreement, Ballot, End, Message, Noted, Part, Record, Refusal, Repositories, Request, Task,
+    Agreement, Ballot, Ballots, End, Message, Noted, Part, Record, Refusal, Repositories, Request,
+    Task, Vote, evidence,
 };
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::modes::queue::Lane;
@@ -277,7 +276,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let txn = request.txn;
-        let end = end_by(&ballot).expect("a vote against it");
+        let end = ballot.end_against().expect("a vote against it");
         let alone = request.agreement == Agreement::Alone;
         if alone && !request.is_update() {
             // Done again or not, it changes nothing.
@@ -331,7 +330,7 @@ impl Participant {
             }
         }
         let Ballot::Commit(at) = ballot else {
-            let end = end_by(&ballot).expect("a vote against it");
+            let end = ballot.end_against().expect("a vote against it");
             return self.drop_active(txn, end, cx);
         };
         if active.place.is_some() {
@@ -478,15 +477,5 @@ impl Participant {
                 cx.send_to_repository_when_logged(other, ask);
             }
         }
-    }
-}
-
-/// How a transaction ends that somebody votes against; `None`: nobody does.
-pub(in crate::granola) fn end_by(ballot: &Ballot) -> Option<End> {
-    match ballot {
-        Ballot::Commit(_) => None,
-        Ballot::Conflict => Some(End::Conflict),
-        Ballot::Moved(at) => Some(End::Moved { at: *at }),
-        Ballot::Abort(at, refusal) => Some(End::Refused { at: *at, refusal: refusal.clone() }),
     }
 }
