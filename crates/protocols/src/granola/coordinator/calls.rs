@@ -8,11 +8,10 @@ use muesli_core::{
 };
 
 use super::migration::Special;
-use super::pending::{Purpose, Verdict};
-use super::{Context, Coordinator};
+use super::{Context, Coordinator, Purpose, Verdict};
 use crate::granola::Granola;
+use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
-use crate::granola::participant::limits::check_parts_size;
 
 /// A one-round transaction, as its client waits for it.
 #[derive(Clone, Debug)]

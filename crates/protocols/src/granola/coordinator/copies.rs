@@ -17,13 +17,12 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::wire::WireError;
 use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
 
 use super::{Context, Coordinator};
 use crate::granola::message::{End, Followed, Message, News, Noted, Request};
 use crate::granola::participant::Participant;
-use crate::granola::participant::copies::feed::PIECES;
 
 /// The timer of what was not answered.
 pub(super) const COPIES_TIMER: u32 = 3;
@@ -155,32 +154,11 @@ impl Copy {
                 self.participant.take_piece(bytes.as_slice(), cx).map(|()| true)
             }
             News::Changes { upto, changes, held } if upto > self.has.upto => {
-                self.participant.moves.held.extend(held);
-                for (at, writes) in changes {
-                    if at > self.has.upto {
-                        self.participant.replay_writes(at, writes, cx);
-                    }
-                }
+                self.participant.take_changes((self.has.upto, upto), changes, held, cx);
                 self.has.upto = upto;
-                self.participant.clock.raise(upto);
                 Ok(true)
             }
             News::Piece { .. } | News::Changes { .. } => Ok(false),
         }
-    }
-}
-
-impl Participant {
-    /// As a copy: takes a piece of the repository.
-    fn take_piece(&mut self, piece: &[u8], cx: &Context<'_>) -> Result<(), WireError> {
-        let mut input = Reader::new(piece);
-        match u8::decode(&mut input)? {
-            kind if kind == PIECES.chains => {
-                self.spaces.restore_chains(&mut input, cx.catalog)?;
-            }
-            kind if kind == PIECES.rest => self.spaces.restore_rest(&mut input, cx.catalog)?,
-            other => return Err(WireError::no_variant("piece of a copy", 0, other)),
-        }
-        input.finish()
     }
 }

@@ -13,7 +13,6 @@ use super::calls::given;
 use super::{Context, Coordinator};
 use crate::granola::Granola;
 use crate::granola::message::{Agreement, End, Request};
-use crate::granola::participant::Participant;
 
 impl Coordinator {
     /// Does a transaction at once, if it is one of a repository of this node alone and nobody is
@@ -63,33 +62,5 @@ impl Coordinator {
         let (op, after) = (self.next_op(), cx.effects.gate);
         cx.complete_after(op, answer.map(Answer::Invoked), after);
         Step::Wait(op)
-    }
-}
-
-impl Participant {
-    /// Does a transaction of this repository alone; `None`: somebody is before it or in its way, or
-    /// it is to be done with others, or there is no room for it.
-    fn perform_here(
-        &mut self,
-        request: &Request,
-        cx: &mut crate::granola::participant::Context<'_>,
-    ) -> Option<End> {
-        if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
-            return None;
-        }
-        if self.lacks_room(request, cx).is_some() {
-            return None; // It is refused as all others are.
-        }
-        let is_free = self.queue.is_empty() && self.claims.is_empty();
-        let at = if is_free {
-            self.propose(request, cx)
-        } else if !self.locking && request.read_only && self.reads_at_once(request, cx) {
-            self.clock.done
-        } else {
-            return None;
-        };
-        let (end, _) = self.run_at(request, at, cx);
-        self.count_for_memory(cx.settings);
-        Some(end)
     }
 }

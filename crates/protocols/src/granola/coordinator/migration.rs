@@ -19,8 +19,7 @@ use muesli_core::{
 };
 use smallvec::smallvec;
 
-use super::pending::{Purpose, Verdict};
-use super::{Context, Coordinator};
+use super::{Context, Coordinator, Purpose, Verdict};
 use crate::granola::message::{
     Agreement, Fetched, Few, Move, Owners, Part, PartAnswer, Repositories, Request, Task,
 };

@@ -22,14 +22,15 @@ use muesli_core::{
     RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
-use crate::granola::message::{Found, Message, Seen, Shown};
+use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
 use crate::granola::naming::Names;
 use crate::granola::{Granola, Rules};
-use calls::Holders;
+use calls::{Holders, Invocation};
 use copies::{COPIES_TIMER, Copies};
 use interactive::pages::Look;
 use interactive::reads::WaitingOperation;
 use master::delegated::{CASES_TIMER, Cases};
+use migration::Moving;
 use pending::{Again, Pending};
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
@@ -78,6 +79,49 @@ pub struct Coordinator {
     took_part: BTreeSet<RepositoryId>,
     /// What is to be asked next for operations under way, in order.
     pages: VecDeque<(OpId, Look)>,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// An interactive transaction reads.
+    Read(OpId),
+    /// It ends.
+    Commit(Txn, OpId),
+    /// A one-round transaction.
+    Invoke(Invocation),
+    /// The coordinator wants to know where partitions are.
+    Names,
+    /// A client wants to.
+    Partitions(OpId),
+    /// A client wants a repository to issue a timestamp.
+    Issue(OpId),
+    /// A partition is to move.
+    Move(Box<Moving>),
+}
+
+/// How a transaction ended, by the answers of its participants.
+#[derive(Clone, Debug)]
+enum Verdict {
+    Done(Timestamp, Few<(u16, PartAnswer)>),
+    Conflict,
+    /// A partition is elsewhere, which is known at this timestamp or later.
+    Moved(Timestamp),
+    /// A participant may have done and forgotten what lies at or below this timestamp.
+    Forgotten(Timestamp),
+    Refused(Refusal),
+}
+
+impl Verdict {
+    /// Whether a participant knows nothing of the transaction, and has refused it for that.
+    fn knows_nothing(&self) -> bool {
+        let superseded = Refusal::Aborted(Abort::Superseded);
+        match self {
+            Verdict::Forgotten(_) => true,
+            Verdict::Refused(refusal) => *refusal == superseded,
+            Verdict::Done(..) | Verdict::Conflict | Verdict::Moved(_) => false,
+        }
+    }
 }
 
 /// The place of an interactive transaction; reused, with its memory, by the next one.
@@ -401,9 +445,4 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.outcome_of(txn)
     }
-}
-
-/// The answer to an operation, as it is handed to who waits.
-pub(super) fn failed(failure: &Failure) -> Result<Answer, Failure> {
-    Err(failure.clone())
 }

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use muesli_core::parts::votes::Votes;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
-    Abort, Address, Committed, Doubt, Failure, Nanos, NodeId, OpId, Outcome, RepositoryId,
-    Timestamp, Txn, TxnId,
+    Abort, Address, Committed, Doubt, Failure, Nanos, NodeId, Outcome, RepositoryId, TxnId,
 };
 
-use super::calls::{Invocation, other_reader};
+use super::calls::other_reader;
 use super::interactive::commit::note_absent;
 use super::master::Ruling;
-use super::migration::{Moving, issued};
-use super::{AGAIN_TIMER, Context, Coordinator};
+use super::migration::issued;
+use super::{AGAIN_TIMER, Context, Coordinator, Purpose, Verdict};
 use crate::granola::Rules;
 use crate::granola::message::{
-    Agreement, End, Few, Message, Noted, PartAnswer, Refusal, Repositories, Request, Shown,
+    Agreement, End, Few, Message, Noted, Refusal, Repositories, Request, Shown,
 };
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
@@ -52,49 +51,6 @@ pub(super) struct Pending {
     /// Whether this attempt was sent more than once.
     repeated: bool,
     attempt: u32,
-}
-
-/// What a request is for.
-#[derive(Clone, Debug)]
-pub(super) enum Purpose {
-    /// An interactive transaction reads.
-    Read(OpId),
-    /// It ends.
-    Commit(Txn, OpId),
-    /// A one-round transaction.
-    Invoke(Invocation),
-    /// The coordinator wants to know where partitions are.
-    Names,
-    /// A client wants to.
-    Partitions(OpId),
-    /// A client wants a repository to issue a timestamp.
-    Issue(OpId),
-    /// A partition is to move.
-    Move(Box<Moving>),
-}
-
-/// How a transaction ended, by the answers of its participants.
-#[derive(Clone, Debug)]
-pub(super) enum Verdict {
-    Done(Timestamp, Few<(u16, PartAnswer)>),
-    Conflict,
-    /// A partition is elsewhere, which is known at this timestamp or later.
-    Moved(Timestamp),
-    /// A participant may have done and forgotten what lies at or below this timestamp.
-    Forgotten(Timestamp),
-    Refused(Refusal),
-}
-
-impl Verdict {
-    /// Whether a participant knows nothing of the transaction, and has refused it for that.
-    fn knows_nothing(&self) -> bool {
-        let superseded = Refusal::Aborted(Abort::Superseded);
-        match self {
-            Verdict::Forgotten(_) => true,
-            Verdict::Refused(refusal) => *refusal == superseded,
-            Verdict::Done(..) | Verdict::Conflict | Verdict::Moved(_) => false,
-        }
-    }
 }
 
 /// A transaction that met a conflict and is to be tried again.

@@ -17,7 +17,6 @@ use muesli_core::judgement::ensure;
 use muesli_core::{Catalog, Rejection, RepositoryId, Settings, Timestamp, TxnId, View, Wire};
 
 use super::{Ballot, Request, Shown};
-use crate::granola::participant::modes::active::Active;
 
 /// What stands for a request; zero where its coordinator is believed, or keys have no copies.
 pub(in super::super) fn about(request: &Request, settings: &Settings, catalog: &Catalog) -> u64 {
@@ -61,18 +60,19 @@ pub(in super::super) fn keep(all: &mut Vec<Shown>, shown: Shown) {
     all.push(shown);
 }
 
-/// Whether what a client says of its transaction is what the votes that it shows come to.
+/// Whether what a client says of its transaction, of which `asked` stands for the request, is what
+/// the votes that it shows come to.
 ///
 /// # Errors
 /// It is not, or members have not said all of them.
 pub(in super::super) fn judge(
-    active: &Active,
+    (request, asked): (&Request, u64),
     decided: &Ballot,
     shown: &[Shown],
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let issuer = view.settings.issuer.ok_or(Rejection::Unproven)?;
-    let (txn, participants) = (active.request.txn, &active.request.participants);
+    let (txn, participants) = (request.txn, &request.participants);
     let is_said = |it: &Shown| participants.contains(&it.repository) && it.is_said(issuer, txn);
     ensure(shown.len() <= participants.len() && shown.iter().all(is_said), Rejection::Unproven)?;
     let Ballot::Commit(place) = decided else {
@@ -81,7 +81,7 @@ pub(in super::super) fn judge(
     let proposal = |voter: &RepositoryId| {
         let found = shown.iter().find(|it| it.repository == *voter)?;
         match found.ballot {
-            Ballot::Commit(at) if found.about == active.about => Some(at),
+            Ballot::Commit(at) if found.about == asked => Some(at),
             _ => None,
         }
     };

@@ -18,6 +18,7 @@
 
 mod copies;
 pub(super) mod evidence;
+pub(super) mod limits;
 mod moves;
 mod outcome;
 mod record;

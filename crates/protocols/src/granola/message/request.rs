@@ -44,6 +44,21 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it only reads, at one repository.
+    pub(in crate::granola) fn reads_alone(&self) -> bool {
+        self.read_only && self.agreement == Agreement::Alone
+    }
+
+    /// Whether participants wait for what others tell.
+    pub(in crate::granola) fn is_telling(&self) -> bool {
+        self.agreement == Agreement::Independent && self.parts.iter().any(Part::tells)
+    }
+
+    /// The parts of which all participants are told something, by their numbers.
+    pub(in crate::granola) fn telling_parts(&self) -> impl Iterator<Item = (u16, &Part)> {
+        (0..).zip(&self.parts).filter(|(_, part)| part.tells())
+    }
+
     /// Whether anything must be known of it after a crash.
     pub(in crate::granola) fn is_update(&self) -> bool {
         !self.read_only
@@ -59,6 +74,20 @@ pub struct Part {
     pub owners: Option<Arc<Owners>>,
     /// What.
     pub task: Task,
+}
+
+impl Part {
+    /// Whether all participants are told something of it.
+    pub(in crate::granola) fn tells(&self) -> bool {
+        matches!(self.task, Task::Call { tells: true, .. })
+    }
+
+    /// Whoever decides by it has a vote.
+    pub(in crate::granola) fn tell_nothing(&mut self) {
+        if let Task::Call { tells, .. } = &mut self.task {
+            *tells = false;
+        }
+    }
 }
 
 /// What a part does.

@@ -9,11 +9,11 @@
 use muesli_core::{Nanos, RepositoryId, Timestamp};
 
 /// A step of timestamps is so many nanoseconds, as a power of two: a little over a microsecond.
-pub(in super::super) const STEP_BITS: u32 = 10;
+pub(in crate::granola) const STEP_BITS: u32 = 10;
 
 /// Timestamps done, proposed, and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Clock {
+pub(super) struct Clock {
     repository: RepositoryId,
     /// The highest at which anything was done (thesis: lastExecTS).
     pub done: Timestamp,

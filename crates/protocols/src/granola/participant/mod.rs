@@ -4,7 +4,8 @@ pub(super) mod clock;
 pub mod copies;
 pub(super) mod execution;
 pub mod failures;
-pub(super) mod limits;
+mod judge;
+mod limits;
 pub mod migration;
 pub mod modes;
 mod outcomes;
@@ -51,40 +52,40 @@ const ACKNOWLEDGE_AT: usize = 32;
 /// The participant.
 #[derive(Clone, Debug)]
 pub struct Participant {
-    pub(super) id: RepositoryId,
-    pub(super) rules: Rules,
-    pub(super) spaces: Spaces,
-    pub(super) clock: Clock,
-    pub(super) active: Actives,
+    id: RepositoryId,
+    rules: Rules,
+    spaces: Spaces,
+    clock: Clock,
+    active: Actives,
     /// Transactions in timestamp order, by their bounds.
-    pub(super) queue: Queue,
+    queue: Queue,
     /// Which votes this repository has cast for whom, and has heard of whom.
-    pub(super) streams: Streams,
+    streams: Streams,
     /// Votes on transactions whose requests have not come.
-    pub(super) early: EarlyVotes,
-    pub(super) memory: Memory,
+    early: EarlyVotes,
+    memory: Memory,
     /// Whether it is in locking mode.
-    pub(super) locking: bool,
+    locking: bool,
     /// What is touched by what was prepared.
-    pub(super) claims: Claims<TxnId>,
+    claims: Claims<TxnId>,
     /// Coordinated transactions that wait for locking mode, in the order they came.
-    pub(super) deferred: Vec<Deferred>,
-    pub(super) lock_timer_set: bool,
+    deferred: Vec<Deferred>,
+    lock_timer_set: bool,
     /// What waited for too long as the repository went into locking mode because of it.
-    pub(super) blocked: BTreeSet<TxnId>,
+    blocked: BTreeSet<TxnId>,
     /// The sets of the execution under way; empty between two.
-    pub(super) sets: TransactionSets,
+    sets: TransactionSets,
     /// Who keeps a copy, and has to be told what changes.
-    pub(super) feeds: Feeds,
+    feeds: Feeds,
     /// Partitions that came and went, come and go.
-    pub(super) moves: Moves,
+    moves: Moves,
     /// When copies were last told how far it has come.
-    pub(super) reached: Option<Nanos>,
+    reached: Option<Nanos>,
     /// What it has told the process of its memory.
-    pub(super) reported: Reported,
+    reported: Reported,
     /// About whom the others were asked.
-    pub(super) asking: Option<Asking>,
-    pub(super) silent_timer_set: bool,
+    asking: Option<Asking>,
+    silent_timer_set: bool,
     acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
     sweep_timer_set: bool,
     ready_timer_set: bool,

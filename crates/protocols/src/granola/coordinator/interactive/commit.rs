@@ -12,10 +12,9 @@ use muesli_core::recorder::{Operations, Status};
 use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
 use crate::granola::coordinator::calls::{Holders, participants_of};
-use crate::granola::coordinator::pending::{Purpose, Verdict};
-use crate::granola::coordinator::{Context, Coordinator, Slot};
+use crate::granola::coordinator::{Context, Coordinator, Purpose, Slot, Verdict};
+use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Install, Part, PartAnswer, Request, Task};
-use crate::granola::participant::limits::check_parts_size;
 
 impl Coordinator {
     pub(in super::super) fn on_commit(

@@ -18,8 +18,7 @@ use muesli_core::limits::{ENTRY_BYTES, Limit, check_size};
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
-use crate::granola::coordinator::pending::Purpose;
-use crate::granola::coordinator::{Context, Coordinator, PAGES_TIMER};
+use crate::granola::coordinator::{Context, Coordinator, PAGES_TIMER, Purpose};
 use crate::granola::message::{Agreement, Few, Found, Part, Repositories, Request, Task};
 use crate::granola::naming::holders;
 

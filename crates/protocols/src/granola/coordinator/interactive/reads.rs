@@ -17,8 +17,7 @@ use muesli_core::{
 };
 
 use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
-use crate::granola::coordinator::pending::Verdict;
-use crate::granola::coordinator::{Context, Coordinator, Slot, failed};
+use crate::granola::coordinator::{Context, Coordinator, Slot, Verdict};
 use crate::granola::message::{Few, Found, Part, PartAnswer, Request, Seen, Task};
 
 /// An operation that waits for answers.
@@ -321,7 +320,7 @@ impl Coordinator {
         let waiting: Vec<_> = waiting.map(|(op, _)| OpId(op)).collect();
         for op in waiting {
             self.operations.remove(op.0);
-            cx.complete(op, failed(failure));
+            cx.complete(op, Err(failure.clone()));
         }
     }
 }

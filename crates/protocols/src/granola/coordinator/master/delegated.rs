@@ -23,9 +23,8 @@ use muesli_core::parts::window::Window;
 use muesli_core::{Nanos, NodeId, TxnId};
 
 use super::Ruling;
-use crate::granola::coordinator::pending::send_to;
 use crate::granola::coordinator::{Context, Coordinator};
-use crate::granola::message::{Agreement, Repositories, Request, evidence};
+use crate::granola::message::{Agreement, Message, Repositories, Request, evidence};
 
 /// Drops cases of which nothing is heard any more.
 pub(in super::super) const CASES_TIMER: u32 = 4;
@@ -119,7 +118,9 @@ impl Coordinator {
         if !self.cases.open(request, about, cx.now()) {
             return;
         }
-        send_to(&request.participants, request, cx);
+        for &participant in &request.participants {
+            cx.send_to_repository(participant, Message::Request(request.clone()));
+        }
         self.set_cases_timer(cx);
     }
 

@@ -18,9 +18,9 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
 
+use super::PIECES;
 use crate::granola::message::sizes::writes_bytes;
 use crate::granola::message::{Followed, Message, News, Write};
 use crate::granola::participant::{Context, Participant};
@@ -31,8 +31,6 @@ pub(in super::super) const FEED_TIMER: u32 = 3;
 const PIECE_BYTES: usize = 64 << 10;
 /// With more than this kept for followers that are behind, the last ones begin anew, in bytes.
 const CHANGES_MAX: usize = 64 << 20;
-/// What a piece begins with.
-pub(in crate::granola) const PIECES: ChainKinds = ChainKinds { chains: 0, rest: 1, cuts: true };
 
 /// Those who follow, and what they have to be told.
 #[derive(Clone, Debug, Default)]

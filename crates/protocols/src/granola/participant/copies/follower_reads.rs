@@ -30,18 +30,11 @@
 //! repository itself, that notes in its log how far it has come ([`Record::Reached`]), lazily and
 //! not often. Departure: not in the text.
 
-use crate::granola::message::{Agreement, End, Message, Noted, Record, Request};
-use crate::granola::participant::execution::parts::Notes;
-use crate::granola::participant::modes::apply::record;
+use crate::granola::message::{End, Message, Noted, Record, Request};
+use crate::granola::participant::execution::Notes;
+use crate::granola::participant::execution::history::record;
 use crate::granola::participant::{Context, Participant};
 use muesli_core::Timestamp;
-
-impl Request {
-    /// Whether it only reads, at one repository.
-    pub(in crate::granola) fn reads_alone(&self) -> bool {
-        self.read_only && self.agreement == Agreement::Alone
-    }
-}
 
 impl Participant {
     /// As a copy that has replayed a beginning of the log: answers a reader, or leaves it.

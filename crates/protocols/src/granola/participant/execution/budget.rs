@@ -18,7 +18,7 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId, SmallBytes};
 use smallvec::SmallVec;
 
-use super::parts::Sight;
+use super::Sight;
 use crate::granola::message::{Agreement, Found, PartAnswer, Refusal, Request, Task};
 
 /// What the parts that were done have given and written.

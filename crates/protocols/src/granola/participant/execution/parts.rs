@@ -1,45 +1,20 @@
 //! What the parts of a transaction do: procedures are run, and what interactive transactions ask
 //! for is read, checked and put aside.
 
-use std::ops::Range;
-
 use muesli_core::parts::execution::{Execution, ToldFn};
 use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
+use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{
-    Abort, Catalog, Failure, RepositoryId, Settings, SmallBytes, SpaceId, Timestamp,
-};
-use smallvec::SmallVec;
+use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Timestamp};
 
 use super::budget::Spent;
+use super::read_set::{count_reads, note_read};
 use super::reads::Looked;
+use super::{Notes, Sight};
 use crate::granola::message::{
     Agreement, Few, Found, Heard, Install, Part, PartAnswer, Refusal, Request, Task,
 };
-use crate::granola::participant::votes::data::told_of;
 use crate::granola::participant::{Context, Participant};
-
-/// Which operations in the sets are those of which part; where something is told, what that was,
-/// and after as many numbers as there are parts, what the parts did.
-pub(in super::super) type Notes = SmallVec<[(u16, Range<usize>); 2]>;
-
-/// What a run sees of the world; on whatever thread it is, as nothing of it changes meanwhile.
-#[derive(Clone, Copy)]
-pub(in super::super) struct Sight<'a> {
-    pub catalog: &'a Catalog,
-    pub settings: &'a Settings,
-    /// Whether what is done is noted for a history.
-    pub recording: bool,
-}
-
-impl<'a> Sight<'a> {
-    /// What the participant sees that this is the context of.
-    pub fn of(cx: &Context<'a>) -> Sight<'a> {
-        let recording = cx.effects.recorder.is_some();
-        Sight { catalog: cx.catalog, settings: cx.settings, recording }
-    }
-}
 
 impl Participant {
     /// Runs the parts of a transaction that are about partitions held here, in their order. What
@@ -224,24 +199,9 @@ impl Participant {
     }
 }
 
-/// For cost models: what a run that came to its end has read.
-pub(in super::super) fn count_reads<A>(
-    ran: &Result<A, Refusal>,
-    sets: &TransactionSets,
-    cx: &mut Context<'_>,
-) {
-    if ran.is_ok() {
-        cx.effects.work.reads += sets.reads.len() as u64;
-    }
-}
-
-pub(in super::super) fn note_read(
-    sets: &mut TransactionSets,
-    space: SpaceId,
-    key: SmallBytes,
-    handle: Handle,
-    version: Timestamp,
-) {
-    let repository = RepositoryId(0); // Nobody asks: all of it is here.
-    sets.reads.push(ReadEntry { space, repository, handle, key, version });
+/// What was told of a key.
+fn told_of<'a>(heard: &'a Heard, space: SpaceId, key: &SmallBytes) -> Option<Version<'a>> {
+    let mut all = heard.values().flatten();
+    let (.., found) = all.find(|(of, it, _)| *of == space && it == key)?;
+    Some(Version { at: found.version, value: found.value.as_ref(), newest: true })
 }

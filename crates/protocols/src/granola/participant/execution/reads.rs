@@ -12,7 +12,8 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Limits, SmallBytes, SpaceId, Timestamp};
 
-use super::parts::{Sight, note_read};
+use super::Sight;
+use super::read_set::note_read;
 use crate::granola::message::{Found, Part, Request, Seen, Task};
 use crate::granola::participant::Participant;
 

@@ -21,8 +21,8 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::{Timestamp, TxnId};
 
 use crate::granola::message::{Ballot, End, Noted, Record, Write, evidence};
+use crate::granola::participant::execution::install::install;
 use crate::granola::participant::modes::active::Active;
-use crate::granola::participant::modes::apply::install;
 use crate::granola::participant::outcomes::Over;
 use crate::granola::participant::{Context, Participant};
 
@@ -82,7 +82,7 @@ impl Participant {
         Some(active)
     }
 
-    pub(in crate::granola) fn replay_writes(
+    pub(in super::super) fn replay_writes(
         &mut self,
         at: Timestamp,
         writes: Vec<Write>,

@@ -24,7 +24,7 @@ use crate::granola::message::sizes::writes_bytes;
 use crate::granola::message::{
     End, Fetched, Few, Load, Message, Noted, PartAnswer, Record, Request, Task, Write,
 };
-use crate::granola::participant::modes::apply::install;
+use crate::granola::participant::execution::install::install;
 use crate::granola::participant::{Context, Participant};
 
 /// Bytes of a piece, and of changes that are told at once, about.

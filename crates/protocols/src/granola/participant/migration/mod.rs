@@ -56,7 +56,7 @@ const LOOSE_STEP: u64 = 1 << 12;
 
 /// What a repository knows of partitions that move.
 #[derive(Clone, Debug, Default)]
-pub(in crate::granola) struct Moves {
+pub(super) struct Moves {
     /// Partitions that came or went.
     pub held: BTreeMap<u16, Held>,
     /// Where partitions are: at repositories that keep names.
@@ -115,7 +115,7 @@ impl Participant {
 
     /// Where a request cannot be taken up because a partition of it is elsewhere, or about to be:
     /// the timestamp at or after which that is known. `None`: all is here.
-    pub(in crate::granola) fn is_elsewhere(
+    pub(super) fn is_elsewhere(
         &mut self,
         request: &Request,
         cx: &Context<'_>,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{LogPosition, Nanos, RepositoryId, Timestamp, TxnId};
 
-use super::locking::Prepared;
-use super::queue::Lane;
+use super::Lane;
 use crate::granola::message::Request;
+use crate::granola::participant::execution::prepared::Prepared;
 
 /// A transaction that is not over here.
 #[derive(Clone, Debug)]
-pub(in crate::granola) struct Active {
+pub(in super::super) struct Active {
     pub request: Arc<Request>,
     /// What stands for the request, where its client is not believed; zero elsewhere.
     pub about: u64,
@@ -83,7 +83,7 @@ impl Active {
 
 /// The transactions that are not over here, by their ids, and how many bytes they take.
 #[derive(Clone, Debug, Default)]
-pub(in crate::granola) struct Actives {
+pub(in super::super) struct Actives {
     all: BTreeMap<TxnId, Active>,
     bytes: usize,
     /// Of these, those of requests that leave no more than there was.

@@ -6,18 +6,17 @@
 //! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
-use std::sync::Arc;
-
 use muesli_core::parts::transaction::TransactionSets;
-use muesli_core::parts::versions::{Handle, Versions};
-use muesli_core::{SmallBytes, Timestamp, TxnId};
+use muesli_core::{Timestamp, TxnId};
 
-use super::locking::Prepared;
-use super::queue::{Lane, Stand};
+use super::{Lane, Stand};
 use crate::granola::message::{
-    Agreement, Ballot, End, Few, Noted, PartAnswer, Record, Refusal, Request, Task, Write,
+    Agreement, Ballot, End, Few, Noted, PartAnswer, Record, Refusal, Request, Write,
 };
-use crate::granola::participant::execution::parts::Notes;
+use crate::granola::participant::execution::Notes;
+use crate::granola::participant::execution::history::record;
+use crate::granola::participant::execution::install::install;
+use crate::granola::participant::execution::prepared::Prepared;
 use crate::granola::participant::outcomes::Over;
 use crate::granola::participant::{Context, Participant};
 
@@ -89,7 +88,7 @@ impl Participant {
     }
 
     /// Runs a transaction at its place.
-    pub(in crate::granola) fn run_at(
+    pub(in super::super) fn run_at(
         &mut self,
         request: &Request,
         at: Timestamp,
@@ -207,57 +206,5 @@ impl Participant {
             }
         }
         logged
-    }
-}
-/// For histories: where the transaction lies, and what its procedures did.
-pub(in super::super) fn record(
-    request: &Request,
-    at: Timestamp,
-    sets: &TransactionSets,
-    notes: &Notes,
-    cx: &mut Context<'_>,
-) -> Noted {
-    let Some(recorder) = &mut cx.effects.recorder else { return Noted::default() };
-    if request.is_update() && request.moving().is_none() {
-        recorder.applied(request.txn, at);
-    }
-    let mut noted = Vec::new();
-    for (part, marks) in notes {
-        let task = &request.parts[usize::from(*part) % request.parts.len()].task;
-        let found_absent = matches!(task, Task::Install(_)) && !marks.is_empty();
-        if matches!(task, Task::Call { .. }) || found_absent {
-            let operations = sets.operations.between(marks.clone());
-            recorder.ran(request.txn, *part, at, operations.clone());
-            noted.push((*part, operations));
-        }
-    }
-    Noted(Some(Arc::new(noted)))
-}
-
-/// At most so many deleted keys are removed with each that is deleted.
-const COLLECT_BUDGET: usize = 4;
-
-/// Makes `value` the newest version of a key. Nobody reads an older one, so none is kept. Returns
-/// how many deletions were collected.
-pub(in super::super) fn install(
-    store: &mut Versions,
-    handle: Handle,
-    value: Option<SmallBytes>,
-    at: Timestamp,
-) -> u64 {
-    // After a checkpoint this version or a later one may be there already; otherwise only where
-    // transactions are done out of order, on purpose.
-    if store.newest(handle).at >= at {
-        return 0;
-    }
-    match value {
-        Some(value) => {
-            store.overwrite(handle, value, at);
-            0
-        }
-        None => {
-            store.install(handle, None, at);
-            store.collect(at, COLLECT_BUDGET)
-        }
     }
 }

@@ -25,44 +25,15 @@
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claim;
-use muesli_core::parts::locks::KeyRange;
-use muesli_core::parts::transaction::{ReadEntry, TransactionSets, WriteEntry};
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Nanos, TxnId};
 
+use super::Lane;
 use super::active::Active;
-use super::queue::Lane;
-use crate::granola::message::sizes::answers_bytes;
-use crate::granola::message::{
-    Agreement, Ballot, Ballots, Few, PartAnswer, Refusal, Request, evidence,
-};
-use crate::granola::participant::execution::parts::Notes;
+use crate::granola::message::{Agreement, Ballot, Ballots, Request, evidence};
+use crate::granola::participant::execution::prepared::Prepared;
 use crate::granola::participant::{Context, Participant};
 use crate::granola::rules::WayBack;
-
-/// What was run and awaits its fate.
-#[derive(Clone, Debug, Default)]
-pub(in super::super) struct Prepared {
-    pub sets: TransactionSets,
-    pub notes: Notes,
-    /// What came of it. A refusal, too, is kept as it is by the claims on what it read.
-    pub ran: Option<Result<Few<(u16, PartAnswer)>, Refusal>>,
-}
-
-impl Prepared {
-    /// How many bytes it takes, about.
-    pub fn held_bytes(&self) -> usize {
-        let TransactionSets { reads, writes, scans, .. } = &self.sets;
-        let entries = reads.len() * size_of::<ReadEntry>()
-            + writes.len() * size_of::<WriteEntry>()
-            + scans.len() * size_of::<KeyRange>();
-        let given = match &self.ran {
-            Some(Ok(answers)) => answers_bytes(answers),
-            Some(Err(_)) | None => 0,
-        };
-        size_of::<Prepared>() + entries + self.sets.bytes() + given
-    }
-}
 
 /// A coordinated transaction that waits for the repository to enter locking mode.
 #[derive(Clone, Debug)]
@@ -206,7 +177,7 @@ impl Participant {
 
     /// Does a prepared transaction if its place is known. One of this repository alone, which
     /// waited for its turn, gets a new timestamp: what is done from now on goes by no order.
-    pub(in crate::granola) fn perform_prepared(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+    pub(in super::super) fn perform_prepared(&mut self, txn: TxnId, cx: &mut Context<'_>) {
         let Some(mut place) = self.active.get(&txn).and_then(|active| active.place) else { return };
         let active = self.active.remove(&txn).expect("just seen");
         self.claims.release(txn);
@@ -220,7 +191,7 @@ impl Participant {
     }
 
     /// Something is over: the mode may change, and others may go on.
-    pub(in crate::granola) fn go_on(&mut self, cx: &mut Context<'_>) {
+    pub(in super::super) fn go_on(&mut self, cx: &mut Context<'_>) {
         if self.locking {
             self.leave_locking();
         }

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::parts::standing::Standing;
 use muesli_core::{NodeId, Timestamp, TxnId};
 
-use super::queue::{Lane, Stand};
+use super::{Lane, Stand};
 use crate::granola::message::Request;
 use crate::granola::participant::{Context, Participant};
 

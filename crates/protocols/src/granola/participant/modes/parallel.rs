@@ -35,10 +35,11 @@ use std::sync::Arc;
 use muesli_core::parts::claims::Claims;
 use smallvec::SmallVec;
 
-use super::locking::Prepared;
-use super::queue::{Lane, Stand};
+use super::{Lane, Stand};
 use crate::granola::message::{Heard, Request, Task};
-use crate::granola::participant::execution::parts::{Sight, count_reads};
+use crate::granola::participant::execution::Sight;
+use crate::granola::participant::execution::prepared::Prepared;
+use crate::granola::participant::execution::read_set::count_reads;
 use crate::granola::participant::{Context, Participant};
 
 /// Those that are run together, in the order of their places; mostly one.
@@ -46,11 +47,7 @@ pub(in super::super) type Batch = SmallVec<[Stand; 1]>;
 
 impl Participant {
     /// Whether a transaction of this repository alone is to wait for others to be run with.
-    pub(in crate::granola) fn waits_for_company(
-        &self,
-        request: &Request,
-        cx: &Context<'_>,
-    ) -> bool {
+    pub(in super::super) fn waits_for_company(&self, request: &Request, cx: &Context<'_>) -> bool {
         let declares = |task: &Task| match task {
             Task::Call { procedure, .. } => {
                 cx.settings.procedures.get(procedure).is_some_and(|it| it.footprint.is_some())

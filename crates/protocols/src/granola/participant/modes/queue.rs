@@ -9,26 +9,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use muesli_core::{RepositoryId, Timestamp, TxnId};
+use muesli_core::{RepositoryId, Timestamp};
 
 use super::out_of_order::Passing;
-
-/// Where a transaction stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Lane {
-    /// Its place is known.
-    Placed,
-    /// It waits for votes, and the next one of this repository will lie above what is known of it;
-    /// of `None` nothing is known.
-    Behind(Option<RepositoryId>),
-}
-
-/// A timestamp with the transaction that stands there.
-pub(in super::super) type Stand = (Timestamp, TxnId);
+use super::{Lane, Stand};
 
 /// The queue.
 #[derive(Clone, Default)]
-pub(in crate::granola) struct Queue {
+pub(in super::super) struct Queue {
     placed: BTreeSet<Stand>,
     /// Lanes that have been used; few, and perhaps empty now.
     waiting: Vec<(Option<RepositoryId>, BTreeSet<Stand>)>,
@@ -191,6 +179,7 @@ impl fmt::Debug for Queue {
 mod tests {
     use super::*;
     use muesli_core::NodeId;
+    use muesli_core::TxnId;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

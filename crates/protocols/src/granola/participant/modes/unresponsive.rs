@@ -19,7 +19,7 @@ use muesli_core::TxnId;
 use muesli_core::parts::claims::Claim;
 use muesli_core::parts::execution::footprint;
 
-use super::queue::Lane;
+use super::Lane;
 use crate::granola::message::{Agreement, Ballot, End, Install, Request, Task};
 use crate::granola::participant::{Context, Participant};
 

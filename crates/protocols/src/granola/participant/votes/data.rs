@@ -34,7 +34,7 @@
 
 use muesli_core::parts::execution::told_keys;
 use muesli_core::parts::transaction::TransactionSets;
-use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::parts::versions::Handle;
 use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use crate::granola::message::sizes::told_bytes;
@@ -42,35 +42,11 @@ use crate::granola::message::{
     Agreement, Ballot, Ballots, Found, Heard, Message, Part, Record, Repositories, Request, Task,
     Told,
 };
-use crate::granola::participant::execution::parts::{Notes, Sight, note_read};
+use crate::granola::participant::execution::read_set::note_read;
+use crate::granola::participant::execution::{Notes, Sight};
 use crate::granola::participant::modes::active::Active;
-use crate::granola::participant::modes::queue::{Lane, Stand};
+use crate::granola::participant::modes::{Lane, Stand};
 use crate::granola::participant::{Context, Participant};
-
-impl Part {
-    /// Whether all participants are told something of it.
-    pub(in super::super) fn tells(&self) -> bool {
-        matches!(self.task, Task::Call { tells: true, .. })
-    }
-
-    /// Whoever decides by it has a vote.
-    pub(in crate::granola) fn tell_nothing(&mut self) {
-        if let Task::Call { tells, .. } = &mut self.task {
-            *tells = false;
-        }
-    }
-}
-
-impl Request {
-    /// Whether participants wait for what others tell.
-    pub(in super::super) fn is_telling(&self) -> bool {
-        self.agreement == Agreement::Independent && self.parts.iter().any(Part::tells)
-    }
-
-    fn telling_parts(&self) -> impl Iterator<Item = (u16, &Part)> {
-        (0..).zip(&self.parts).filter(|(_, part)| part.tells())
-    }
-}
 
 impl Participant {
     /// Whether a transaction whose turn has come can be done. If not, all that this participant has
@@ -283,17 +259,6 @@ fn pieces(told: Vec<Told>, most: usize) -> Vec<Vec<Told>> {
         bytes += more;
     }
     all
-}
-
-/// What was told of a key.
-pub(in super::super) fn told_of<'a>(
-    heard: &'a Heard,
-    space: SpaceId,
-    key: &SmallBytes,
-) -> Option<Version<'a>> {
-    let mut all = heard.values().flatten();
-    let (.., found) = all.find(|(of, it, _)| *of == space && it == key)?;
-    Some(Version { at: found.version, value: found.value.as_ref(), newest: true })
 }
 
 #[cfg(test)]

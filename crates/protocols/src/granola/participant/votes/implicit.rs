@@ -30,8 +30,8 @@ use std::collections::BTreeMap;
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
 
 use crate::granola::message::{Ballot, Message, Order};
+use crate::granola::participant::modes::Lane;
 use crate::granola::participant::modes::active::Active;
-use crate::granola::participant::modes::queue::Lane;
 use crate::granola::participant::{Context, Participant};
 
 /// Where this repository stands in its own votes, and in those of others.

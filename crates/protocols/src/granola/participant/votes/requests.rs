@@ -10,8 +10,8 @@ use crate::granola::message::{
     Agreement, Ballot, Ballots, End, Message, Noted, Part, Record, Refusal, Repositories, Request,
     Task, Vote, evidence,
 };
+use crate::granola::participant::modes::Lane;
 use crate::granola::participant::modes::active::Active;
-use crate::granola::participant::modes::queue::Lane;
 use crate::granola::participant::outcomes::{Age, Over};
 use crate::granola::participant::{Context, Participant};
 
@@ -121,7 +121,7 @@ impl Participant {
 
     /// A timestamp above all that was done here and all that the session has seen. It enters the
     /// queue, or is done, in the same step.
-    pub(in crate::granola) fn propose(
+    pub(in super::super) fn propose(
         &mut self,
         request: &Request,
         cx: &mut Context<'_>,
@@ -171,7 +171,7 @@ impl Participant {
     /// of waiting for its turn behind all that is queued: its session has seen nothing later, and
     /// nobody will come to stand below (section 7.2, where backups read so). In a new life, only
     /// what was done in it is as new as what clients were told of before.
-    pub(in crate::granola) fn reads_at_once(
+    pub(in super::super) fn reads_at_once(
         &mut self,
         request: &Request,
         cx: &mut Context<'_>,
@@ -382,7 +382,7 @@ impl Participant {
     }
 
     /// Somebody voted against a transaction that was voted on here.
-    pub(in crate::granola) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
+    pub(in super::super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
         let active = self.active.remove(&txn).expect("an active transaction");
         self.queue.remove(active.lane, &(active.bound, txn));
         self.claims.release(txn);
