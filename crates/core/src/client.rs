@@ -13,8 +13,9 @@ use std::task::{Context, Poll, Waker};
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::contract::{Answer, Operation, Step};
+use crate::contract::{Answer, Operation, Put, Step};
 use crate::deadlines::{DeadlineId, Due};
+use crate::delay::Gave;
 use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
 use crate::options::{Nanos, TxnOptions};
 use crate::outcome::{Committed, Failure, Outcome};
@@ -22,12 +23,28 @@ use crate::outcome::{Committed, Failure, Outcome};
 /// A task that a driver polls: a client, or a transaction body shipped to the data.
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 
+/// The answer to a commit, and what the transaction's delayed actions gave if that was asked for.
+pub type Answered = (Committed, Vec<Gave>);
+
 /// One node of a driver, as the client code polled on it sees it.
 pub trait Engine {
     /// The database this engine belongs to, unique in the process.
     fn database(&self) -> u64;
     /// Does what is asked of the node.
     fn operate(&self, operation: Operation) -> Step;
+    /// [`Operation::Begin`], as [`put`](Self::put).
+    fn begin(&self, options: TxnOptions) -> Step<Txn> {
+        self.operate(Operation::Begin(options)).map(Answer::begun)
+    }
+    /// [`Operation::Put`]: an engine on whose own loop most operations are answered does this by
+    /// name, which spares them the way of an [`Operation`] and an [`Answer`] through memory.
+    fn put(&self, txn: Txn, put: Put) -> Step<()> {
+        self.operate(Operation::Put(txn, put)).map(Answer::written)
+    }
+    /// [`Operation::Commit`], as [`put`](Self::put).
+    fn commit(&self, txn: Txn) -> Step<Answered> {
+        self.operate(Operation::Commit(txn)).map(Answer::answered)
+    }
     /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
     /// and [`operate`](Self::operate) is to be asked. A driver that counts every operation answers
     /// false.

@@ -176,7 +176,7 @@ impl AddAssign for Maintenance {
 }
 
 /// The buffer that a driver hands to a node, with what the node may know of the moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Effects<P: Protocol> {
     /// The time of this turn, by the node's own clock. Promises never depend on it.
     pub now: Nanos,

@@ -25,7 +25,7 @@ use crate::outcome::Failure;
 pub trait Outside<P: Protocol> {
     /// What the driver keeps with an answer while that waits for the log.
     type Note;
-    /// A batch of effects is going to be performed.
+    /// The [list](Effects::list) of effects is going to be performed.
     fn begin(&mut self, effects: &mut Effects<P>);
     /// Sends a message to another node.
     fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>);
@@ -45,6 +45,7 @@ pub trait Outside<P: Protocol> {
     );
 }
 
+#[derive(Clone, Debug)]
 enum Gated<M, N> {
     Message(Envelope<M>),
     Answer(OpId, Result<Answer, Failure>, N),
@@ -61,13 +62,25 @@ pub struct Machine<P: Protocol, N = ()> {
     left_over: VecDeque<(Role, u32)>,
 }
 
-impl<P: Protocol, N> fmt::Debug for Machine<P, N> {
+/// What can make a difference to what it does next, but for the time.
+impl<P: Protocol, N: fmt::Debug> fmt::Debug for Machine<P, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { node, stable, .. } = self;
-        f.debug_struct("Machine")
-            .field("node", node)
-            .field("stable", stable)
-            .finish_non_exhaustive()
+        let Machine { node, effects, stable, gated, left_over } = self;
+        let log = (effects.logged, effects.gate, stable);
+        let mut shown = f.debug_struct("Machine");
+        shown.field("node", node).field("log", &log).field("gated", gated);
+        shown.field("left_over", left_over).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol, N: Clone> Clone for Machine<P, N>
+where
+    Node<P>: Clone,
+{
+    fn clone(&self) -> Machine<P, N> {
+        let Machine { node, effects, stable, gated, left_over } = self;
+        let (gated, left_over) = (gated.clone(), left_over.clone());
+        Machine { node: node.clone(), effects: effects.clone(), stable: *stable, gated, left_over }
     }
 }
 
@@ -89,8 +102,8 @@ impl<P: Protocol, N> Machine<P, N> {
     fn perform_all(&mut self, outside: &mut impl Outside<P, Note = N>) {
         // Speaking to the node itself makes further effects.
         while !self.effects.list.is_empty() {
-            let mut list = std::mem::take(&mut self.effects.list);
             outside.begin(&mut self.effects);
+            let mut list = std::mem::take(&mut self.effects.list);
             for effect in list.drain(..) {
                 self.perform_one(effect, outside);
             }
@@ -169,6 +182,20 @@ impl<P: Protocol, N> Machine<P, N> {
     /// does.
     pub fn waits_for(&self) -> Option<LogPosition> {
         self.gated.last_key_value().map(|(after, _)| *after)
+    }
+
+    /// Up to where the log must be stable for the first of that to be said.
+    pub fn waits_first_for(&self) -> Option<LogPosition> {
+        self.gated.first_key_value().map(|(after, _)| *after)
+    }
+
+    /// Whether something waits for the log that the node says to itself.
+    pub fn speaks_to_itself(&self) -> bool {
+        let own = |gated: &Gated<P::Message, N>| match gated {
+            Gated::Message(envelope) => envelope.to.node == self.node.id(),
+            Gated::Answer(..) => false,
+        };
+        self.gated.values().flatten().any(own)
     }
 
     /// Up to where the log is stable.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli_core::client;
-use muesli_core::{Abort, Answer, Gave, Operation, TxnOptions};
+use muesli_core::{Abort, Gave, TxnOptions};
 
 use crate::commit::Fate;
 use crate::db::Db;
@@ -68,14 +68,13 @@ impl Db {
         let options = || TxnOptions { eager, ..self.txn_options() };
         self.arrive();
         let mut begun = client::with(database, |engine| {
-            (!engine.should_yield()).then(|| engine.operate(Operation::Begin(options())))
+            (!engine.should_yield()).then(|| engine.begin(options()))
         });
         if let Some(None) = begun {
             yield_now().await;
-            let begin = Operation::Begin(options());
-            begun = client::with(database, |engine| Some(engine.operate(begin)));
+            begun = client::with(database, |engine| Some(engine.begin(options())));
         }
-        let txn = begun.flatten().ok_or(Error::Closed)?.map(Answer::begun).at_once()?;
+        let txn = begun.flatten().ok_or(Error::Closed)?.at_once()?;
         let open = Open { tx: Tx { database, txn, away: None } };
         let answer = {
             let body = pin!(body(open.tx.clone()));

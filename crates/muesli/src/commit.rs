@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use muesli_core::client::{self, Engine, Waiting};
-use muesli_core::{Answer, Committed, Gave, OpId, Operation, Step};
+use muesli_core::client::{self, Answered, Waiting};
+use muesli_core::{Answer, Committed, OpId, Step};
 
 use crate::db::Db;
 use crate::error::Error;
@@ -127,9 +127,6 @@ impl Drop for Caller {
     }
 }
 
-/// The answer to a commit that was asked for; the transaction's delayed actions gave the second.
-pub(crate) type Answered = (Committed, Vec<Gave>);
-
 /// A commit that is under way. Dropped, it goes on, and its session learns how it ended.
 pub(crate) struct Committing<'a> {
     db: &'a Db,
@@ -202,12 +199,10 @@ impl Tx {
         if let Some(fate) = fate {
             fate.ask()?;
         }
-        let commit = Operation::Commit(self.txn);
-        let answered = match self.here(|engine: &dyn Engine| engine.operate(commit))? {
-            Step::Done(answer) => answer.map_err(Error::from),
-            Step::Wait(op) => Committing::new(db, fate, op).await,
+        let answered = match self.here(|engine| engine.commit(self.txn))? {
+            Step::Done(answered) => answered.map_err(Error::from),
+            Step::Wait(op) => Committing::new(db, fate, op).await.map(Answer::answered),
         };
-        let answered = answered.map(Answer::answered);
         if let Some(fate) = fate {
             fate.decided(db);
         }

@@ -4,11 +4,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use muesli_core::Gave;
-use muesli_core::client;
+use muesli_core::client::{self, Answered};
 use muesli_core::deadlines::DeadlineId;
 
 use crate::attempts::Open;
-use crate::commit::{Answered, Caller, Fate};
+use crate::commit::{Caller, Fate};
 use crate::db::{Db, Job};
 use crate::error::Error;
 use crate::later::Results;

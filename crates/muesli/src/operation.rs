@@ -92,7 +92,7 @@ impl Ask for Put {
         let key = std::mem::replace(&mut self.key, SmallBytes::EMPTY);
         let (space, value) = (self.space, self.value.take());
         let put = muesli_core::Put { space, key, value, may_wait: true };
-        engine.operate(Operation::Put(txn, put)).map(Answer::written)
+        engine.put(txn, put)
     }
 
     fn answer(answer: Answer) {

@@ -75,7 +75,7 @@ pub struct TxnRecord {
 
 /// Collects the transactions of one node, in chunks that never move once they are full: growing
 /// one long list would copy all of it again and again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Recorder {
     chunks: Vec<Vec<u8>>,
     count: usize,

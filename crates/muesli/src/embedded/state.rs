@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Direct, Engine, Task};
+use muesli_core::client::{Answered, Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, Nanos, Node, NodeId, OpId,
-    Operation, Outcome, Outside, Protocol, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
+    Operation, Outcome, Outside, Protocol, Put, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
     TxnId, TxnOptions,
 };
 
@@ -236,6 +236,21 @@ impl<P: Protocol> State<P> {
         Nanos(self.clock.delta_as_nanos(self.origin, self.clock.raw()))
     }
 
+    /// Counts a transaction that begins; false where none may any more.
+    #[inline]
+    fn lets_begin(&self) -> bool {
+        self.begins.set(self.begins.get() + 1);
+        !self.closing.get()
+    }
+
+    /// Has the node know the time of what is done next, where a history wants it.
+    #[inline]
+    fn tell_time(&self) {
+        if self.precise {
+            self.inner.borrow_mut().machine.effects.now = self.read_clock();
+        }
+    }
+
     #[inline]
     fn step<T>(&self, f: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
         let inner = &mut *self.inner.borrow_mut();
@@ -253,18 +268,36 @@ impl<P: Protocol> Engine for State<P> {
         self.database
     }
 
-    #[inline]
     fn operate(&self, operation: Operation) -> Step {
-        if operation.begins() {
-            if self.closing.get() {
-                return Step::Done(Err(Failure::Closed));
-            }
-            self.begins.set(self.begins.get() + 1);
+        if operation.begins() && !self.lets_begin() {
+            return Step::Done(Err(Failure::Closed));
         }
-        if self.precise && operation.is_timed() {
-            self.inner.borrow_mut().machine.effects.now = self.read_clock();
+        if operation.is_timed() {
+            self.tell_time();
         }
         self.step(|node, effects| node.operate(operation, effects))
+    }
+
+    fn begin(&self, options: TxnOptions) -> Step<Txn> {
+        if !self.lets_begin() {
+            return Step::Done(Err(Failure::Closed));
+        }
+        self.tell_time();
+        self.step(|node, effects| node.operate(Operation::Begin(options), effects))
+            .map(Answer::begun)
+    }
+
+    fn put(&self, txn: Txn, put: Put) -> Step<()> {
+        self.step(|node, effects| {
+            node.operate(Operation::Put(txn, put), effects).map(Answer::written)
+        })
+    }
+
+    fn commit(&self, txn: Txn) -> Step<Answered> {
+        self.tell_time();
+        self.step(|node, effects| {
+            node.operate(Operation::Commit(txn), effects).map(Answer::answered)
+        })
     }
 
     fn peek(

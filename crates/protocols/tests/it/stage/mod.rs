@@ -2,49 +2,35 @@
 //! passes, and who crashes.
 
 mod clusters;
+mod page;
 mod script;
+mod surroundings;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Write;
 use std::sync::Arc;
 
 use muesli_core::recorder::{Operation, Status};
 use muesli_core::{
-    Answer, Catalog, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId,
-    Recorder, RepositoryId, Role, Rule, Settings, SpaceOptions, Txn,
+    Catalog, Effects, Envelope, LogPosition, Machine, Nanos, Node, NodeId, OpId, Recorder, Role,
+    Rule, Settings, SpaceOptions, Step, Txn,
 };
 
 use crate::judge::Evidence;
-use crate::subject::{Names, Subject, lines, procedures};
+use crate::subject::{Subject, lines, procedures};
+use page::Page;
 pub use script::Script;
+use surroundings::{Disk, Surroundings};
 
 /// A node while it lives.
 struct Host<P: Subject> {
-    node: Node<P>,
-    effects: Effects<P>,
-    /// Effects in order that wait for the log.
-    held: Vec<Effect<P::Message, P::Record>>,
+    machine: Machine<P>,
+    /// How many records it has logged in its life that are stable.
     stable: LogPosition,
     timers: BTreeMap<(Nanos, u64), (Role, u32)>,
-    /// Timers without delay, which ring as soon as all has been said that can be.
-    left_over: VecDeque<(Role, u32)>,
     /// Operations not yet answered, with what the script calls them.
     waiting: BTreeMap<OpId, String>,
     /// How far its clock is ahead.
     skew: Nanos,
-}
-
-/// What survives a crash.
-struct Disk<P: Subject> {
-    incarnation: u32,
-    stable: Vec<(RepositoryId, P::Record)>,
-    unstable: Vec<(RepositoryId, P::Record)>,
-}
-
-impl<P: Subject> Default for Disk<P> {
-    fn default() -> Disk<P> {
-        Disk { incarnation: 0, stable: Vec::new(), unstable: Vec::new() }
-    }
 }
 
 /// The nodes, the links between them, and the printed page.
@@ -61,15 +47,10 @@ pub struct Stage<P: Subject> {
     timers_set: u64,
     /// The script's transactions: their node and handle.
     transactions: BTreeMap<String, (u32, Txn)>,
-    /// Their names by the id that their commit got.
-    names: Names,
     /// Their names by when they began.
     begun: BTreeMap<u64, String>,
-    /// What sessions may count on: where each committed transaction lies.
-    committed_at: BTreeMap<String, muesli_core::Timestamp>,
-    committing: Option<String>,
     evidence: Evidence,
-    page: String,
+    page: Page,
 }
 
 impl<P: Subject> Stage<P> {
@@ -101,16 +82,13 @@ impl<P: Subject> Stage<P> {
             links: BTreeMap::new(),
             timers_set: 0,
             transactions: BTreeMap::new(),
-            names: BTreeMap::new(),
             begun: BTreeMap::new(),
-            committed_at: BTreeMap::new(),
-            committing: None,
             evidence: Evidence::default(),
-            page: String::new(),
+            page: Page::default(),
         };
         homes.iter().chain(&masters).for_each(|id| stage.boot(id.0));
         stage.deliver_all(); // The first bounds, of which no script has more to say.
-        stage.page.clear();
+        stage.page.take();
         stage
     }
 
@@ -128,12 +106,9 @@ impl<P: Subject> Stage<P> {
         effects.recorder = Some(Box::new(Recorder::new()));
         node.start(&mut effects);
         let host = Host {
-            node,
-            effects,
-            held: Vec::new(),
+            machine: Machine::new(node, effects),
             stable: LogPosition(0),
             timers: BTreeMap::new(),
-            left_over: VecDeque::new(),
             waiting: BTreeMap::new(),
             skew: Nanos(0),
         };
@@ -145,15 +120,15 @@ impl<P: Subject> Stage<P> {
     fn crash(&mut self, id: u32) {
         let Some(host) = self.hosts.remove(&id) else { return };
         let mut recorder = Recorder::new();
-        host.node.record_running(&mut recorder);
+        host.machine.node.record_running(&mut recorder);
         self.evidence.absorb_crashed(id, &recorder);
         let disk = self.disks.get_mut(&id).expect("a booted node");
         for (repository, record) in std::mem::take(&mut disk.unstable) {
-            let line = P::show_record(&record, &self.names);
-            writeln!(self.page, "r{} loses {line}", repository.0).expect("into a string");
+            let line = P::show_record(&record, &self.page.names);
+            self.page.say(format_args!("r{} loses {line}", repository.0));
         }
         for what in host.waiting.values() {
-            writeln!(self.page, "{what}: never answered").expect("into a string");
+            self.page.say(format_args!("{what}: never answered"));
             forget_untold(&mut self.evidence, |begin| self.begun.get(&begin) == Some(what));
         }
     }
@@ -162,82 +137,45 @@ impl<P: Subject> Stage<P> {
         self.hosts.get_mut(&id).ok_or_else(|| format!("n{id} is down"))
     }
 
+    /// A live node, which sees the time.
+    fn awake(&mut self, id: u32) -> Result<&mut Machine<P>, String> {
+        let now = self.now;
+        let host = self.host(id)?;
+        host.machine.effects.now = now + host.skew;
+        Ok(&mut host.machine)
+    }
+
     /// Does what a node asks for, as far as its log is stable, and what follows on the node.
     fn perform(&mut self, id: u32) {
+        self.with(id, |machine, outside| machine.perform(outside));
+    }
+
+    /// Has a live node's machine do something, and whatever follows.
+    fn with(&mut self, id: u32, run: impl FnOnce(&mut Machine<P>, &mut Surroundings<'_, P>)) {
+        let Host { machine, stable, timers, waiting, .. } =
+            self.hosts.get_mut(&id).expect("a live node");
+        let mut outside = Surroundings {
+            id,
+            now: self.now,
+            syncs: !self.manual_sync,
+            stable,
+            timers,
+            waiting,
+            timers_set: &mut self.timers_set,
+            links: &mut self.links,
+            disk: self.disks.get_mut(&id).expect("a booted node"),
+            page: &mut self.page,
+        };
+        run(machine, &mut outside);
         loop {
-            let host = self.hosts.get_mut(&id).expect("a live node");
-            let new = std::mem::take(&mut host.effects.list);
-            host.held.extend(new);
-            let stable = host.stable;
-            let ready = host.held.iter().position(|effect| match effect {
-                Effect::Send { after, .. } | Effect::Complete { after, .. } => *after <= stable,
-                Effect::Log { .. } | Effect::SetTimer { .. } => true,
-            });
-            if let Some(place) = ready {
-                let effect = host.held.remove(place);
-                self.perform_one(id, effect);
-            } else if let Some((role, timer)) = host.left_over.pop_front() {
-                host.node.timer(role, timer, &mut host.effects);
-            } else {
+            machine.learn_stable(*outside.stable);
+            if !machine.let_go(&mut outside) && !machine.go_on(&mut outside) {
                 break;
             }
         }
-        let host = self.hosts.get_mut(&id).expect("a live node");
-        let recorder = host.effects.recorder.replace(Box::new(Recorder::new()));
+        let recorder = machine.effects.recorder.replace(Box::new(Recorder::new()));
         let recorder = recorder.expect("always recording");
-        self.evidence.absorb(id, &recorder, self.names.keys().copied());
-    }
-
-    fn perform_one(&mut self, id: u32, effect: Effect<P::Message, P::Record>) {
-        let now = self.now;
-        let host = self.hosts.get_mut(&id).expect("a live node");
-        match effect {
-            Effect::Send { envelope, .. } if envelope.to.node == NodeId(id) => {
-                self.name(&envelope.message);
-                let host = self.hosts.get_mut(&id).expect("a live node");
-                host.node.deliver(envelope, &mut host.effects);
-            }
-            Effect::Send { envelope, .. } => self.send(envelope),
-            Effect::Complete { op, result, .. } => {
-                let what = host.waiting.remove(&op).unwrap_or_else(|| "nobody".to_owned());
-                self.answer(&what, &result);
-            }
-            Effect::Log { repository, record } => {
-                let disk = self.disks.get_mut(&id).expect("a booted node");
-                crate::golden::note::<P, _>("record", &record);
-                let line = P::show_record(&record, &self.names);
-                writeln!(self.page, "r{} logs {line}", repository.0).expect("into a string");
-                if self.manual_sync {
-                    disk.unstable.push((repository, record));
-                } else {
-                    disk.stable.push((repository, record));
-                    host.stable.0 += 1;
-                }
-            }
-            Effect::SetTimer { role, timer, after: Nanos(0) } => {
-                host.left_over.push_back((role, timer));
-            }
-            Effect::SetTimer { role, timer, after } => {
-                self.timers_set += 1;
-                host.timers.insert((now + after, self.timers_set), (role, timer));
-            }
-        }
-    }
-
-    fn send(&mut self, envelope: Envelope<P::Message>) {
-        crate::golden::note::<P, _>("message", &envelope.message);
-        self.name(&envelope.message);
-        writeln!(self.page, "{}", lines::envelope::<P>(&envelope, &self.names))
-            .expect("into a string");
-        let link = (envelope.from.node.0, envelope.to.node.0);
-        self.links.entry(link).or_default().push_back(envelope);
-    }
-
-    /// A transaction that begins or ends is that of the command under way.
-    fn name(&mut self, message: &P::Message) {
-        if let (Some(txn), Some(name)) = (P::begins(message), &self.committing) {
-            self.names.entry(txn).or_insert_with(|| name.clone());
-        }
+        self.evidence.absorb(id, &recorder, self.page.names.keys().copied());
     }
 
     /// Everything logged at a node so far is stable now.
@@ -247,7 +185,7 @@ impl<P: Subject> Stage<P> {
         let count = unstable.len() as u64;
         disk.stable.extend(unstable);
         self.host(id)?.stable.0 += count;
-        self.perform(id);
+        self.with(id, |_, _| {});
         Ok(())
     }
 
@@ -256,16 +194,14 @@ impl<P: Subject> Stage<P> {
         let Some(envelope) = self.links.get_mut(&link).and_then(VecDeque::pop_front) else {
             return false;
         };
-        let now = self.now;
-        match self.hosts.get_mut(&link.1) {
-            Some(host) => {
-                host.effects.now = now + host.skew;
-                host.node.deliver(envelope, &mut host.effects);
+        match self.awake(link.1) {
+            Ok(machine) => {
+                machine.node.deliver(envelope, &mut machine.effects);
                 self.perform(link.1);
             }
-            None => {
-                let line = lines::envelope::<P>(&envelope, &self.names);
-                writeln!(self.page, "lost: {line}").expect("into a string");
+            Err(_) => {
+                let line = lines::envelope::<P>(&envelope, &self.page.names);
+                self.page.say(format_args!("lost: {line}"));
             }
         }
         true
@@ -289,30 +225,36 @@ impl<P: Subject> Stage<P> {
             self.now = self.now.max(at);
             let host = self.hosts.get_mut(&id).expect("a live node");
             let (role, timer) = host.timers.remove(&(at, serial)).expect("just seen");
-            host.effects.now = self.now + host.skew;
-            host.node.timer(role, timer, &mut host.effects);
-            self.perform(id);
+            host.machine.effects.now = self.now + host.skew;
+            self.with(id, |machine, outside| machine.timer(role, timer, outside));
         }
         self.now = end;
     }
 
-    fn answer(&mut self, what: &str, result: &Result<Answer, Failure>) {
-        let at = match result {
-            Ok(Answer::Committed(committed) | Answer::Answered(committed, _)) => Some(committed.at),
-            Ok(Answer::Invoked(invoked)) => Some(invoked.at),
-            _ => None,
-        };
-        if let (Some(at), Some(name)) = (at, what.split(' ').next()) {
-            self.committed_at.insert(name.to_owned(), at);
+    /// Has a node do what a command asks; prints the answer, or waits for it under the name `what`.
+    fn operate(
+        &mut self,
+        id: u32,
+        what: String,
+        operation: muesli_core::Operation,
+    ) -> Result<(), String> {
+        let machine = self.awake(id)?;
+        let step = machine.node.operate(operation, &mut machine.effects);
+        if let Step::Wait(op) = step {
+            self.host(id)?.waiting.insert(op, what);
+            self.perform(id);
+        } else if let Step::Done(answer) = step {
+            self.perform(id);
+            self.page.answer(&what, &answer);
         }
-        writeln!(self.page, "{what}: {}", lines::result(result)).expect("into a string");
+        Ok(())
     }
 
     fn running_evidence(&self) -> Evidence {
         let mut evidence = self.evidence.clone();
         for (id, host) in &self.hosts {
             let mut recorder = Recorder::new();
-            host.node.record_running(&mut recorder);
+            host.machine.node.record_running(&mut recorder);
             evidence.absorb(*id, &recorder, []);
         }
         evidence

@@ -24,7 +24,6 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt::Write;
 
 use goldenscript::{ArgumentConsumer, Command, Context};
 use muesli_check::{Level, Verdict};
@@ -58,7 +57,7 @@ impl<P: Subject> Play for Stage<P> {
         // Each command happens at a time of its own, so that real time orders the transactions.
         self.now = self.now + Nanos(1);
         self.run(command)?;
-        Ok(std::mem::take(&mut self.page))
+        Ok(self.page.take())
     }
 }
 
@@ -111,7 +110,8 @@ impl<P: Subject> Stage<P> {
             "sync" | "crash" | "restart" | "state" => self.on_node(command),
             "pending" => {
                 for envelope in self.links.values().flatten() {
-                    writeln!(self.page, "{}", lines::envelope::<P>(envelope, &self.names))?;
+                    let line = lines::envelope::<P>(envelope, &self.page.names);
+                    self.page.say(format_args!("{line}"));
                 }
                 Ok(())
             }
@@ -142,9 +142,9 @@ impl<P: Subject> Stage<P> {
     /// What a session has seen: up to a committed transaction, or so many steps further, as of one
     /// that begins at the end of a lease. A member has to have issued that much.
     fn floor(&self, name: &str, ahead: u64) -> Result<Timestamp, Box<dyn Error>> {
-        let at = *self.committed_at.get(name).ok_or("no such committed transaction")?;
+        let at = *self.page.committed_at.get(name).ok_or("no such committed transaction")?;
         let floor = at.after(ahead, at.repository());
-        let issued = |host: &Host<P>| host.node.issued() >= floor;
+        let issued = |host: &Host<P>| host.machine.node.issued() >= floor;
         match self.hosts.values().any(issued) {
             true => Ok(floor),
             false => Err(format!("no member has issued {floor} yet").into()),
@@ -156,9 +156,9 @@ impl<P: Subject> Stage<P> {
         let (name, at, mut options) = self.beginning(&mut args)?;
         let past = args.take_key("after").map(|from| node(Some(from))).transpose()?;
         if let Some((_, seen)) =
-            past.map(|from| self.host(from)).transpose()?.and_then(|it| it.node.past())
+            past.map(|from| self.host(from)).transpose()?.and_then(|it| it.machine.node.past())
         {
-            self.host(at)?.node.adopt(&seen);
+            self.host(at)?.machine.node.adopt(&seen);
         }
         while let Some(word) = args.next_pos() {
             match word {
@@ -168,11 +168,9 @@ impl<P: Subject> Stage<P> {
             }
         }
         args.reject_next()?;
-        let now = self.now;
-        let host = self.host(at)?;
-        host.effects.now = now + host.skew;
-        let txn = host.node.begin(options, &mut host.effects)?;
-        self.begun.insert(now.0, name.clone());
+        let machine = self.awake(at)?;
+        let txn = machine.node.begin(options, &mut machine.effects)?;
+        self.begun.insert(self.now.0, name.clone());
         self.transactions.insert(name, (at, txn));
         self.perform(at);
         Ok(())
@@ -194,16 +192,9 @@ impl<P: Subject> Stage<P> {
         }
         args.reject_next()?;
         let call = procedures::call(&procedure, &keys, class, &self.catalog);
-        let now = self.now;
-        self.committing = Some(name.clone());
-        let host = self.host(at)?;
-        host.effects.now = now + host.skew;
-        let begun = host.effects.now.0;
-        let step = host.node.operate(Operation::Invoke(options, call), &mut host.effects);
+        let begun = self.awake(at)?.effects.now.0;
         self.begun.insert(begun, name.clone());
-        self.take(at, name, step)?;
-        self.committing = None;
-        Ok(())
+        self.ending(at, name, Operation::Invoke(options, call))
     }
 
     fn clock(&mut self, command: &Command) -> Outcome {
@@ -221,18 +212,11 @@ impl<P: Subject> Stage<P> {
         Ok((name.to_owned(), at, txn))
     }
 
-    /// Prints an answer, or waits for it under the name `what`.
-    fn take(&mut self, at: u32, what: String, step: Step) -> Outcome {
-        match step {
-            Step::Done(answer) => {
-                self.perform(at);
-                self.answer(&what, &answer);
-            }
-            Step::Wait(op) => {
-                self.host(at)?.waiting.insert(op, what);
-                self.perform(at);
-            }
-        }
+    /// Does what ends a transaction: messages that name it get its name.
+    fn ending(&mut self, at: u32, name: String, operation: Operation) -> Outcome {
+        self.page.committing = Some(name.clone());
+        self.operate(at, name, operation)?;
+        self.page.committing = None;
         Ok(())
     }
 
@@ -245,15 +229,11 @@ impl<P: Subject> Stage<P> {
         }
         let listed: Vec<_> = keys.iter().map(lines::text).collect();
         let what = format!("{name} get {}", listed.join(" "));
-        let now = self.now;
-        let host = self.host(at)?;
-        host.effects.now = now + host.skew;
         let operation = match keys.as_slice() {
             [key] => Operation::Get(txn, SPACE, key.clone()),
             _ => Operation::GetMany(txn, SPACE, keys),
         };
-        let step = host.node.operate(operation, &mut host.effects);
-        self.take(at, what, step)
+        Ok(self.operate(at, what, operation)?)
     }
 
     fn put(&mut self, command: &Command) -> Outcome {
@@ -266,17 +246,15 @@ impl<P: Subject> Stage<P> {
         while let Some(key) = args.next_pos() {
             writes.push((key.into(), None));
         }
-        let now = self.now;
         for (key, value) in writes {
-            let host = self.host(at)?;
-            host.effects.now = now + host.skew;
             let what = format!("{name} put {}", lines::text(&key));
-            let put = Operation::Put(txn, Put { space: SPACE, key, value, may_wait: true });
-            match host.node.operate(put, &mut host.effects) {
+            let put = Put { space: SPACE, key, value, may_wait: true };
+            let machine = self.awake(at)?;
+            match machine.node.operate(Operation::Put(txn, put), &mut machine.effects) {
                 Step::Done(Ok(_)) => {}
-                Step::Done(Err(failure)) => self.answer(&what, &Err(failure)),
+                Step::Done(Err(failure)) => self.page.answer(&what, &Err(failure)),
                 Step::Wait(op) => {
-                    host.waiting.insert(op, what);
+                    self.host(at)?.waiting.insert(op, what);
                     self.perform(at);
                 }
             }
@@ -311,11 +289,11 @@ impl<P: Subject> Stage<P> {
         delay: &Delay,
         asked: bool,
     ) -> Outcome {
-        let host = self.host(at)?;
-        match host.node.delay(txn, delay.clone(), asked, &mut host.effects) {
+        let machine = &mut self.host(at)?.machine;
+        match machine.node.delay(txn, delay.clone(), asked, &mut machine.effects) {
             Ok(Later::Deferred(_)) => {}
-            Ok(_) => writeln!(self.page, "{what}: at once, please")?,
-            Err(failure) => self.answer(what, &Err(failure)),
+            Ok(_) => self.page.say(format_args!("{what}: at once, please")),
+            Err(failure) => self.page.answer(what, &Err(failure)),
         }
         Ok(())
     }
@@ -328,31 +306,20 @@ impl<P: Subject> Stage<P> {
         let reverse = args.next_pos() == Some("reverse");
         let what = format!("{name} scan {lo} {hi}");
         let scan = Scan { space: SPACE, lo: lo.into(), hi: Some(hi.into()), reverse, limit };
-        let now = self.now;
-        let host = self.host(at)?;
-        host.effects.now = now + host.skew;
-        let step = host.node.operate(Operation::Scan(txn, scan), &mut host.effects);
-        self.take(at, what, step)
+        Ok(self.operate(at, what, Operation::Scan(txn, scan))?)
     }
 
     fn commit(&mut self, command: &Command) -> Outcome {
         let (name, at, txn) = self.named(command.consume_args().next_pos())?;
-        let now = self.now;
-        self.committing = Some(name.clone());
-        let host = self.host(at)?;
-        host.effects.now = now + host.skew;
-        let step = host.node.operate(Operation::Commit(txn), &mut host.effects);
-        self.take(at, name, step)?;
-        self.committing = None;
-        Ok(())
+        self.ending(at, name, Operation::Commit(txn))
     }
 
     fn rollback(&mut self, command: &Command) -> Outcome {
         let (name, at, txn) = self.named(command.consume_args().next_pos())?;
-        let host = self.host(at)?;
-        host.node.rollback(txn, &mut host.effects);
+        let machine = &mut self.host(at)?.machine;
+        machine.node.rollback(txn, &mut machine.effects);
         self.perform(at);
-        writeln!(self.page, "{name}: rolled back")?;
+        self.page.say(format_args!("{name}: rolled back"));
         Ok(())
     }
 
@@ -397,28 +364,26 @@ impl<P: Subject> Stage<P> {
     }
 
     fn show(&mut self, id: u32) -> Outcome {
-        let mut page = String::new();
-        let host = self.host(id)?;
-        let unfinished = host.node.unfinished().0;
-        writeln!(page, "n{id}: {unfinished} unfinished")?;
-        for (repository, participant) in host.node.participants() {
+        let node = &self.hosts.get(&id).ok_or_else(|| format!("n{id} is down"))?.machine.node;
+        self.page.say(format_args!("n{id}: {} unfinished", node.unfinished().0));
+        for (repository, participant) in node.participants() {
             let number = repository.0;
-            writeln!(page, "r{number}: {}", P::show_participant(participant))?;
-            for (_, key, versions) in participant.chains(host.node.catalog()) {
+            self.page.say(format_args!("r{number}: {}", P::show_participant(participant)));
+            for (_, key, versions) in participant.chains(node.catalog()) {
                 let versions: Vec<_> = versions.iter().map(Timestamp::to_string).collect();
-                writeln!(page, "r{number}: {} {}", lines::text(&key), versions.join(" "))?;
+                let (key, versions) = (lines::text(&key), versions.join(" "));
+                self.page.say(format_args!("r{number}: {key} {versions}"));
             }
         }
-        self.page += &page;
         Ok(())
     }
 
     fn outcome(&mut self, command: &Command) -> Outcome {
         let name = command.consume_args().next_pos().ok_or("whose?")?.to_owned();
-        let found = self.names.iter().find(|(_, known)| **known == name);
+        let found = self.page.names.iter().find(|(_, known)| **known == name);
         let (&txn, _) = found.ok_or_else(|| format!("`{name}` was not sent"))?;
         let host = self.hosts.get(&txn.node.0).ok_or("its node is down")?;
-        writeln!(self.page, "{name}: {:?}", host.node.outcome(txn))?;
+        self.page.say(format_args!("{name}: {:?}", host.machine.node.outcome(txn)));
         Ok(())
     }
 
@@ -427,10 +392,10 @@ impl<P: Subject> Stage<P> {
         let level: Level = level.parse()?;
         let verdict = self.running_evidence().judge::<P>(level);
         if verdict.holds() {
-            writeln!(self.page, "{level}")?;
+            self.page.say(format_args!("{level}"));
         } else {
             let why = self.explain(&verdict);
-            writeln!(self.page, "not {level}: {why}")?;
+            self.page.say(format_args!("not {level}: {why}"));
         }
         Ok(())
     }
