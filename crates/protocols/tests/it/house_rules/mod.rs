@@ -1,5 +1,11 @@
 //! The rules of this house, over the sources of all its crates.
 
+mod circles;
+mod modules;
+mod references;
+mod structure;
+mod tokens;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
