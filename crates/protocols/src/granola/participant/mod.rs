@@ -34,7 +34,7 @@ use modes::active::{Active, Actives};
 use modes::locking::Deferred;
 use modes::queue::Queue;
 use outcomes::Memory;
-use votes::early::EarlyVotes;
+use votes::early_votes::EarlyVotes;
 use votes::implicit::Streams;
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;

@@ -7,7 +7,7 @@
 //! by it.
 
 pub mod data;
-pub(super) mod early;
+pub(super) mod early_votes;
 pub(super) mod implicit;
 pub mod master;
 pub mod requests;
