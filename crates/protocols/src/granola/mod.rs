@@ -47,7 +47,7 @@ mod rules;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::{Rules, WayBack};
+pub use rules::{LockingExit, Rules};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]

@@ -158,7 +158,7 @@ impl Coordinator {
                 return Err(Failure::Procedure(text.to_owned()));
             }
             (Class::Auto | Class::Single | Class::Independent, _)
-                if self.rules.master || declared.tells && !self.rules.tells =>
+                if self.rules.master || declared.tells && !self.rules.data_in_votes =>
             {
                 Agreement::Coordinated
             }

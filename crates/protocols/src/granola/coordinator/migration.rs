@@ -217,7 +217,7 @@ impl Coordinator {
                 let epoch = owners.as_ref().map_or(0, |owners| owners.epoch) + 1;
                 let order = Move { partition, from, to, epoch, has: moving.has };
                 let Some(after) = self.names.after(&order, cx.catalog) else {
-                    moving.round = Round::Look; // Heard of another move meanwhile.
+                    moving.round = Round::Look; // DataByPart of another move meanwhile.
                     return self.go_round(moving, cx);
                 };
                 moving.after = Some(after);

@@ -140,7 +140,7 @@ pub(super) struct Slot {
     pub scans: Vec<(u16, Seen)>,
     /// How many requests have read for it, and when the last of them did.
     pub looks: u32,
-    pub looked: Timestamp,
+    pub read_at: Timestamp,
 }
 
 impl Slot {
@@ -263,7 +263,7 @@ impl Coordinator {
         });
         let slot = &mut self.slots[place as usize];
         (slot.running, slot.ending, slot.options) = (true, None, options);
-        (slot.begun, slot.looks, slot.looked) = (cx.effects.now, 0, Timestamp::ZERO);
+        (slot.begun, slot.looks, slot.read_at) = (cx.effects.now, 0, Timestamp::ZERO);
         Txn { slot: place, generation: slot.generation }
     }
 

@@ -203,7 +203,7 @@ impl Coordinator {
                 return self.on_reply(txn, repository, end, cx);
             }
             // Members that follow would only pass it on.
-            Arc::make_mut(&mut pending.request).nearby = !self.rules.passes;
+            Arc::make_mut(&mut pending.request).nearby = !self.rules.out_of_order;
         }
         match pending.request.master {
             Some(master) => send_to_master(master, &pending.request, cx),

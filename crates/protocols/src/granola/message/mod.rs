@@ -50,10 +50,10 @@ pub type Few<T> = SmallVec<[T; 2]>;
 pub type Repositories = SmallVec<[RepositoryId; 8]>;
 
 /// What the keys of a part have at the transaction's place: the part's number, and the keys.
-pub type Told = (u16, Vec<(SpaceId, SmallBytes, Found)>);
+pub type PartData = (u16, Vec<(SpaceId, SmallBytes, Found)>);
 
 /// What participants tell of keys, by the numbers of the parts that these belong to.
-pub(super) type Heard = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
+pub(super) type DataByPart = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
 
 /// A key that is written, and what with.
 pub type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
@@ -85,7 +85,7 @@ pub enum Message {
         /// The transaction.
         txn: TxnId,
         /// What keys have.
-        told: Vec<Told>,
+        told: Vec<PartData>,
     },
     /// Participant to participant: I do not know whether I have all votes of yours.
     WhichPosition {

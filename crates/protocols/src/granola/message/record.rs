@@ -8,7 +8,7 @@ use muesli_core::{Timestamp, TxnId};
 use super::outcome::End;
 use super::request::Request;
 use super::vote::Ballot;
-use super::{Told, Write};
+use super::{PartData, Write};
 
 /// What a repository's log holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Record {
         /// The transaction.
         txn: TxnId,
         /// What keys have.
-        told: Vec<Told>,
+        told: Vec<PartData>,
     },
     /// Voted on, and not done: somebody else voted against it.
     Dropped {

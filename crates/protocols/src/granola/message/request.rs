@@ -50,12 +50,12 @@ impl Request {
     }
 
     /// Whether participants wait for what others tell.
-    pub(in crate::granola) fn is_telling(&self) -> bool {
+    pub(in crate::granola) fn exchanges_data(&self) -> bool {
         self.agreement == Agreement::Independent && self.parts.iter().any(Part::tells)
     }
 
     /// The parts of which all participants are told something, by their numbers.
-    pub(in crate::granola) fn telling_parts(&self) -> impl Iterator<Item = (u16, &Part)> {
+    pub(in crate::granola) fn parts_with_data(&self) -> impl Iterator<Item = (u16, &Part)> {
         (0..).zip(&self.parts).filter(|(_, part)| part.tells())
     }
 

@@ -6,14 +6,15 @@ use muesli_core::{SmallBytes, Timestamp};
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 use super::{
-    End, Found, Install, Load, Message, News, Part, PartAnswer, Record, Request, Task, Told, Write,
+    End, Found, Install, Load, Message, News, Part, PartAnswer, PartData, Record, Request, Task,
+    Write,
 };
 
 pub(in super::super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
-pub(in super::super) fn told_bytes(told: &[Told]) -> usize {
+pub(in super::super) fn told_bytes(told: &[PartData]) -> usize {
     let keys = told.iter().flat_map(|(_, keys)| keys);
     keys.map(|(_, key, found)| KEY_BYTES + key.len() + 8 + value_bytes(found.value.as_ref())).sum()
 }

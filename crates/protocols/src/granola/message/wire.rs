@@ -14,8 +14,8 @@ use muesli_core::{
 
 use super::{
     Agreement, Ballot, End, Fetched, Few, Followed, Found, Held, Install, Load, Message, Move,
-    News, Noted, Order, Owners, Part, PartAnswer, Record, Refusal, Repositories, Request, Seen,
-    Shown, Task, Told, Write,
+    News, Noted, Order, Owners, Part, PartAnswer, PartData, Record, Refusal, Repositories, Request,
+    Seen, Shown, Task, Write,
 };
 use crate::doubts::ClientsUntil;
 
@@ -221,7 +221,7 @@ wire_enum!(Message, "message" {
     },
     8 => Message::Follow { has: Followed },
     9 => Message::News { repository: RepositoryId, stream: u64, news: News },
-    10 => Message::Tell { txn: TxnId, told: Vec<Told> },
+    10 => Message::Tell { txn: TxnId, told: Vec<PartData> },
     11 => Message::Fetch { repository: RepositoryId, partition: u16, has: Fetched },
     12 => Message::Load {
         repository: RepositoryId,
@@ -245,7 +245,7 @@ wire_enum!(Record, "record" {
     3 => Record::Dropped { txn: TxnId, end: End },
     4 => Record::Ceiling { at: Timestamp },
     5 => Record::Reached { at: Timestamp },
-    6 => Record::Told { txn: TxnId, told: Vec<Told> },
+    6 => Record::Told { txn: TxnId, told: Vec<PartData> },
     7 => Record::Staged { partition: u16, anew: bool, keys: Vec<Newest> },
 });
 

@@ -93,7 +93,7 @@ fn key_there() -> SmallBytes {
     keys.find(|key| catalog.partition(SpaceId(0), key) == 1).unwrap()
 }
 
-fn told() -> Vec<Told> {
+fn told() -> Vec<PartData> {
     let collected = Timestamp::ZERO;
     let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
     vec![(1, vec![(SpaceId(0), "k".into(), found)]), (2, Vec::new())]

@@ -92,9 +92,9 @@ impl Participant {
     }
 
     /// What is remembered of clients from now on is remembered at this time.
-    pub(super) fn tell_time(&mut self, cx: &Context<'_>) {
+    pub(super) fn set_time(&mut self, cx: &Context<'_>) {
         if cx.catalog.visiting_coordinators {
-            self.memory.tell_time(cx.now());
+            self.memory.set_time(cx.now());
         }
     }
 

@@ -35,7 +35,7 @@ use modes::locking::Deferred;
 use modes::queue::Queue;
 use outcomes::Memory;
 use votes::early_votes::EarlyVotes;
-use votes::implicit::Streams;
+use votes::implicit::VoteSequences;
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
@@ -60,9 +60,9 @@ pub struct Participant {
     /// Transactions in timestamp order, by their bounds.
     queue: Queue,
     /// Which votes this repository has cast for whom, and has heard of whom.
-    streams: Streams,
+    vote_sequences: VoteSequences,
     /// Votes on transactions whose requests have not come.
-    early: EarlyVotes,
+    early_votes: EarlyVotes,
     memory: Memory,
     /// Whether it is in locking mode.
     locking: bool,
@@ -184,7 +184,7 @@ impl Participant {
         self.ask_for_votes(cx);
         self.look_for_blocked(cx);
         let several = |active: &Active| active.request.agreement != Agreement::Alone;
-        if self.early.len() > 0 || self.active.values().any(several) {
+        if self.early_votes.len() > 0 || self.active.values().any(several) {
             self.set_sweep_timer(cx);
         }
     }
@@ -198,9 +198,9 @@ impl muesli_core::Participant<Granola> for Participant {
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             clock: Clock::new(id),
             active: Actives::default(),
-            queue: Queue::new(rules.passes),
-            streams: Streams::default(),
-            early: EarlyVotes::default(),
+            queue: Queue::new(rules.out_of_order),
+            vote_sequences: VoteSequences::default(),
+            early_votes: EarlyVotes::default(),
             memory: Memory::default(),
             locking: rules.always_locks,
             claims: Claims::default(),
@@ -257,7 +257,7 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
-        self.tell_time(cx);
+        self.set_time(cx);
         match message {
             Message::Request(request) => self.on_request(request, cx),
             Message::Vote { txn, repository, ballot, about, order, .. } => {
@@ -295,7 +295,7 @@ impl muesli_core::Participant<Granola> for Participant {
     }
 
     fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
-        self.tell_time(cx);
+        self.set_time(cx);
         match timer {
             SWEEP_TIMER => self.on_sweep_timeout(cx),
             LOCK_TIMER => self.on_lock_timeout(cx),

@@ -38,9 +38,9 @@ fn setup(rules: Rules, masters: usize) -> Setup<Granola> {
     let masters = &[NodeId(3)][..masters];
     let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog").with_masters(masters);
     let catalog = catalog.with_space(SPACE, SpaceOptions::default()).expect("a space");
-    let lane = LaneClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
+    let wait_queue = LaneClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
     let plan = Plan::calm(VirtualTime::ZERO + Span::from_millis(100));
-    let topology = Topology::uniform(3 + masters.len(), lane);
+    let topology = Topology::uniform(3 + masters.len(), wait_queue);
     let mut setup = Setup::new(Seed::new(1), Arc::new(catalog), topology, plan);
     setup.rules = rules;
     setup.costs = Costs::FREE;
@@ -102,7 +102,7 @@ fn waits(
 #[test]
 fn message_delays_and_writes_to_a_log() {
     let granola = ("granola", (Rules::default(), 0));
-    let telling = ("granola-passing", (Rules::passing(), 0));
+    let telling = ("granola-passing", (Rules::out_of_order(), 0));
     let locking = ("granola-locking", (Rules::locking(), 0));
     let sinfonia = ("sinfonia", (Rules::sinfonia(), 0));
     let apart = ("sinfonia with a master of its own", (Rules::sinfonia(), 1));

@@ -1,7 +1,7 @@
 //! Participants that tell each other what they decide by: whatever goes wrong, all decide alike;
 //! data that are told too early are noticed; and what it gives beside votes and locks.
 
-use muesli_protocols::granola::{Rules, WayBack};
+use muesli_protocols::granola::{LockingExit, Rules};
 
 use super::clients::Mix;
 use super::sabotage::assert_caught;
@@ -15,7 +15,7 @@ const AMONG_ALL: Mix = Mix { telling: 5, ..ALL };
 
 /// Participants tell, and nobody passes who waits for what it is to be told.
 fn telling(mix: Mix) -> Shape {
-    Shape { rules: Rules { tells: true, ..Rules::default() }, ..Shape::new(mix) }
+    Shape { rules: Rules { data_in_votes: true, ..Rules::default() }, ..Shape::new(mix) }
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn seeds() {
     try_seeds(&telling(AMONG_ALL), 0..10);
     try_seeds(&Shape { replicas: 2, ..telling(AMONG_ALL) }, 0..5);
     try_seeds(&Shape { rules: Rules::locking(), ..telling(AMONG_ALL) }, 0..5);
-    try_seeds(&Shape { rules: Rules::passing(), ..telling(TELLING) }, 0..10);
+    try_seeds(&Shape { rules: Rules::out_of_order(), ..telling(TELLING) }, 0..10);
 }
 
 #[test]
@@ -32,16 +32,16 @@ fn seeds_with_every_kind_of_fault() {
     try_seeds(&Shape { faults: "all", ..telling(TELLING) }, 0..15);
     try_seeds(&Shape { faults: "all", ..telling(AMONG_ALL) }, 0..20);
     try_seeds(&Shape { replicas: 2, faults: "all", ..telling(AMONG_ALL) }, 0..10);
-    let rules = Rules::passing();
+    let rules = Rules::out_of_order();
     try_seeds(&Shape { rules, faults: "all", ..telling(AMONG_ALL) }, 0..15);
 }
 
 #[test]
 fn seeds_with_the_other_ways_back() {
-    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
-        let rules = Rules { way_back, ..telling(AMONG_ALL).rules };
+    for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
+        let rules = Rules { locking_exit, ..telling(AMONG_ALL).rules };
         try_seeds(&Shape { rules, faults: "all", ..telling(AMONG_ALL) }, 0..8);
-        let rules = Rules { way_back, ..Rules::passing() };
+        let rules = Rules { locking_exit, ..Rules::out_of_order() };
         try_seeds(&Shape { rules, faults: "all", ..telling(AMONG_ALL) }, 0..8);
     }
 }
@@ -49,7 +49,7 @@ fn seeds_with_the_other_ways_back() {
 #[test]
 fn data_that_go_with_the_vote_are_too_early() {
     let shape = Shape { faults: "skew", ..telling(TELLING) };
-    assert_caught("tells_in_turn", &shape, |rules| rules.tells_in_turn = false, 20);
+    assert_caught("data_sent_in_order", &shape, |rules| rules.data_sent_in_order = false, 20);
 }
 
 /// How many transactions clients have done in 60 ms, of which some decide by data of others, or had
@@ -65,9 +65,9 @@ fn done_beside_those_that_decide(mix: Mix, rules: Rules) -> u64 {
 #[test]
 fn without_votes_and_locks_more_is_done() {
     let mix = Mix { single: 6, independent: 2, telling: 2, look: 0, keys: 40, ..TIMESTAMPS };
-    let voting = Rules { tells: false, ..Rules::passing() };
+    let voting = Rules { data_in_votes: false, ..Rules::out_of_order() };
     let [voted, voted_and_passed, told, passed] =
-        [Rules::default(), voting, telling(mix).rules, Rules::passing()]
+        [Rules::default(), voting, telling(mix).rules, Rules::out_of_order()]
             .map(|rules| done_beside_those_that_decide(mix, rules));
     println!("with votes and locks {voted}, and passed {voted_and_passed}");
     println!("told {told}, told and passed {passed}");

@@ -1,7 +1,7 @@
 //! Past who waits at the head of the queue: whatever goes wrong, it cannot be seen; without one of
 //! its rules it is; and what it gives where one repository is slow.
 
-use muesli_protocols::granola::{Rules, WayBack};
+use muesli_protocols::granola::{LockingExit, Rules};
 use muesli_sim::time::Span;
 
 use super::clients::Mix;
@@ -10,7 +10,7 @@ use super::seeds::{ALL, TIMESTAMPS, try_seeds};
 use super::worlds::Shape;
 
 fn passing(mix: Mix) -> Shape {
-    Shape { rules: Rules::passing(), ..Shape::new(mix) }
+    Shape { rules: Rules::out_of_order(), ..Shape::new(mix) }
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn seeds_with_every_kind_of_fault() {
 
 #[test]
 fn seeds_with_the_other_ways_back() {
-    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
-        let rules = Rules { way_back, ..Rules::passing() };
+    for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
+        let rules = Rules { locking_exit, ..Rules::out_of_order() };
         try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 0..10);
     }
 }
@@ -45,7 +45,7 @@ const SOME_KEYS: Mix = Mix { keys: 9, ..TIMESTAMPS };
 #[test]
 fn who_passes_conflicts_with_nobody_before_it() {
     let shape = Shape { faults: "skew", ..passing(SOME_KEYS) };
-    assert_caught("passes_apart", &shape, |rules| rules.passes_apart = false, 20);
+    assert_caught("out_of_order_apart", &shape, |rules| rules.out_of_order_apart = false, 20);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn done_beside_a_slow_one(rules: Rules) -> u64 {
 #[test]
 fn beside_a_slow_repository_the_others_go_on() {
     let (waiting, passing) =
-        (done_beside_a_slow_one(Rules::default()), done_beside_a_slow_one(Rules::passing()));
+        (done_beside_a_slow_one(Rules::default()), done_beside_a_slow_one(Rules::out_of_order()));
     println!("done in turn {waiting}, with who passes {passing}");
     assert!(passing > waiting * 5 / 4, "{passing} instead of {waiting}");
 }

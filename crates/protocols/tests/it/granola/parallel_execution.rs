@@ -8,7 +8,7 @@ use muesli_core::procedure::{Footprint, Procedure, Stop, Store};
 use muesli_core::together::{Backwards, InARow, Shuffled};
 use muesli_core::{Participant as _, SmallBytes, SpaceId, Together};
 use muesli_protocols::granola::message::{Message, Record};
-use muesli_protocols::granola::{Rules, WayBack};
+use muesli_protocols::granola::{LockingExit, Rules};
 use muesli_sim::time::Span;
 
 use super::clients::Mix;
@@ -61,15 +61,15 @@ fn seeds_with_every_kind_of_fault() {
 
 #[test]
 fn seeds_with_the_other_ways_back() {
-    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
-        let rules = Rules { way_back, ..Rules::default() };
+    for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
+        let rules = Rules { locking_exit, ..Rules::default() };
         let shape = Shape { rules, faults: "all", ..together(ALL_ON_SOME_KEYS) };
         try_together(&shape, 0..8, 100);
     }
 }
 
 fn passing(mix: Mix) -> Shape {
-    Shape { rules: Rules::passing(), ..together(mix) }
+    Shape { rules: Rules::out_of_order(), ..together(mix) }
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
 fn those_run_together_conflict_with_nobody_among_them() {
     let few_keys = Mix { keys: 9, ..TIMESTAMPS };
     for shape in [together(few_keys), passing(few_keys)] {
-        assert_caught("together_apart", &shape, |rules| rules.together_apart = false, 20);
+        assert_caught("parallel_apart", &shape, |rules| rules.parallel_apart = false, 20);
     }
 }
 
@@ -223,7 +223,8 @@ fn procedures_of_every_sort_come_out_as_one_after_the_other() {
     assert!(texts.into_iter().all(tells), "{said:?}");
     // A look at what was written waits for that, and what declares nothing is alone. Others wait
     // for both, unless they pass the look.
-    for (rules, sizes) in [(Rules::default(), [6, 2, 1, 2]), (Rules::passing(), [7, 1, 1, 2])] {
+    for (rules, sizes) in [(Rules::default(), [6, 2, 1, 2]), (Rules::out_of_order(), [7, 1, 1, 2])]
+    {
         let on_threads = muesli_threads::eager(2).expect("threads");
         let in_a_row = Together::new(8, Arc::new(InARow));
         for together in [in_a_row, Together::new(8, Arc::new(Backwards)), on_threads] {

@@ -31,7 +31,7 @@ impl Coordinator {
         let slot = self.slot(txn).expect("an open transaction");
         let read_only = slot.sets.writes.is_empty();
         if read_only && slot.looks <= 1 {
-            let at = slot.looked.max(slot.options.floor);
+            let at = slot.read_at.max(slot.options.floor);
             self.end(txn, None, Status::Committed, Some(at), cx);
             return Step::Done(Ok(Committed { at }));
         }

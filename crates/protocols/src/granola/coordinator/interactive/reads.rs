@@ -185,7 +185,7 @@ impl Coordinator {
             Verdict::Refused(refusal) => return self.abort(txn, &Failure::from(refusal), cx),
         };
         let Some(slot) = self.slot(txn) else { return };
-        slot.looked = slot.looked.max(at);
+        slot.read_at = slot.read_at.max(at);
         let Some(more) = self.take_in_answers((txn, op), request, (at, answers), cx) else {
             return;
         };
@@ -339,7 +339,7 @@ impl Gathered {
 impl Slot {
     /// The highest timestamp that its session has seen, its own reads included.
     pub(in super::super) fn floor(&self) -> Timestamp {
-        self.options.floor.max(self.looked)
+        self.options.floor.max(self.read_at)
     }
 
     fn knows(&self, space: SpaceId, key: &SmallBytes) -> bool {

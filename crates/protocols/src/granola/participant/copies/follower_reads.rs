@@ -44,7 +44,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let Message::Request(request) = message else { return false };
-        if self.rules.passes {
+        if self.rules.out_of_order {
             return false;
         }
         let Some((end, noted)) = self.read_as_copy(request, cx) else { return false };

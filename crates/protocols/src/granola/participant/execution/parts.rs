@@ -9,10 +9,10 @@ use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Timestamp};
 
 use super::budget::Spent;
 use super::read_set::{count_reads, note_read};
-use super::reads::Looked;
+use super::reads::ReadProgress;
 use super::{Notes, Sight};
 use crate::granola::message::{
-    Agreement, Few, Found, Heard, Install, Part, PartAnswer, Refusal, Request, Task,
+    Agreement, DataByPart, Few, Found, Install, Part, PartAnswer, Refusal, Request, Task,
 };
 use crate::granola::participant::{Context, Participant};
 
@@ -29,7 +29,7 @@ impl Participant {
         if request.moving().is_some() {
             return Ok(Few::from_iter([(0, PartAnswer::Installed)]));
         }
-        let told = self.told_in(request, cx);
+        let told = self.data_for(request, cx);
         let ran = self.run_told(request, told.as_ref(), sets, notes, Sight::of(cx));
         count_reads(&ran, sets, cx);
         ran
@@ -44,14 +44,14 @@ impl Participant {
     pub(in super::super) fn run_told(
         &self,
         request: &Request,
-        told: Option<&Heard>,
+        told: Option<&DataByPart>,
         sets: &mut TransactionSets,
         notes: &mut Notes,
         cx: Sight<'_>,
     ) -> Result<Few<(u16, PartAnswer)>, Refusal> {
         let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
         let (mut answers, mut spent) = (Few::new(), Spent::default());
-        let mut looked = Looked::default();
+        let mut progress = ReadProgress::default();
         let mut failed: Few<(u16, Refusal)> = Few::new();
         for (number, part) in request.parts.iter().enumerate() {
             let has_failed = || failed.iter().any(|(partition, _)| *partition == part.partition);
@@ -61,7 +61,7 @@ impl Participant {
             let (number, start) = (number as u16, sets.operations.mark());
             let before = sets.written_bytes();
             let one = (request, part);
-            let ran = self.run_part(one, told, (sets, &mut looked), cx).and_then(|answer| {
+            let ran = self.run_part(one, told, (sets, &mut progress), cx).and_then(|answer| {
                 spent.count((request, part.partition), &answer, (before, sets), cx)?;
                 Ok(answer)
             });
@@ -84,8 +84,8 @@ impl Participant {
     fn run_part(
         &self,
         (request, part): (&Request, &Part),
-        heard: Option<&Heard>,
-        (sets, looked): (&mut TransactionSets, &mut Looked),
+        heard: Option<&DataByPart>,
+        (sets, progress): (&mut TransactionSets, &mut ReadProgress),
         cx: Sight<'_>,
     ) -> Result<PartAnswer, Refusal> {
         match &part.task {
@@ -97,13 +97,13 @@ impl Participant {
                 let given = execution.call(procedure, part.partition, arguments);
                 given.map(PartAnswer::Given).map_err(Refusal::from)
             }
-            Task::Read(keys) => Ok(PartAnswer::Found(self.read_keys(keys, looked, sets, cx))),
+            Task::Read(keys) => Ok(PartAnswer::Found(self.read_keys(keys, progress, sets, cx))),
             Task::Scan { .. } => {
-                let (rows, seen_to) = self.read_range((request, part), looked, sets, cx);
+                let (rows, seen_to) = self.read_range((request, part), progress, sets, cx);
                 Ok(PartAnswer::Rows(rows, seen_to))
             }
             Task::Install(install) => {
-                self.check((request, part.partition), install, (sets, looked), cx)
+                self.check((request, part.partition), install, (sets, progress), cx)
             }
             Task::Names => Ok(PartAnswer::Names(self.moves.names.all())),
             // Neither is a task among others.
@@ -138,7 +138,7 @@ impl Participant {
         &self,
         (request, partition): (&Request, u16),
         install: &Install,
-        (sets, looked): (&mut TransactionSets, &mut Looked),
+        (sets, progress): (&mut TransactionSets, &mut ReadProgress),
         cx: Sight<'_>,
     ) -> Result<PartAnswer, Refusal> {
         // All that the answer can depend on is noted first: nobody may be in the way of who is
@@ -154,7 +154,7 @@ impl Participant {
             return Err(Refusal::Aborted(Abort::StaleRead));
         }
         let one = (request, partition);
-        if !install.scans.iter().all(|seen| self.is_unchanged(one, seen, looked, cx)) {
+        if !install.scans.iter().all(|seen| self.is_unchanged(one, seen, progress, cx)) {
             return Err(Refusal::Aborted(Abort::Phantom));
         }
         let absent = self.absent(partition, install, cx);
@@ -200,7 +200,7 @@ impl Participant {
 }
 
 /// What was told of a key.
-fn told_of<'a>(heard: &'a Heard, space: SpaceId, key: &SmallBytes) -> Option<Version<'a>> {
+fn told_of<'a>(heard: &'a DataByPart, space: SpaceId, key: &SmallBytes) -> Option<Version<'a>> {
     let mut all = heard.values().flatten();
     let (.., found) = all.find(|(of, it, _)| *of == space && it == key)?;
     Some(Version { at: found.version, value: found.value.as_ref(), newest: true })

@@ -2,9 +2,9 @@
 //! their end whether ranges are as they were seen.
 //!
 //! The parts of a request are about different partitions of one space, whose keys lie between each
-//! other. So a range is walked once for all of them, and the page counts every entry that is looked
-//! at, whoever wants it: how long a repository is busy with a request does not depend on how the
-//! keys are dealt to partitions.
+//! other. So a range is walked once for all of them, and the page counts every entry that is
+//! progress at, whoever wants it: how long a repository is busy with a request does not depend on
+//! how the keys are dealt to partitions.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::granola::participant::Participant;
 /// Rows of a partition, in ascending order.
 type Rows = Vec<(SmallBytes, Found)>;
 
-/// What the parts of a request have looked at so far: one page is for all of them.
+/// What the parts of a request have progress at so far: one page is for all of them.
 #[derive(Debug, Default)]
-pub(in super::super) struct Looked {
+pub(in super::super) struct ReadProgress {
     entries: usize,
     bytes: usize,
     /// The last scan, for the other parts that ask for the same.
@@ -36,12 +36,12 @@ pub(in super::super) struct Looked {
 struct Scan {
     task: Task,
     rows: BTreeMap<u16, Rows>,
-    /// The last key that was looked at, if the range has more.
+    /// The last key that was progress at, if the range has more.
     seen_to: Option<SmallBytes>,
 }
 
-impl Looked {
-    /// Whether the page is full. The first entry is always looked at.
+impl ReadProgress {
+    /// Whether the page is full. The first entry is always progress at.
     fn is_full(&self, limits: &Limits) -> bool {
         self.entries >= limits.page_rows || self.bytes >= limits.page_bytes
     }
@@ -52,41 +52,41 @@ impl Participant {
     pub(in super::super) fn read_keys(
         &self,
         keys: &[(SpaceId, SmallBytes)],
-        looked: &mut Looked,
+        progress: &mut ReadProgress,
         sets: &mut TransactionSets,
         cx: Sight<'_>,
     ) -> Vec<Found> {
         let limits = &cx.settings.limits;
         let mut all = Vec::with_capacity(keys.len().min(limits.page_rows));
         for (space, key) in keys {
-            if looked.is_full(limits) {
+            if progress.is_full(limits) {
                 break;
             }
             let found = self.found(*space, key);
             let (handle, _) = self.newest(*space, key);
-            looked.entries += 1;
-            looked.bytes += found.value.as_ref().map_or(0, SmallBytes::len);
+            progress.entries += 1;
+            progress.bytes += found.value.as_ref().map_or(0, SmallBytes::len);
             note_read(sets, *space, key.clone(), handle, found.version);
             all.push(found);
         }
         all
     }
 
-    /// The rows of a part that scans, and the last key that was looked at, if the range has more.
+    /// The rows of a part that scans, and the last key that was progress at, if the range has more.
     pub(in super::super) fn read_range(
         &self,
         (request, part): (&Request, &Part),
-        looked: &mut Looked,
+        progress: &mut ReadProgress,
         sets: &mut TransactionSets,
         cx: Sight<'_>,
     ) -> (Rows, Option<SmallBytes>) {
-        let is_known = looked.scan.as_ref().is_some_and(|scan| scan.task == part.task);
+        let is_known = progress.scan.as_ref().is_some_and(|scan| scan.task == part.task);
         if !is_known && let Task::Scan { range, .. } = &part.task {
             sets.scans.push(range.clone());
-            let scan = self.scan_for_all((request, &part.task), looked, cx);
-            looked.scan = Some(scan);
+            let scan = self.scan_for_all((request, &part.task), progress, cx);
+            progress.scan = Some(scan);
         }
-        let Some(scan) = &mut looked.scan else { return (Rows::new(), None) };
+        let Some(scan) = &mut progress.scan else { return (Rows::new(), None) };
         (scan.rows.remove(&part.partition).unwrap_or_default(), scan.seen_to.clone())
     }
 
@@ -94,7 +94,7 @@ impl Participant {
     fn scan_for_all(
         &self,
         (request, task): (&Request, &Task),
-        looked: &mut Looked,
+        progress: &mut ReadProgress,
         cx: Sight<'_>,
     ) -> Scan {
         let mut scan = Scan { task: task.clone(), rows: BTreeMap::new(), seen_to: None };
@@ -111,18 +111,18 @@ impl Participant {
                 last = None;
                 break;
             };
-            let is_enough = live >= *limit || looked.is_full(&cx.settings.limits);
+            let is_enough = live >= *limit || progress.is_full(&cx.settings.limits);
             if is_enough && last.is_some() {
                 break;
             }
             last = Some(key);
-            looked.entries += 1;
+            progress.entries += 1;
             let Some(rows) = scan.rows.get_mut(&cx.catalog.partition(range.space, key)) else {
                 continue;
             };
             let version = store.newest(handle);
             live += u64::from(version.value.is_some());
-            looked.bytes += key.len() + version.value.map_or(0, SmallBytes::len);
+            progress.bytes += key.len() + version.value.map_or(0, SmallBytes::len);
             let (value, collected) = (version.value.cloned(), Timestamp::ZERO);
             rows.push((key.clone(), Found { version: version.at, value, collected }));
         }
@@ -159,7 +159,7 @@ impl Participant {
         &self,
         (request, partition): (&Request, u16),
         seen: &Seen,
-        looked: &mut Looked,
+        progress: &mut ReadProgress,
         cx: Sight<'_>,
     ) -> bool {
         let Some(store) = self.spaces.get(seen.range.space) else { return seen.live == 0 };
@@ -167,7 +167,7 @@ impl Participant {
         let of = |key: &SmallBytes| cx.catalog.partition(seen.range.space, key);
         if request.parts.len() > 1 {
             // The other parts have most likely seen the same pages.
-            let range = looked.ranges.entry(seen.range.clone()).or_insert_with(|| {
+            let range = progress.ranges.entry(seen.range.clone()).or_insert_with(|| {
                 let mut all: BTreeMap<u16, (Timestamp, u64)> = BTreeMap::new();
                 for (key, handle) in entries {
                     let (version, (newest, live)) =

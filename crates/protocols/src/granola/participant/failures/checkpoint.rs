@@ -22,7 +22,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Cursor, Timestamp, TxnId};
 
 use super::judge_record::judge_moves;
-use crate::granola::message::{Agreement, Message, Request, Told, evidence, wire};
+use crate::granola::message::{Agreement, Message, PartData, Request, evidence, wire};
 use crate::granola::participant::migration::CarriedMoves;
 use crate::granola::participant::outcomes::{CarriedOver, Settled};
 use crate::granola::participant::{Context, Participant};
@@ -59,7 +59,7 @@ impl Participant {
         let (over, settled) = self.memory.carried();
         first.extend(pieces(vec![kind::MEMORY], over, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
-        for (txn, told) in self.memory.all_heard() {
+        for (txn, told) in self.memory.all_data() {
             let each = told.into_iter().map(|told| piece(kind::TOLD, &(txn, vec![told])));
             first.extend(each);
         }
@@ -140,8 +140,8 @@ impl Participant {
                 self.memory.recall_settled(settled);
             }
             kind::TOLD => {
-                let (txn, told): (TxnId, Vec<Told>) = Wire::decode(&mut input)?;
-                self.memory.hear_of(txn, told);
+                let (txn, told): (TxnId, Vec<PartData>) = Wire::decode(&mut input)?;
+                self.memory.add_data(txn, told);
             }
             kind::MOVES => {
                 let moves: CarriedMoves = Wire::decode(&mut input)?;

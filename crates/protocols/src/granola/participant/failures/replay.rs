@@ -60,7 +60,7 @@ impl Participant {
                 let ballot = active.map(|_| Ballot::Commit(at));
                 self.memory.remember(txn, Over { ballot, about, end, noted });
             }
-            Record::Told { txn, told } => self.memory.hear_of(txn, told),
+            Record::Told { txn, told } => self.memory.add_data(txn, told),
             Record::Dropped { txn, end } => {
                 let active = self.take_out(txn);
                 let about = active.as_ref().map_or(0, |active| active.about);
@@ -78,7 +78,7 @@ impl Participant {
     /// Takes out a transaction that was voted on.
     fn take_out(&mut self, txn: TxnId) -> Option<Active> {
         let active = self.active.remove(&txn)?;
-        self.queue.remove(active.lane, &(active.bound, txn));
+        self.queue.remove(active.wait_queue, &(active.bound, txn));
         Some(active)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{LogPosition, Nanos, RepositoryId, Timestamp, TxnId};
 
-use super::Lane;
+use super::WaitQueue;
 use crate::granola::message::Request;
 use crate::granola::participant::execution::prepared::Prepared;
 
@@ -21,8 +21,8 @@ pub(in super::super) struct Active {
     pub proposed: Timestamp,
     /// Where it stands in the queue: it will not be done below this.
     pub bound: Timestamp,
-    /// Which lane of the queue it stands in, if it is there.
-    pub lane: Lane,
+    /// Which wait queue of the queue it stands in, if it is there.
+    pub wait_queue: WaitQueue,
     /// The proposals of the others.
     pub votes: Votes<RepositoryId, Timestamp>,
     /// Its place, once all votes are there.
@@ -54,7 +54,7 @@ impl Active {
             about,
             proposed: at,
             bound: at,
-            lane: Lane::Placed,
+            wait_queue: WaitQueue::Placed,
             place: votes.is_complete().then_some(at),
             votes,
             prepared: None,

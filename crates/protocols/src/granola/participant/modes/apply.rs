@@ -9,7 +9,7 @@
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Timestamp, TxnId};
 
-use super::{Lane, Stand};
+use super::{QueueKey, WaitQueue};
 use crate::granola::message::{
     Agreement, Ballot, End, Few, Noted, PartAnswer, Record, Refusal, Request, Write,
 };
@@ -33,8 +33,8 @@ impl Participant {
         let Some((place, txn)) = self.next_to_do(cx) else { return false };
         let left = !self.locking && !self.claims.is_empty();
         if left && self.undo_who_is_in_the_way(txn, cx) {
-            self.queue.look_again((place, txn));
-        } else if self.has_heard((place, txn), cx) {
+            self.queue.check_again((place, txn));
+        } else if self.has_data((place, txn), cx) {
             match &*self.batch((place, txn), cx) {
                 [_] => self.perform_queued((place, txn), cx),
                 several => self.perform_together(several, cx),
@@ -43,8 +43,8 @@ impl Participant {
         true
     }
 
-    fn perform_queued(&mut self, (place, txn): Stand, cx: &mut Context<'_>) {
-        self.queue.remove(Lane::Placed, &(place, txn));
+    fn perform_queued(&mut self, (place, txn): QueueKey, cx: &mut Context<'_>) {
+        self.queue.remove(WaitQueue::Placed, &(place, txn));
         let active = self.active.remove(&txn).expect("what is queued is active");
         self.claims.release(txn);
         self.rest_on_vote(&active, cx);
@@ -56,7 +56,7 @@ impl Participant {
     /// it, so they now stand before it.
     fn undo_who_is_in_the_way(&mut self, txn: TxnId, cx: &mut Context<'_>) -> bool {
         let request = self.active[&txn].request.clone();
-        let claim = match request.is_telling() {
+        let claim = match request.exchanges_data() {
             true => self.all_it_may_touch(&request, cx),
             false => self.try_run(&request, cx).1,
         };
@@ -69,7 +69,7 @@ impl Participant {
 
     pub(in super::super) fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
         match self.rules.in_order {
-            true => self.queue.first_ready(|voter| self.streams.bound(voter)),
+            true => self.queue.first_ready(|voter| self.vote_sequences.bound(voter)),
             false => self.queue.last_placed(),
         }
     }

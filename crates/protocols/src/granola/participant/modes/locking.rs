@@ -20,7 +20,8 @@
 //! Independent transactions that are prepared as the last coordinated one ends are undone: they
 //! have changed nothing, so their claims are given back, and they wait for their turn at their
 //! proposals. That is right although others have been done since they were prepared, perhaps above
-//! what their place will be: none of those touched the same keys. [`WayBack`] has two other ways.
+//! what their place will be: none of those touched the same keys. [`LockingExit`] has two other
+//! ways.
 
 use std::sync::Arc;
 
@@ -28,12 +29,12 @@ use muesli_core::parts::claims::Claim;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Nanos, TxnId};
 
-use super::Lane;
+use super::WaitQueue;
 use super::active::Active;
 use crate::granola::message::{Agreement, Ballot, Ballots, Request, evidence};
 use crate::granola::participant::execution::prepared::Prepared;
 use crate::granola::participant::{Context, Participant};
-use crate::granola::rules::WayBack;
+use crate::granola::rules::LockingExit;
 
 /// A coordinated transaction that waits for the repository to enter locking mode.
 #[derive(Clone, Debug)]
@@ -99,7 +100,7 @@ impl Participant {
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
         let mut active = Active::new(request, about, at, votes, cx.now());
-        (active.lane, active.voted) = (Lane::Behind(None), voted);
+        (active.wait_queue, active.voted) = (WaitQueue::Behind(None), voted);
         self.moves.begin(&active.request);
         self.active.insert(active);
         self.active.put_aside(&txn, Some(prepared));
@@ -131,7 +132,7 @@ impl Participant {
         }
         cx.effects.modes.waited += 1;
         let txn = request.txn;
-        self.early.put_back(txn, early, cx.now());
+        self.early_votes.put_back(txn, early, cx.now());
         self.deferred.push(Deferred { request, since: cx.now(), bytes });
         self.set_lock_timer(cx);
     }
@@ -147,7 +148,7 @@ impl Participant {
         for (place, (_, txn)) in queued.iter().enumerate() {
             let request = self.active[txn].request.clone();
             // Who waits for what others tell cannot be run: it stays in the queue.
-            let (prepared, claim) = match request.is_telling() {
+            let (prepared, claim) = match request.exchanges_data() {
                 true => (None, self.all_it_may_touch(&request, cx)),
                 false => {
                     let (prepared, claim) = self.try_run(&request, cx);
@@ -168,7 +169,7 @@ impl Participant {
         self.queue.clear();
         for (bound, txn) in queued {
             match self.active.get(&txn).filter(|active| !active.is_prepared()) {
-                Some(active) => self.queue.insert(active.lane, (bound, txn)),
+                Some(active) => self.queue.insert(active.wait_queue, (bound, txn)),
                 None => self.perform_prepared(txn, cx),
             }
         }
@@ -204,7 +205,7 @@ impl Participant {
         while !self.deferred.is_empty() && (self.locking || self.enter_locking(cx)) {
             let Deferred { request, since, .. } = self.deferred.remove(0);
             cx.effects.modes.waiting = cx.effects.modes.waiting + (cx.now() - since);
-            let early = self.early.take(request.txn);
+            let early = self.early_votes.take(request.txn);
             self.prepare(request, early, cx);
             if self.deferred.is_empty() {
                 self.go_on(cx);
@@ -219,10 +220,10 @@ impl Participant {
         if stays || self.active.values().any(coordinated) {
             return;
         }
-        match self.rules.way_back {
-            WayBack::Stay if !self.active.is_empty() => return,
-            WayBack::Stay | WayBack::UndoOnDemand => {}
-            WayBack::UndoNow => {
+        match self.rules.locking_exit {
+            LockingExit::Stay if !self.active.is_empty() => return,
+            LockingExit::Stay | LockingExit::UndoOnDemand => {}
+            LockingExit::UndoNow => {
                 let all: Vec<_> = self.active.keys().copied().collect();
                 all.into_iter().for_each(|txn| self.undo(txn));
             }
@@ -242,8 +243,8 @@ impl Participant {
         if self.active.put_aside(&txn, None) {
             self.claims.release(txn);
             let active = self.active.get_mut(&txn).expect("just seen");
-            active.lane = self.streams.lane_of(active);
-            self.queue.insert(active.lane, (active.bound, txn));
+            active.wait_queue = self.vote_sequences.wait_queue_of(active);
+            self.queue.insert(active.wait_queue, (active.bound, txn));
         }
     }
 
@@ -257,7 +258,7 @@ impl Participant {
         self.deferred = rest;
         for Deferred { request, since, .. } in late {
             cx.effects.modes.waiting = cx.effects.modes.waiting + (now - since);
-            self.early.take(request.txn);
+            self.early_votes.take(request.txn);
             self.refuse(&request, Ballot::Conflict, cx);
         }
         if !self.deferred.is_empty() {
@@ -277,7 +278,7 @@ impl Participant {
             return false;
         };
         let Deferred { request, .. } = self.deferred.remove(place);
-        self.early.take(txn);
+        self.early_votes.take(txn);
         self.refuse(&request, ballot.clone(), cx);
         true
     }

@@ -20,7 +20,7 @@ use muesli_core::{RepositoryId, Timestamp, TxnId};
 
 /// Where a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum WaitQueue {
     /// Its place is known.
     Placed,
     /// It waits for votes, and the next one of this repository will lie above what is known of it;
@@ -29,4 +29,4 @@ pub(super) enum Lane {
 }
 
 /// A timestamp with the transaction that stands there.
-pub(super) type Stand = (Timestamp, TxnId);
+pub(super) type QueueKey = (Timestamp, TxnId);

@@ -30,33 +30,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::parts::standing::Standing;
 use muesli_core::{NodeId, Timestamp, TxnId};
 
-use super::{Lane, Stand};
+use super::{QueueKey, WaitQueue};
 use crate::granola::message::Request;
 use crate::granola::participant::{Context, Participant};
 
 /// What those in the queue may touch, and who waits for whom of them.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Passing {
-    standing: Standing<Stand>,
+pub(in super::super) struct OutOfOrder {
+    standing: Standing<QueueKey>,
     /// Those of which it is not known yet what they may touch.
-    strangers: BTreeSet<Stand>,
+    strangers: BTreeSet<QueueKey>,
     /// Those whose place is known who may pass, for all that is known.
-    hopeful: BTreeSet<Stand>,
+    hopeful: BTreeSet<QueueKey>,
     /// Who was in vain, by one that was in its way.
-    waiting: BTreeMap<Stand, Vec<Stand>>,
+    waiting: BTreeMap<QueueKey, Vec<QueueKey>>,
 }
 
-impl Passing {
+impl OutOfOrder {
     /// Somebody has come into the queue.
-    pub fn come(&mut self, lane: Lane, stand: Stand) {
+    pub fn come(&mut self, wait_queue: WaitQueue, stand: QueueKey) {
         self.strangers.insert(stand);
-        if lane == Lane::Placed {
+        if wait_queue == WaitQueue::Placed {
             self.hopeful.insert(stand);
         }
     }
 
     /// Somebody has gone.
-    pub fn go(&mut self, stand: Stand) {
+    pub fn go(&mut self, stand: QueueKey) {
         if !self.strangers.remove(&stand) {
             self.standing.leave(stand);
         }
@@ -64,7 +64,7 @@ impl Passing {
     }
 
     /// Somebody who was in the queue has its place.
-    pub fn rise(&mut self, from: Stand, to: Stand) {
+    pub fn rise(&mut self, from: QueueKey, to: QueueKey) {
         match self.standing.leave(from) {
             Some(claim) => self.standing.stand(to, claim),
             None => drop(self.strangers.remove(&from) | self.strangers.insert(to)),
@@ -79,11 +79,11 @@ impl Passing {
     }
 
     /// It is to be looked at again whether somebody may pass.
-    pub fn look_again(&mut self, stand: Stand) {
+    pub fn check_again(&mut self, stand: QueueKey) {
         self.hopeful.insert(stand);
     }
 
-    fn let_pass(&mut self, stand: Stand) {
+    fn let_pass(&mut self, stand: QueueKey) {
         self.hopeful.remove(&stand);
         self.hopeful.extend(self.waiting.remove(&stand).unwrap_or_default());
     }
@@ -91,7 +91,7 @@ impl Passing {
 
 impl Participant {
     /// Who may be done next: who is first, or who may pass.
-    pub(in super::super) fn next_to_do(&mut self, cx: &mut Context<'_>) -> Option<Stand> {
+    pub(in super::super) fn next_to_do(&mut self, cx: &mut Context<'_>) -> Option<QueueKey> {
         let first = self.next_ready();
         if first.is_some() || self.locking || !self.queue.is_passed() {
             return first;
@@ -102,45 +102,45 @@ impl Participant {
     /// Who may pass whoever stands before it, those of `batch` included, who are to be done first.
     pub(in super::super) fn next_passing(
         &mut self,
-        batch: &[Stand],
+        batch: &[QueueKey],
         cx: &mut Context<'_>,
-    ) -> Option<Stand> {
-        while let Some(stand) = self.queue.passing()?.hopeful.pop_first() {
+    ) -> Option<QueueKey> {
+        while let Some(stand) = self.queue.out_of_order()?.hopeful.pop_first() {
             if !self.queue.is_placed(&stand) || batch.contains(&stand) {
                 continue; // It was first, and is done.
             }
             self.get_to_know(cx);
             let in_the_way = self.in_the_way_of(stand);
-            let counts = |other: &Stand| self.rules.together_apart || !batch.contains(other);
+            let counts = |other: &QueueKey| self.rules.parallel_apart || !batch.contains(other);
             let Some(other) = in_the_way.filter(counts) else { return Some(stand) };
-            self.queue.passing()?.waiting.entry(other).or_default().push(stand);
+            self.queue.out_of_order()?.waiting.entry(other).or_default().push(stand);
         }
         None
     }
 
     /// Finds out what everybody in the queue may touch.
     fn get_to_know(&mut self, cx: &mut Context<'_>) {
-        let strangers = self.queue.passing().map(|it| std::mem::take(&mut it.strangers));
+        let strangers = self.queue.out_of_order().map(|it| std::mem::take(&mut it.strangers));
         for stand in strangers.unwrap_or_default() {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            if let Some(passing) = self.queue.passing() {
-                passing.standing.stand(stand, claim);
+            if let Some(out_of_order) = self.queue.out_of_order() {
+                out_of_order.standing.stand(stand, claim);
             }
         }
     }
 
     /// Who stands before a transaction, may come to lie before it, and conflicts with it.
-    fn in_the_way_of(&mut self, stand: Stand) -> Option<Stand> {
-        let (active, streams) = (&self.active, &self.streams);
-        let standing = &self.queue.passing.as_ref()?.standing;
+    fn in_the_way_of(&mut self, stand: QueueKey) -> Option<QueueKey> {
+        let (active, streams) = (&self.active, &self.vote_sequences);
+        let standing = &self.queue.out_of_order.as_ref()?.standing;
         let claim = standing.at(stand).expect("it stands there");
-        let counts = |other: Stand| match active[&other.1].lane {
-            Lane::Behind(Some(voter)) => streams.bound(voter) <= stand.0,
-            Lane::Placed | Lane::Behind(None) => true,
+        let counts = |other: QueueKey| match active[&other.1].wait_queue {
+            WaitQueue::Behind(Some(voter)) => streams.bound(voter) <= stand.0,
+            WaitQueue::Placed | WaitQueue::Behind(None) => true,
         };
         let found = standing.in_the_way(claim, stand, counts);
-        found.filter(|_| self.rules.passes_apart)
+        found.filter(|_| self.rules.out_of_order_apart)
     }
 
     /// Whether a reader that lies right behind what was done last misses nothing that somebody in
@@ -160,7 +160,7 @@ impl Participant {
         }
         self.get_to_know(cx);
         let claim = self.all_it_may_touch(request, cx);
-        let passing = self.queue.passing.as_ref().expect("just asked");
-        passing.standing.in_the_way(&claim, (Timestamp(above), nobody), |_| true).is_none()
+        let out_of_order = self.queue.out_of_order.as_ref().expect("just asked");
+        out_of_order.standing.in_the_way(&claim, (Timestamp(above), nobody), |_| true).is_none()
     }
 }

@@ -35,15 +35,15 @@ use std::sync::Arc;
 use muesli_core::parts::claims::Claims;
 use smallvec::SmallVec;
 
-use super::{Lane, Stand};
-use crate::granola::message::{Heard, Request, Task};
+use super::{QueueKey, WaitQueue};
+use crate::granola::message::{DataByPart, Request, Task};
 use crate::granola::participant::execution::Sight;
 use crate::granola::participant::execution::prepared::Prepared;
 use crate::granola::participant::execution::read_set::count_reads;
 use crate::granola::participant::{Context, Participant};
 
 /// Those that are run together, in the order of their places; mostly one.
-pub(in super::super) type Batch = SmallVec<[Stand; 1]>;
+pub(in super::super) type Batch = SmallVec<[QueueKey; 1]>;
 
 impl Participant {
     /// Whether a transaction of this repository alone is to wait for others to be run with.
@@ -66,7 +66,7 @@ impl Participant {
     }
 
     /// Those that can be run together with one that is to be done now, and that one.
-    pub(in super::super) fn batch(&mut self, first: Stand, cx: &mut Context<'_>) -> Batch {
+    pub(in super::super) fn batch(&mut self, first: QueueKey, cx: &mut Context<'_>) -> Batch {
         let mut batch = Batch::from_buf([first]);
         if cx.settings.together.is_on() && self.batches() && !self.moves_partition(first) {
             match self.queue.is_passed() {
@@ -79,14 +79,14 @@ impl Participant {
     }
 
     /// Whether it is a move of a partition, which is done alone: it is about all keys of it.
-    fn moves_partition(&self, stand: Stand) -> bool {
+    fn moves_partition(&self, stand: QueueKey) -> bool {
         self.active[&stand.1].request.moving().is_some()
     }
 
     /// Without passing: those who are ready, up to one that conflicts with another.
     fn batch_in_turn(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         let first = batch[0];
-        let ready = self.queue.ready(|voter| self.streams.bound(voter));
+        let ready = self.queue.ready(|voter| self.vote_sequences.bound(voter));
         let most = cx.settings.together.at_most();
         let ready: Vec<_> = ready.skip_while(|it| *it != first).take(most).collect();
         if ready.len() < 2 {
@@ -96,8 +96,8 @@ impl Participant {
         for stand in ready {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts = self.rules.together_apart && claims.conflict(&claim);
-            let is_untold = request.is_telling() && !self.is_complete(&request);
+            let conflicts = self.rules.parallel_apart && claims.conflict(&claim);
+            let is_untold = request.exchanges_data() && !self.is_complete(&request);
             if conflicts || is_untold || request.moving().is_some() {
                 return;
             }
@@ -111,29 +111,29 @@ impl Participant {
         while batch.len() < cx.settings.together.at_most() {
             let Some(stand) = self.next_passing(batch, cx) else { return };
             if self.moves_partition(stand) {
-                return self.queue.look_again(stand);
+                return self.queue.check_again(stand);
             }
-            if self.has_heard(stand, cx) {
+            if self.has_data(stand, cx) {
                 batch.push(stand);
             }
         }
     }
 
     /// Does a batch.
-    pub(in super::super) fn perform_together(&mut self, batch: &[Stand], cx: &mut Context<'_>) {
-        let with_told = |stand: &Stand| {
+    pub(in super::super) fn perform_together(&mut self, batch: &[QueueKey], cx: &mut Context<'_>) {
+        let with_told = |stand: &QueueKey| {
             let request = self.active[&stand.1].request.clone();
-            let told = self.told_in(&request, cx);
+            let told = self.data_for(&request, cx);
             (request, told)
         };
         let requests: Vec<_> = batch.iter().map(with_told).collect();
         let (sight, all) = (Sight::of(cx), &*self);
-        let work = |run: (Arc<Request>, Option<Heard>)| all.run_aside(&run.0, run.1, sight);
+        let work = |run: (Arc<Request>, Option<DataByPart>)| all.run_aside(&run.0, run.1, sight);
         let ran = sight.settings.together.map(requests, work);
         cx.effects.modes.together += batch.len() as u64;
         for (stand, prepared) in batch.iter().zip(ran) {
             let (place, txn) = *stand;
-            self.queue.remove(Lane::Placed, stand);
+            self.queue.remove(WaitQueue::Placed, stand);
             let active = self.active.remove(&txn).expect("what is queued is active");
             self.rest_on_vote(&active, cx);
             if let Some(ran) = &prepared.ran {
@@ -144,7 +144,12 @@ impl Participant {
     }
 
     /// Runs a transaction on the state as it is, and puts aside what came of it.
-    fn run_aside(&self, request: &Request, told: Option<Heard>, cx: Sight<'_>) -> Box<Prepared> {
+    fn run_aside(
+        &self,
+        request: &Request,
+        told: Option<DataByPart>,
+        cx: Sight<'_>,
+    ) -> Box<Prepared> {
         let mut prepared = Box::<Prepared>::default();
         let Prepared { sets, notes, ran } = &mut *prepared;
         *ran = Some(self.run_told(request, told.as_ref(), sets, notes, cx));

@@ -19,7 +19,7 @@ use muesli_core::TxnId;
 use muesli_core::parts::claims::Claim;
 use muesli_core::parts::execution::footprint;
 
-use super::Lane;
+use super::WaitQueue;
 use crate::granola::message::{Agreement, Ballot, End, Install, Request, Task};
 use crate::granola::participant::{Context, Participant};
 
@@ -68,8 +68,8 @@ impl Participant {
                 continue;
             }
             let claim = self.all_it_may_touch(&request, cx);
-            if is_decided && !request.is_telling() && !self.claims.conflict(&claim) {
-                self.queue.remove(Lane::Placed, &(place, txn));
+            if is_decided && !request.exchanges_data() && !self.claims.conflict(&claim) {
+                self.queue.remove(WaitQueue::Placed, &(place, txn));
                 self.active.remove(&txn);
                 self.perform(&request, about, place, cx);
             } else {
@@ -81,7 +81,7 @@ impl Participant {
     /// Of a transaction that changes nothing or was not voted on: its coordinator is to try again.
     fn turn_away(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let active = self.active.remove(&request.txn).expect("it is queued");
-        self.queue.remove(active.lane, &(active.bound, request.txn));
+        self.queue.remove(active.wait_queue, &(active.bound, request.txn));
         if request.agreement == Agreement::Alone {
             self.refuse(request, Ballot::Conflict, cx);
         } else {
@@ -96,7 +96,7 @@ impl Participant {
         let (prepared, claim) = self.try_run(&request, cx);
         self.active.put_aside(&txn, Some(prepared));
         let active = &self.active[&txn];
-        self.queue.remove(active.lane, &(active.bound, txn));
+        self.queue.remove(active.wait_queue, &(active.bound, txn));
         self.claims.hold(txn, claim);
     }
 

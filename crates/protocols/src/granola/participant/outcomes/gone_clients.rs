@@ -75,8 +75,8 @@ impl Memory {
         }
         let before = known.weight();
         let end = TxnId { node, incarnation: until, sequence: 0 };
-        let told = self.heard.extract_if(TxnId { incarnation: 0, ..end }..end, |_, _| true);
-        known.bytes -= told.map(|(_, heard)| heard_bytes(&heard)).sum::<usize>();
+        let told = self.data.extract_if(TxnId { incarnation: 0, ..end }..end, |_, _| true);
+        known.bytes -= told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
         let earlier = known.earlier.extract_if(..(until, 0), |_, _| true);
         known.bytes -= earlier.map(|(_, over)| over.end.bytes()).sum::<usize>();
         self.of_clients = self.of_clients + known.weight() - before;
@@ -116,8 +116,8 @@ impl Memory {
         let weights: usize = self.coordinators.values().map(Known::weight).sum();
         assert_eq!(self.of_clients, weights, "ends of clients, and clients");
         let mut told: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for (txn, heard) in &self.heard {
-            *told.entry(txn.node).or_default() += heard_bytes(heard);
+        for (txn, heard) in &self.data {
+            *told.entry(txn.node).or_default() += data_bytes(heard);
         }
         for (node, known) in &self.coordinators {
             let over = known.over.iter().map(|(_, over)| over).chain(known.earlier.values());

@@ -16,7 +16,7 @@ use muesli_core::parts::window::Window;
 use muesli_core::{Abort, Nanos, NodeId, Timestamp, TxnId};
 
 use crate::doubts::Steps;
-use crate::granola::message::{Ballot, End, Heard, Noted, Refusal, Told, Vote};
+use crate::granola::message::{Ballot, DataByPart, End, Noted, PartData, Refusal, Vote};
 
 mod gone_clients;
 
@@ -196,7 +196,7 @@ pub(super) struct Memory {
     /// How many ends of clients there are, and how many clients.
     of_clients: usize,
     /// What was told of keys in transactions that are not settled, by this participant or another.
-    heard: BTreeMap<TxnId, Heard>,
+    data: BTreeMap<TxnId, DataByPart>,
     /// Votes for what was done of clients and is settled, as these say: another participant may
     /// ask all the same. Those that became so lately, and those before.
     retired: [BTreeMap<TxnId, Vote>; 2],
@@ -237,9 +237,9 @@ impl Memory {
             retire(&mut self.retired[0], TxnId { sequence, ..txn }, &over);
         }
         self.of_clients = self.of_clients + known.weight() - before;
-        if is_news && !self.heard.is_empty() {
-            let told = self.heard.extract_if(below(txn, settled_below), |_, _| true);
-            known.bytes -= told.map(|(_, heard)| heard_bytes(&heard)).sum::<usize>();
+        if is_news && !self.data.is_empty() {
+            let told = self.data.extract_if(below(txn, settled_below), |_, _| true);
+            known.bytes -= told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
         }
     }
 
@@ -263,7 +263,7 @@ impl Memory {
     }
 
     /// What is done from now on is done at this time.
-    pub fn tell_time(&mut self, now: Nanos) {
+    pub fn set_time(&mut self, now: Nanos) {
         self.now = now;
     }
 
@@ -322,8 +322,8 @@ impl Memory {
         }
         let (ends, bytes) = known.freed_by(txn, settled_below);
         let is_of_now = txn.incarnation == known.life && settled_below > known.settled_below;
-        let told = self.heard.range(below(txn, if is_of_now { settled_below } else { 0 }));
-        let told: usize = told.map(|(_, heard)| heard_bytes(heard)).sum();
+        let told = self.data.range(below(txn, if is_of_now { settled_below } else { 0 }));
+        let told: usize = told.map(|(_, heard)| data_bytes(heard)).sum();
         (!is_full || ends > 0) && known.bytes - bytes - told < room.bytes
     }
 
@@ -344,28 +344,29 @@ impl Memory {
     }
 
     /// Something was told in `txn`; what was told before stays.
-    pub fn hear_of(&mut self, txn: TxnId, told: impl IntoIterator<Item = Told>) {
+    pub fn add_data(&mut self, txn: TxnId, told: impl IntoIterator<Item = PartData>) {
         if self.age(txn) == Age::Settled {
             return;
         }
-        let heard = self.heard.entry(txn).or_default();
-        let before = heard_bytes(heard);
+        let heard = self.data.entry(txn).or_default();
+        let before = data_bytes(heard);
         for (part, values) in told {
             heard.entry(part).or_insert(values);
         }
-        let added = heard_bytes(heard) - before;
+        let added = data_bytes(heard) - before;
         self.change(txn, |known| known.bytes += added);
     }
 
     /// What was told in `txn`.
-    pub fn heard(&self, txn: TxnId) -> Option<&Heard> {
-        self.heard.get(&txn)
+    pub fn data(&self, txn: TxnId) -> Option<&DataByPart> {
+        self.data.get(&txn)
     }
 
     /// All that was told, for a checkpoint.
-    pub fn all_heard(&self) -> Vec<(TxnId, Vec<Told>)> {
-        let told = |heard: &Heard| heard.iter().map(|(part, it)| (*part, it.clone())).collect();
-        self.heard.iter().map(|(txn, heard)| (*txn, told(heard))).collect()
+    pub fn all_data(&self) -> Vec<(TxnId, Vec<PartData>)> {
+        let told =
+            |heard: &DataByPart| heard.iter().map(|(part, it)| (*part, it.clone())).collect();
+        self.data.iter().map(|(txn, heard)| (*txn, told(heard))).collect()
     }
 
     /// `txn` is voted on.
@@ -427,7 +428,7 @@ fn below(txn: TxnId, sequence: u64) -> Range<TxnId> {
 }
 
 /// How many bytes are kept of what was told.
-fn heard_bytes(heard: &Heard) -> usize {
+fn data_bytes(heard: &DataByPart) -> usize {
     let all = heard.values().flatten();
     all.map(|(_, key, found)| write_bytes(key, found.value.as_ref())).sum()
 }
@@ -506,12 +507,12 @@ mod tests {
         };
         let mut memory = Memory::default();
         let (id, over) = done(1);
-        memory.tell_time(Nanos(10));
+        memory.set_time(Nanos(10));
         memory.remember(id, over);
         memory.hear_client(one, Nanos(10));
         // It is silent, and what it asked for before is done late.
         let (id, over) = done(2);
-        memory.tell_time(Nanos(900));
+        memory.set_time(Nanos(900));
         memory.remember(id, over);
         memory.forget_silent(Nanos(1_500), lease, Timestamp::ZERO);
         assert!(kept(&memory, 1) && kept(&memory, 2));
@@ -530,10 +531,10 @@ mod tests {
         let room = Room { ends: 10, bytes: 1_000, all: usize::MAX };
         let mut memory = Memory::default();
         memory.hear(txn(1, 1), 1);
-        memory.hear_of(txn(1, 1), [told(0), told(1)]);
+        memory.add_data(txn(1, 1), [told(0), told(1)]);
         assert!(memory.has_room(txn(1, 3), 1, 0, room));
-        memory.hear_of(txn(1, 2), [told(0)]);
-        memory.hear_of(txn(1, 2), [told(0)]);
+        memory.add_data(txn(1, 2), [told(0)]);
+        memory.add_data(txn(1, 2), [told(0)]);
         assert_eq!(memory.bytes(), 3 * 417);
         assert!(!memory.has_room(txn(1, 3), 1, 0, room));
         assert!(!memory.has_room(txn(2, 1), 1, 0, room), "nor in another life");
@@ -556,8 +557,8 @@ mod tests {
             let of = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
             memory.hear(of, 1);
             memory.hear_client(of.node, Nanos(1));
-            memory.hear_of(of, [told(0)]);
-            memory.hear_of(TxnId { sequence: 2, ..of }, [told(0)]);
+            memory.add_data(of, [told(0)]);
+            memory.add_data(TxnId { sequence: 2, ..of }, [told(0)]);
         }
         memory.forget_silent(Nanos(2_000), Nanos(1_000), Timestamp::ZERO);
         memory.steps.take();

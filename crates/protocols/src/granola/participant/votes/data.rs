@@ -39,56 +39,56 @@ use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use crate::granola::message::sizes::told_bytes;
 use crate::granola::message::{
-    Agreement, Ballot, Ballots, Found, Heard, Message, Part, Record, Repositories, Request, Task,
-    Told,
+    Agreement, Ballot, Ballots, DataByPart, Found, Message, Part, PartData, Record, Repositories,
+    Request, Task,
 };
 use crate::granola::participant::execution::read_set::note_read;
 use crate::granola::participant::execution::{Notes, Sight};
 use crate::granola::participant::modes::active::Active;
-use crate::granola::participant::modes::{Lane, Stand};
+use crate::granola::participant::modes::{QueueKey, WaitQueue};
 use crate::granola::participant::{Context, Participant};
 
 impl Participant {
     /// Whether a transaction whose turn has come can be done. If not, all that this participant has
     /// to tell is told, and it waits for what it is to be told.
-    pub(in super::super) fn has_heard(&mut self, stand: Stand, cx: &mut Context<'_>) -> bool {
+    pub(in super::super) fn has_data(&mut self, stand: QueueKey, cx: &mut Context<'_>) -> bool {
         let (place, txn) = stand;
         let request = self.active[&txn].request.clone();
-        if !request.is_telling() {
+        if !request.exchanges_data() {
             return true;
         }
         self.rest_on_vote(&self.active[&txn], cx);
-        self.tell(&request, place, cx);
+        self.send_data(&request, place, cx);
         if self.is_complete(&request) {
             return true;
         }
         let active = self.active.get_mut(&txn).expect("its turn has come");
-        let was = std::mem::replace(&mut active.lane, Lane::Behind(None));
-        self.queue.change_lane(was, Lane::Behind(None), stand);
+        let was = std::mem::replace(&mut active.wait_queue, WaitQueue::Behind(None));
+        self.queue.change_wait_queue(was, WaitQueue::Behind(None), stand);
         false
     }
 
     /// Tells the others what the keys of this repository have, once.
-    pub(in super::super) fn tell(
+    pub(in super::super) fn send_data(
         &mut self,
         request: &Request,
         place: Timestamp,
         cx: &mut Context<'_>,
     ) {
         let mine = |part: &Part| part.is_held_by(self.id, cx.catalog);
-        let known = self.memory.heard(request.txn);
+        let known = self.memory.data(request.txn);
         let is_new = |number: &u16| known.is_none_or(|all| !all.contains_key(number));
-        let parts = request.telling_parts().filter(|(number, part)| mine(part) && is_new(number));
-        let told: Vec<Told> =
+        let parts = request.parts_with_data().filter(|(number, part)| mine(part) && is_new(number));
+        let told: Vec<PartData> =
             parts.map(|(number, part)| (number, self.values_of(part, cx))).collect();
         if told.is_empty() {
             return;
         }
-        if self.rules.tells_in_turn {
+        if self.rules.data_sent_in_order {
             self.cover(place, cx);
             self.clock.raise(place);
         }
-        self.memory.hear_of(request.txn, told.iter().cloned());
+        self.memory.add_data(request.txn, told.iter().cloned());
         let txn = request.txn;
         if self.is_logged(request) {
             for told in pieces(told.clone(), most(cx)) {
@@ -96,7 +96,7 @@ impl Participant {
             }
         }
         for other in self.others(request) {
-            self.send_told(other, request, told.clone(), cx);
+            self.send_data_to(other, request, told.clone(), cx);
         }
     }
 
@@ -112,11 +112,11 @@ impl Participant {
     }
 
     /// Tells of what the other one does not hold itself.
-    fn send_told(
+    fn send_data_to(
         &self,
         to: RepositoryId,
         request: &Request,
-        mut told: Vec<Told>,
+        mut told: Vec<PartData>,
         cx: &mut Context<'_>,
     ) {
         let part = |number: u16| &request.parts[usize::from(number)];
@@ -127,62 +127,72 @@ impl Participant {
     }
 
     /// Tells once more, whoever asks; if it has told before.
-    pub(in super::super) fn tell_again(
+    pub(in super::super) fn send_data_again(
         &self,
         to: RepositoryId,
         request: &Request,
         cx: &mut Context<'_>,
     ) {
-        if request.is_telling()
-            && let Some(heard) = self.memory.heard(request.txn)
+        if request.exchanges_data()
+            && let Some(heard) = self.memory.data(request.txn)
         {
             let told = heard.iter().filter(|(part, _)| usize::from(**part) < request.parts.len());
             let told = told.map(|(part, values)| (*part, values.clone())).collect();
-            self.send_told(to, request, told, cx);
+            self.send_data_to(to, request, told, cx);
         }
     }
 
     /// Another participant tells.
-    pub(in super::super) fn on_tell(&mut self, txn: TxnId, told: Vec<Told>, cx: &mut Context<'_>) {
+    pub(in super::super) fn on_tell(
+        &mut self,
+        txn: TxnId,
+        told: Vec<PartData>,
+        cx: &mut Context<'_>,
+    ) {
         // Who does not know the transaction has forgotten it in a crash, and will ask.
         let Some(active) = self.active.get(&txn) else { return };
-        let (request, stand, lane) = (active.request.clone(), (active.bound, txn), active.lane);
-        self.memory.hear_of(txn, told);
-        if active.waits_to_hear() && self.is_complete(&request) {
-            self.active.get_mut(&txn).expect("just seen").lane = Lane::Placed;
-            self.queue.change_lane(lane, Lane::Placed, stand);
-            self.queue.look_again(stand);
+        let (request, stand, wait_queue) =
+            (active.request.clone(), (active.bound, txn), active.wait_queue);
+        self.memory.add_data(txn, told);
+        if active.awaits_data() && self.is_complete(&request) {
+            self.active.get_mut(&txn).expect("just seen").wait_queue = WaitQueue::Placed;
+            self.queue.change_wait_queue(wait_queue, WaitQueue::Placed, stand);
+            self.queue.check_again(stand);
             self.go_on(cx);
         }
     }
 
     /// Whether all is there that a transaction is told.
     pub(in super::super) fn is_complete(&self, request: &Request) -> bool {
-        let heard = self.memory.heard(request.txn);
+        let heard = self.memory.data(request.txn);
         let has = |number: u16| heard.is_some_and(|all| all.contains_key(&number));
-        request.telling_parts().all(|(number, _)| has(number))
+        request.parts_with_data().all(|(number, _)| has(number))
     }
 
     /// Those who can tell what a transaction waits for.
-    pub(in super::super) fn who_can_tell(&self, active: &Active, cx: &Context<'_>) -> Repositories {
-        let heard = self.memory.heard(active.request.txn);
+    pub(in super::super) fn data_holders(&self, active: &Active, cx: &Context<'_>) -> Repositories {
+        let heard = self.memory.data(active.request.txn);
         let missing = |(number, _): &(u16, &Part)| {
             heard.is_none_or(|all| !all.contains_key(number)) // Nobody has told of it yet.
         };
         let parts: Vec<&Part> =
-            active.request.telling_parts().filter(missing).map(|(_, it)| it).collect();
+            active.request.parts_with_data().filter(missing).map(|(_, it)| it).collect();
         let tells = |other: &RepositoryId| parts.iter().any(|it| it.is_held_by(*other, cx.catalog));
         self.others(&active.request).filter(tells).collect()
     }
 
     /// What procedures of a transaction are told; `None`: nobody tells.
-    pub(in super::super) fn told_in(&self, request: &Request, cx: &Context<'_>) -> Option<Heard> {
-        let mut telling = request.telling_parts().peekable();
+    pub(in super::super) fn data_for(
+        &self,
+        request: &Request,
+        cx: &Context<'_>,
+    ) -> Option<DataByPart> {
+        let mut telling = request.parts_with_data().peekable();
         telling.peek()?;
         match request.agreement {
             Agreement::Coordinated => None,
             Agreement::Independent => {
-                Some(self.memory.heard(request.txn).cloned().unwrap_or_default())
+                Some(self.memory.data(request.txn).cloned().unwrap_or_default())
             }
             Agreement::Alone => {
                 Some(telling.map(|(number, part)| (number, self.values_of(part, cx))).collect())
@@ -195,7 +205,7 @@ impl Participant {
     pub(in super::super) fn note_told(
         &self,
         request: &Request,
-        heard: &Heard,
+        heard: &DataByPart,
         sets: &mut TransactionSets,
         notes: &mut Notes,
         cx: Sight<'_>,
@@ -234,8 +244,8 @@ impl Participant {
 
 impl Active {
     /// Its turn has come, and it waits for what others tell.
-    pub(in super::super) fn waits_to_hear(&self) -> bool {
-        self.place.is_some() && self.lane == Lane::Behind(None)
+    pub(in super::super) fn awaits_data(&self) -> bool {
+        self.place.is_some() && self.wait_queue == WaitQueue::Behind(None)
     }
 }
 
@@ -245,8 +255,8 @@ fn most(cx: &Context<'_>) -> usize {
 }
 
 /// What is told, in pieces that are as long as a transaction at most, or one part of it.
-fn pieces(told: Vec<Told>, most: usize) -> Vec<Vec<Told>> {
-    let (mut all, mut bytes) = (Vec::<Vec<Told>>::new(), 0);
+fn pieces(told: Vec<PartData>, most: usize) -> Vec<Vec<PartData>> {
+    let (mut all, mut bytes) = (Vec::<Vec<PartData>>::new(), 0);
     for one in told {
         let more = told_bytes(std::slice::from_ref(&one));
         match all.last_mut().filter(|_| bytes + more <= most) {

@@ -13,7 +13,7 @@
 //!
 //! # Why it is safe
 //! A vote that is dropped is like one that was lost with its link, but it was counted: the bound of
-//! its voter has risen above it ([`streams`](super::implicit)). So the voter's bound implies
+//! its voter has risen above it ([`implicit`](super::implicit)). So the voter's bound implies
 //! nothing any more for this transaction, nor for older ones of its coordinator.
 
 use std::collections::BTreeMap;
@@ -75,16 +75,16 @@ impl Participant {
         if self.memory.get(txn).is_some() || !self.memory.is_current(txn) {
             return;
         }
-        if self.early.keep(txn, (repository, vote), cx.now()) {
+        if self.early_votes.keep(txn, (repository, vote), cx.now()) {
             self.set_sweep_timer(cx);
         } else {
-            self.streams.vote_is_lost(repository, txn);
+            self.vote_sequences.vote_is_lost(repository, txn);
         }
     }
 
     /// Drops votes whose requests should have come long ago.
     pub(in super::super) fn drop_early(&mut self, cx: &Context<'_>) {
-        if self.early.len() == 0 {
+        if self.early_votes.len() == 0 {
             return;
         }
         let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
@@ -92,18 +92,21 @@ impl Participant {
         let waits = |txn: &TxnId| deferred.iter().any(|it| it.request.txn == *txn);
         let late =
             |txn: &TxnId, kept: &mut (Nanos, Ballots)| kept.0 + patience <= now && !waits(txn);
-        let dropped: Vec<_> = self.early.kept.extract_if(.., late).collect();
+        let dropped: Vec<_> = self.early_votes.kept.extract_if(.., late).collect();
         for (txn, (_, ballots)) in dropped {
             for (repository, _) in ballots {
-                self.streams.vote_is_lost(repository, txn);
+                self.vote_sequences.vote_is_lost(repository, txn);
             }
         }
-        assert!(self.early.len() <= EARLY_MAX + self.deferred.len(), "early votes have a bound");
+        assert!(
+            self.early_votes.len() <= EARLY_MAX + self.deferred.len(),
+            "early votes have a bound"
+        );
     }
 
     /// How many transactions votes are kept on whose requests have not come.
     pub fn early_votes(&self) -> usize {
-        self.early.len()
+        self.early_votes.len()
     }
 }
 

@@ -30,13 +30,13 @@ use std::collections::BTreeMap;
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
 
 use crate::granola::message::{Ballot, Message, Order};
-use crate::granola::participant::modes::Lane;
+use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::{Context, Participant};
 
 /// Where this repository stands in its own votes, and in those of others.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Streams {
+pub(in super::super) struct VoteSequences {
     /// This life's, once a vote was cast in it: a proposal, which no other life has made.
     stream: Option<Timestamp>,
     /// How many votes went to whom.
@@ -103,7 +103,7 @@ impl Voter {
     }
 }
 
-impl Streams {
+impl VoteSequences {
     /// A vote that has come is not known any more: it lies below the voter's bound, so that nothing
     /// is implied for its transaction, nor for older ones of its coordinator.
     pub fn vote_is_lost(&mut self, voter: RepositoryId, txn: TxnId) {
@@ -112,20 +112,20 @@ impl Streams {
         *known = (txn.incarnation, txn.sequence).max(*known);
     }
 
-    /// What is known of all votes of `voter` that are to come on transactions in its lane.
+    /// What is known of all votes of `voter` that are to come on transactions in its wait queue.
     pub fn bound(&self, voter: RepositoryId) -> Timestamp {
         self.voters.get(&voter).map_or(Timestamp::ZERO, |voter| voter.bound)
     }
 
-    /// The lane of a transaction.
-    pub fn lane_of(&self, active: &Active) -> Lane {
+    /// The wait queue of a transaction.
+    pub fn wait_queue_of(&self, active: &Active) -> WaitQueue {
         if active.place.is_some() {
-            return Lane::Placed;
+            return WaitQueue::Placed;
         }
         let txn = active.request.txn;
         let covers =
             |voter: &RepositoryId| self.voters.get(voter).is_some_and(|voter| voter.covers(txn));
-        Lane::Behind(active.votes.missing().find(covers))
+        WaitQueue::Behind(active.votes.missing().find(covers))
     }
 }
 
@@ -140,15 +140,15 @@ impl Participant {
         if !self.rules.implicit_votes {
             return None;
         }
-        let stream = match (self.streams.stream, ballot) {
+        let stream = match (self.vote_sequences.stream, ballot) {
             (Some(stream), _) => stream,
             (None, Ballot::Commit(at)) => *at,
             (None, Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_)) => {
                 self.propose_above(Timestamp::ZERO, cx)
             }
         };
-        self.streams.stream = Some(stream);
-        let number = self.streams.sent.entry(to).or_default();
+        self.vote_sequences.stream = Some(stream);
+        let number = self.vote_sequences.sent.entry(to).or_default();
         *number += 1;
         Some(Order { stream, number: *number })
     }
@@ -162,7 +162,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let Some(order) = order.filter(|_| self.rules.implicit_votes) else { return };
-        let voter = self.streams.voters.entry(repository).or_insert_with(Voter::new);
+        let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let next = voter.advance(order);
         match ballot {
             Ballot::Commit(at) if next == Some(true) || !self.rules.bounds_in_order => {
@@ -184,12 +184,12 @@ impl Participant {
         }
         // The next vote lies above this.
         let at = self.clock.proposed;
-        let stream = match self.streams.stream {
+        let stream = match self.vote_sequences.stream {
             Some(stream) => stream,
             None => self.propose_above(Timestamp::ZERO, cx),
         };
-        self.streams.stream = Some(stream);
-        let number = self.streams.sent.get(&asks).copied().unwrap_or(0);
+        self.vote_sequences.stream = Some(stream);
+        let number = self.vote_sequences.sent.get(&asks).copied().unwrap_or(0);
         let (repository, order) = (self.id, Order { stream, number });
         let voted = self.memory.voted();
         cx.send_to_repository_when_logged(asks, Message::Position { repository, order, at, voted });
@@ -204,7 +204,7 @@ impl Participant {
         voted: Vec<TxnId>,
         cx: &mut Context<'_>,
     ) {
-        let voter = self.streams.voters.entry(repository).or_insert_with(Voter::new);
+        let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let voted = voted.into_iter().map(|txn| (txn.node, (txn.incarnation, txn.sequence)));
         if !self.rules.implicit_votes || !voter.take_place(order, voted.collect()) {
             return;
@@ -212,17 +212,17 @@ impl Participant {
         voter.bound = voter.bound.max(at.after(1, repository));
         let waiting = self.active.iter().filter(|(_, it)| it.place.is_none());
         let waiting: Vec<_> = waiting.map(|(txn, _)| *txn).collect();
-        waiting.into_iter().for_each(|txn| self.change_lane(txn));
+        waiting.into_iter().for_each(|txn| self.change_wait_queue(txn));
         self.go_on(cx);
     }
 
     /// What a transaction waits for has changed.
-    pub(in super::super) fn change_lane(&mut self, txn: TxnId) {
+    pub(in super::super) fn change_wait_queue(&mut self, txn: TxnId) {
         let Some(active) = self.active.get_mut(&txn) else { return };
-        let lane = self.streams.lane_of(active);
-        let was = std::mem::replace(&mut active.lane, lane);
-        if !active.is_prepared() && was != lane {
-            self.queue.change_lane(was, lane, (active.bound, txn));
+        let wait_queue = self.vote_sequences.wait_queue_of(active);
+        let was = std::mem::replace(&mut active.wait_queue, wait_queue);
+        if !active.is_prepared() && was != wait_queue {
+            self.queue.change_wait_queue(was, wait_queue, (active.bound, txn));
         }
     }
 }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn nothing_is_implied_for_a_transaction_whose_vote_was_dropped() {
-        let (mut streams, voter) = (Streams::default(), RepositoryId(3));
+        let (mut streams, voter) = (VoteSequences::default(), RepositoryId(3));
         streams.vote_is_lost(voter, txn(2, 7));
         let known = streams.voters.entry(voter).or_insert_with(Voter::new);
         known.bound = Timestamp(5);

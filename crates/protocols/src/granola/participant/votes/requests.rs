@@ -10,7 +10,7 @@ use crate::granola::message::{
     Agreement, Ballot, Ballots, End, Message, Noted, Part, Record, Refusal, Repositories, Request,
     Task, Vote, evidence,
 };
-use crate::granola::participant::modes::Lane;
+use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::outcomes::{Age, Over};
 use crate::granola::participant::{Context, Participant};
@@ -59,7 +59,7 @@ impl Participant {
     }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
-        let early = self.early.take(request.txn);
+        let early = self.early_votes.take(request.txn);
         let against = early.iter().find(|(_, (ballot, _))| !matches!(ballot, Ballot::Commit(_)));
         if let Some((_, (ballot, _))) = against {
             // It is dead already, of what the other one says: a conflict would be tried again.
@@ -88,7 +88,7 @@ impl Participant {
         match request.agreement {
             Agreement::Alone if self.locking => self.perform_alone(&request, cx),
             Agreement::Alone => self.take_up_alone(request, cx),
-            Agreement::Independent if self.locking && request.is_telling() => {
+            Agreement::Independent if self.locking && request.exchanges_data() => {
                 self.claim_untold(request, early, cx);
             }
             Agreement::Independent if self.locking => self.prepare(request, early, cx),
@@ -195,8 +195,8 @@ impl Participant {
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_vote(&request, Ballot::Commit(at), about, cx);
-        if !self.rules.tells_in_turn {
-            self.tell(&request, at, cx);
+        if !self.rules.data_sent_in_order {
+            self.send_data(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
         self.enter((request, about), at, votes, cx);
@@ -217,9 +217,9 @@ impl Participant {
     ) {
         let txn = request.txn;
         let mut active = Active::new(request, about, at, votes, cx.now());
-        active.lane = self.streams.lane_of(&active);
+        active.wait_queue = self.vote_sequences.wait_queue_of(&active);
         self.moves.begin(&active.request);
-        self.queue.insert(active.lane, (at, txn));
+        self.queue.insert(active.wait_queue, (at, txn));
         self.active.insert(active);
         self.report_what_moved(cx.settings);
     }
@@ -325,7 +325,7 @@ impl Participant {
             // Late or repeated: all votes were there. But who votes against it now will tell
             // nothing any more: a client has asked it for something else, or it has forgotten a
             // reader. Whoever waits to be told ends that, which is safe where nothing is written.
-            if !active.waits_to_hear() || active.request.is_update() {
+            if !active.awaits_data() || active.request.is_update() {
                 return;
             }
         }
@@ -346,7 +346,7 @@ impl Participant {
                 cx.effects.maintenance.finished += u64::from(was_asked_for);
                 self.decide(txn, cx);
             }
-            Counted::Waiting => self.change_lane(txn),
+            Counted::Waiting => self.change_wait_queue(txn),
             Counted::Ignored => {}
         }
     }
@@ -356,12 +356,12 @@ impl Participant {
         let active = self.active.get_mut(&txn).expect("an active transaction");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
-        let (was, from) = (active.lane, active.bound);
+        let (was, from) = (active.wait_queue, active.bound);
         let raises = active.request.is_update() || self.rules.reads_raise;
         if self.rules.raises_last && raises && self.rules.raised_by(&active.request, self.id) {
             self.clock.place(place);
         }
-        (active.place, active.lane) = (Some(place), Lane::Placed);
+        (active.place, active.wait_queue) = (Some(place), WaitQueue::Placed);
         let is_prepared = active.is_prepared();
         // In locking mode nothing that is queued touches what this one has claimed.
         let first = self.queue.first().filter(|_| !self.locking);
@@ -374,7 +374,7 @@ impl Participant {
                 self.claims.release(txn);
             }
             match is_prepared {
-                true => self.queue.insert(Lane::Placed, (place, txn)),
+                true => self.queue.insert(WaitQueue::Placed, (place, txn)),
                 false => self.queue.rise(was, (from, txn), (place, txn)),
             }
         }
@@ -384,7 +384,7 @@ impl Participant {
     /// Somebody voted against a transaction that was voted on here.
     pub(in super::super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
         let active = self.active.remove(&txn).expect("an active transaction");
-        self.queue.remove(active.lane, &(active.bound, txn));
+        self.queue.remove(active.wait_queue, &(active.bound, txn));
         self.claims.release(txn);
         self.end_dropped(&active, end, cx);
         self.report_what_moved(cx.settings);
@@ -433,7 +433,7 @@ impl Participant {
             return self.tell_vote(repository, txn, (Ballot::Conflict, 0), cx);
         }
         let about = evidence::about(&request, cx.settings, cx.catalog);
-        self.tell_again(repository, &request, cx);
+        self.send_data_again(repository, &request, cx);
         if !known {
             // Its request may never have come here, or this life does not know of it.
             self.on_request(request, cx);
@@ -460,14 +460,14 @@ impl Participant {
     pub(in super::super) fn ask_for_votes(&mut self, cx: &mut Context<'_>) {
         let (now, me, patience) = (cx.now(), self.id, self.patience(cx.settings));
         let due = |active: &Active| active.asked + patience <= now;
-        let waits = |active: &Active| active.place.is_none() || active.waits_to_hear();
+        let waits = |active: &Active| active.place.is_none() || active.awaits_data();
         let late = self.active.values().filter(|active| due(active) && waits(active));
         let late: Vec<TxnId> = late.map(|active| active.request.txn).collect();
         for txn in late {
             let active = &self.active[&txn];
             let whom: Repositories = match active.place {
                 None => active.votes.missing().collect(),
-                Some(_) => self.who_can_tell(active, cx),
+                Some(_) => self.data_holders(active, cx),
             };
             let active = self.active.get_mut(&txn).expect("just seen");
             active.asked = now;
