@@ -88,9 +88,9 @@ protocols! {
     "repeatable-read-at-commit" was "rr-at-commit" =>
         repeatable_read::RepeatableRead, repeatable_read::Rules::at_commit();
     "granola" => granola::Granola, granola::Rules::default();
-    "granola-passing" => granola::Granola, granola::Rules::passing();
-    "granola-on-demand" => granola::Granola, granola::Rules::undoing_on_demand();
-    "granola-stay" => granola::Granola, granola::Rules::staying();
+    "granola-passing" => granola::Granola, granola::Rules::out_of_order();
+    "granola-on-demand" => granola::Granola, granola::Rules::locks_undone_on_demand();
+    "granola-stay" => granola::Granola, granola::Rules::locking_until_idle();
     "granola-unordered" => granola::Granola, granola::Rules::unordered();
     "granola-locking" => granola::Granola, granola::Rules::locking();
     "sinfonia" => granola::Granola, granola::Rules::sinfonia();

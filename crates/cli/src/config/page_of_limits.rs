@@ -155,7 +155,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
     (
-        "protocols/src/granola/pending.rs",
+        "protocols/src/granola/coordinator/pending.rs",
         "UNANSWERED_MAX: usize = 10_000;",
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
@@ -165,7 +165,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "their end | 256 of a coordinator, under every",
     ),
     (
-        "protocols/src/granola/coordinator.rs",
+        "protocols/src/granola/coordinator/mod.rs",
         "FAILED_MAX: usize = 256;",
         "their end | 256 of a coordinator, under every",
     ),
@@ -180,27 +180,27 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "for one, 128 MiB (or that,",
     ),
     (
-        "protocols/src/granola/early.rs",
+        "protocols/src/granola/participant/votes/early.rs",
         "EARLY_MAX: usize = 4096;",
         "| on 4,096 transactions at a repository |",
     ),
     (
-        "protocols/src/granola/feed.rs",
+        "protocols/src/granola/participant/copies/feed.rs",
         "PIECE_BYTES: usize = 64 << 10;",
         "(Granola, Sinfonia) | 64 KiB, or one change |",
     ),
     (
-        "protocols/src/granola/loading.rs",
+        "protocols/src/granola/participant/migration/loading.rs",
         "PIECE_BYTES: usize = 64 << 10;",
         "(Granola, Sinfonia) | 64 KiB, or one change |",
     ),
     (
-        "protocols/src/granola/feed.rs",
+        "protocols/src/granola/participant/copies/feed.rs",
         "CHANGES_MAX: usize = 64 << 20;",
         "(Granola) | 64 MiB at a repository |",
     ),
     (
-        "protocols/src/granola/loading.rs",
+        "protocols/src/granola/participant/migration/loading.rs",
         "CHANGES_MAX: usize = 64 << 20;",
         "(Granola, Sinfonia) | 64 MiB a partition |",
     ),

@@ -13,14 +13,11 @@ use muesli_core::{
     View,
 };
 
-use super::ballots;
-use super::loading::{Fetched, Load};
 use super::message::{
-    Agreement, Ballot, End, Followed, Install, Message, News, Order, Part, PartAnswer, Request,
-    Task, Write,
+    Agreement, Ballot, End, Fetched, Followed, Install, Load, Message, News, Order, Owners, Part,
+    PartAnswer, Request, Task, Write,
 };
-use super::owners::{Owners, name_service};
-use super::participant::Participant;
+use super::naming::name_service;
 use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.
@@ -354,37 +351,5 @@ pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
         | Message::Fetch { .. }
         | Message::Load { .. }
         | Message::Acknowledge { .. } => None,
-    }
-}
-
-impl Participant {
-    /// Whether a message agrees with what is known here of its transaction.
-    pub(super) fn judge_state(
-        &self,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
-        ensure(self.rules.master, Rejection::Role)?;
-        let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
-            return Ok(());
-        };
-        match ballot {
-            Ballot::Commit(at) => {
-                let voted = active.is_prepared();
-                ensure(voted && *at >= active.proposed, Rejection::State)?;
-            }
-            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
-        }
-        match sender {
-            Sender::Member => Ok(()),
-            Sender::Client { .. } => ballots::judge(active, ballot, shown, view),
-        }
-    }
-
-    /// The largest timestamp that was issued here, or that members have told of.
-    pub(super) fn issued_here(&self) -> Timestamp {
-        self.clock.proposed.max(self.clock.placed).max(self.clock.done)
     }
 }

@@ -16,73 +16,38 @@
 //! votes on that, too, and locks while they are under way: a repository that takes part in one is
 //! in *locking mode* until it is over.
 //!
-//! # Rooms
-//! [`coordinator`] is the client's proxy, with [`calls`] (one-round transactions), [`interactive`]
-//! and [`commit`] (the others, on top), and [`pending`] (requests under way); [`master`] makes it
-//! one that decides, for Sinfonia, and [`cases`] one that decides for others. [`participant`] keeps
-//! a repository, with `active` (what it has taken up), [`requests`] (proposals and votes), `queue`
-//! and `streams` (who waits for whom, and what votes imply), [`telling`] (what participants are
-//! told of each other's data), [`turns`] and [`tasks`] (what is done when its turn has come),
-//! [`passing`] (before its turn has come), [`together`] (at the same time as others), [`locking`],
-//! [`blocked`] (a participant stays away), [`nearby`] (readers at copies), [`feed`] and [`copies`]
-//! (caches), `memory`, [`replay`]
-//! and [`checkpoint`]. Partitions move: [`owners`] (who holds which), [`mover`] (who has it done),
-//! [`loading`] (the keys) and [`moving`] (the move itself). `ballots` is about clients that lie;
-//! `sizes` and `wire` are about bytes.
+//! # Folders
+//! [`message`] is what the roles say to each other and what they log, with its bytes, its sizes and
+//! the evidence that clients show. [`naming`] says which repository holds which partition, `judge`
+//! what is refused at the door, and [`Rules`] are the switches. [`coordinator`] is the client's
+//! proxy: one-round transactions and interactive ones on top, the requests under way, and, for
+//! Sinfonia, the master that decides. [`participant`] keeps a repository:
+//!
+//! - [`votes`](participant::votes): how participants agree on a timestamp;
+//! - [`modes`](participant::modes): in which order transactions are done, in timestamp mode and in
+//!   locking mode;
+//! - `execution`: how their parts are run over the keys that are here;
+//! - `outcomes`: what is remembered of those that are over;
+//! - [`copies`](participant::copies): what readers at copies are answered from;
+//! - [`migration`](participant::migration): how a partition moves to another repository;
+//! - [`failures`](participant::failures): checkpoints, replay, and clients that are gone.
+//!
+//! No two of these use each other: a test in `tests/it/house_rules` draws the graph.
 
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
 
-mod active;
-mod ballots;
-pub mod blocked;
-mod budget;
-pub mod calls;
-pub mod cases;
-pub mod checkpoint;
-mod clock;
-pub mod commit;
 pub mod coordinator;
-pub mod copies;
-mod early;
-pub mod feed;
-mod here;
-pub mod interactive;
 mod judge;
-mod judge_record;
-mod leaving;
-mod limits;
-pub mod loading;
-pub mod locking;
-mod looked;
-pub mod master;
-mod memory;
 pub mod message;
-pub mod mover;
-pub mod moving;
-pub mod nearby;
-pub mod owners;
-mod pages;
+pub mod naming;
 pub mod participant;
-pub mod passing;
-pub mod pending;
-mod queue;
-pub mod replay;
-pub mod requests;
 mod rules;
-mod silent;
-mod sizes;
-mod streams;
-pub mod tasks;
-pub mod telling;
-pub mod together;
-pub mod turns;
-mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::{Rules, WayBack};
+pub use rules::{LockingExit, Rules};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +56,7 @@ pub enum Granola {}
 impl Protocol for Granola {
     const NAME: &'static str = "granola";
     const ISOLATION: Isolation = Isolation::Serializable;
-    const TIMESTAMP_STEP: Option<Nanos> = Some(Nanos(1 << clock::STEP_BITS));
+    const TIMESTAMP_STEP: Option<Nanos> = Some(Nanos(1 << participant::clock::STEP_BITS));
     const KEEPS_OLD_VERSIONS: bool = false;
     type Message = Message;
     type Record = Record;
@@ -108,7 +73,7 @@ impl Protocol for Granola {
     }
 
     fn is_about(message: &Message, catalog: &Catalog) -> bool {
-        wire::is_about(message, catalog)
+        message::wire::is_about(message, catalog)
     }
 
     fn judge(

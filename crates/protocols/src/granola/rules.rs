@@ -6,7 +6,7 @@ use super::message::Request;
 
 /// How a repository leaves locking mode while independent transactions hold locks (appendix B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WayBack {
+pub enum LockingExit {
     /// It undoes them at once: they wait for their turn in timestamp order again.
     #[default]
     UndoNow,
@@ -23,14 +23,14 @@ pub struct Rules {
     /// Held in locking mode for ever: `granola-locking`.
     pub always_locks: bool,
     /// In timestamp mode, who conflicts with nobody before it need not wait for its turn.
-    pub passes: bool,
+    pub out_of_order: bool,
     /// Participants tell each other of data that they decide by; else such transactions are
     /// coordinated.
-    pub tells: bool,
+    pub data_in_votes: bool,
     /// Participants vote to the coordinator, which decides: `sinfonia`.
     pub master: bool,
     /// How locking mode is left.
-    pub way_back: WayBack,
+    pub locking_exit: LockingExit,
     /// A vote says of the voter's next ones that they lie above it (section 7.4).
     pub implicit_votes: bool,
     /// It says so only to whoever has all votes before it.
@@ -48,13 +48,13 @@ pub struct Rules {
     /// A reader that does not wait for its turn has seen nothing that lies above what is done.
     pub readers_check: bool,
     /// Who does not wait for its turn conflicts with nobody before it.
-    pub passes_apart: bool,
+    pub out_of_order_apart: bool,
     /// Those who are run at the same time conflict with nobody among them.
-    pub together_apart: bool,
+    pub parallel_apart: bool,
     /// A reader that does not wait for its turn looks who stands below what is done.
     pub readers_look: bool,
     /// Data are told when they can change no more.
-    pub tells_in_turn: bool,
+    pub data_sent_in_order: bool,
     /// A copy answers no reader that has seen something later.
     pub copies_check: bool,
     /// A copy answers nobody where something that was voted on may come to lie below.
@@ -98,10 +98,10 @@ impl Default for Rules {
     fn default() -> Rules {
         Rules {
             always_locks: false,
-            passes: false,
-            tells: false,
+            out_of_order: false,
+            data_in_votes: false,
             master: false,
-            way_back: WayBack::default(),
+            locking_exit: LockingExit::default(),
             implicit_votes: true,
             bounds_in_order: true,
             in_order: true,
@@ -110,10 +110,10 @@ impl Default for Rules {
             raises_last: true,
             reads_raise: true,
             readers_check: true,
-            passes_apart: true,
-            together_apart: true,
+            out_of_order_apart: true,
+            parallel_apart: true,
             readers_look: true,
-            tells_in_turn: true,
+            data_sent_in_order: true,
             copies_check: true,
             copies_wait: true,
             copies_tell: true,
@@ -149,18 +149,18 @@ impl Rules {
 
     /// Who conflicts with nobody before it need not wait for its turn; and so those may wait for
     /// each other's data who would have to vote else.
-    pub fn passing() -> Rules {
-        Rules { passes: true, tells: true, ..Rules::default() }
+    pub fn out_of_order() -> Rules {
+        Rules { out_of_order: true, data_in_votes: true, ..Rules::default() }
     }
 
     /// Locking mode is left at once, and locks are given back to whoever needs them.
-    pub fn undoing_on_demand() -> Rules {
-        Rules { way_back: WayBack::UndoOnDemand, ..Rules::default() }
+    pub fn locks_undone_on_demand() -> Rules {
+        Rules { locking_exit: LockingExit::UndoOnDemand, ..Rules::default() }
     }
 
     /// Locking mode is left when nothing holds locks.
-    pub fn staying() -> Rules {
-        Rules { way_back: WayBack::Stay, ..Rules::default() }
+    pub fn locking_until_idle() -> Rules {
+        Rules { locking_exit: LockingExit::Stay, ..Rules::default() }
     }
 
     /// Transactions are done as soon as their votes are there, in no order: **not serializable**.

@@ -333,7 +333,7 @@ impl Pair<Granola> {
 
 #[test]
 fn one_round_copies_that_were_asked_for_different_values_take_none() {
-    for rules in [Rules::default(), Rules::locking(), Rules::passing()] {
+    for rules in [Rules::default(), Rules::locking(), Rules::out_of_order()] {
         let mut pair = Pair::<Granola>::new(&rules);
         (0..2).for_each(|place| pair.ask(place, &BOTH, "new", 1));
         pair.wait(LONG);

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use muesli_check::Level;
-use muesli_protocols::granola::{Granola, Rules, WayBack};
+use muesli_protocols::granola::{Granola, LockingExit, Rules};
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::Call;
@@ -101,7 +101,7 @@ fn pairs_under_a_master() {
 /// A deletion is collected as soon as it is done.
 #[test]
 fn garbage_is_collected() {
-    let all = [Rules::default(), Rules::locking(), Rules::passing(), Rules::sinfonia()];
+    let all = [Rules::default(), Rules::locking(), Rules::out_of_order(), Rules::sinfonia()];
     let of =
         |rules, programs: &[Program]| after_one(OneRound { collects: true, ..of(rules, programs) });
     let scopes = |rules| {
@@ -174,15 +174,15 @@ fn rings() {
 
 #[test]
 fn three() {
-    let with = |way_back, third| {
-        let rules = Rules { way_back, ..Rules::default() };
+    let with = |locking_exit, third| {
+        let rules = Rules { locking_exit, ..Rules::default() };
         after_one(of(rules, &[BUMP_AB_AT_0, TAKE_AB_AT_1, third]))
     };
     let three = [
-        with(WayBack::UndoNow, BUMP_A_AT_2),
-        with(WayBack::UndoOnDemand, BUMP_A_AT_2),
-        with(WayBack::Stay, BUMP_A_AT_2),
-        with(WayBack::UndoNow, LOOK_A_AT_2),
+        with(LockingExit::UndoNow, BUMP_A_AT_2),
+        with(LockingExit::UndoOnDemand, BUMP_A_AT_2),
+        with(LockingExit::Stay, BUMP_A_AT_2),
+        with(LockingExit::UndoNow, LOOK_A_AT_2),
     ];
     hold("granola_three", &three);
 }
@@ -255,9 +255,9 @@ fn who_may_pass(rules: Rules) -> Vec<OneRound> {
 
 #[test]
 fn who_passes_the_head_of_the_queue() {
-    let mut scopes = who_may_pass(Rules::passing());
+    let mut scopes = who_may_pass(Rules::out_of_order());
     for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
-        let pair = of(Rules::passing(), &[BUMP_AB_AT_0, BUMP_A1_AT_1]);
+        let pair = of(Rules::out_of_order(), &[BUMP_AB_AT_0, BUMP_A1_AT_1]);
         scopes.push(Scope { fault: Some(fault), ..ahead(pair) });
     }
     hold("granola_passing", &scopes);
@@ -278,14 +278,14 @@ fn who_is_run_together(rules: Rules) -> Vec<OneRound> {
 #[test]
 fn who_is_run_at_the_same_time() {
     hold("granola_together", &who_is_run_together(Rules::default()));
-    hold("granola_together_passing", &who_is_run_together(Rules::passing()));
+    hold("granola_together_passing", &who_is_run_together(Rules::out_of_order()));
 }
 
 #[test]
 fn with_those_run_together_that_conflict_the_checker_notices() {
-    for rules in [Rules::default(), Rules::passing()] {
+    for rules in [Rules::default(), Rules::out_of_order()] {
         let pair = Scope { together: 2, ..of(rules, &[BUMP_A_AT_1, BUMP_A_AT_2]) };
-        breaks(|rules| rules.together_apart = false, &pair);
+        breaks(|rules| rules.parallel_apart = false, &pair);
     }
 }
 
@@ -302,7 +302,7 @@ fn who_tells_what_it_has() {
         [SHARE_AB_AT_2, TAKE_AB_AT_1],
         [SHARE_AB_AT_2, LOOK_AB_AT_0],
     ];
-    let rules = Rules { tells: true, ..Rules::default() };
+    let rules = Rules { data_in_votes: true, ..Rules::default() };
     let of_pair = |pair: &[Program; 2]| after_one(of(rules, pair));
     let mut scopes: Vec<_> = pairs.iter().map(of_pair).collect();
     for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
@@ -347,7 +347,7 @@ fn with_bounds_of_votes_out_of_order_the_checker_notices() {
 #[test]
 fn with_who_passes_those_it_conflicts_with_the_checker_notices() {
     let three = [BUMP_AB_AT_1, BUMP_AB_AT_0, LOOK_A_THEN_B_AT_2];
-    breaks(|rules| rules.passes_apart = false, &ahead(of(Rules::passing(), &three)));
+    breaks(|rules| rules.out_of_order_apart = false, &ahead(of(Rules::out_of_order(), &three)));
 }
 
 #[test]

@@ -297,7 +297,7 @@ fn every_kind_of_message_is_said() {
         ),
         (
             "granola",
-            names(include_str!("../../../protocols/src/granola/message.rs")),
+            names(include_str!("../../../protocols/src/granola/message/mod.rs")),
             said(&granola, 3),
         ),
         ("groups", names(include_str!("../../../group/src/protocol.rs")), said(&groups, 3)),

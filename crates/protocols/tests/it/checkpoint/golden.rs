@@ -11,7 +11,7 @@ use muesli_core::parts::locks::KeyRange;
 use muesli_core::{Gave, ProcedureId, Protocol};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::message as calls;
-use muesli_protocols::granola::owners::{Held, Owners};
+use muesli_protocols::granola::message::{Held, Owners};
 use muesli_protocols::two_phase::message::Answers;
 
 use super::*;

@@ -107,7 +107,7 @@ fn waits(
 #[test]
 fn message_delays_and_writes_to_a_log() {
     let granola = ("granola", (Rules::default(), 0));
-    let telling = ("granola-passing", (Rules::passing(), 0));
+    let telling = ("granola-passing", (Rules::out_of_order(), 0));
     let locking = ("granola-locking", (Rules::locking(), 0));
     let sinfonia = ("sinfonia", (Rules::sinfonia(), 0));
     let apart = ("sinfonia with a master of its own", (Rules::sinfonia(), 1));

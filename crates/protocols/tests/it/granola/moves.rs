@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use muesli_core::{Participant as _, RepositoryId, SmallBytes, SpaceId, Timestamp};
-use muesli_protocols::granola::loading::{Fetched, Load};
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Few, Message, Part, PartAnswer, Record, Repositories, Request, Task,
 };
-use muesli_protocols::granola::owners::{Move, Owners};
+use muesli_protocols::granola::message::{Fetched, Load};
+use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::{Participant, Rules};
 
 use super::steps::{Stage, done_at, txn, vote};

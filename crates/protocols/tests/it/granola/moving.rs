@@ -1,7 +1,7 @@
 //! Partitions move while clients read and write them: in worlds with every kind of fault, judged by
 //! the checker; and in the same worlds without one rule each, which it notices.
 
-use muesli_protocols::granola::{Rules, WayBack};
+use muesli_protocols::granola::{LockingExit, Rules};
 
 use super::clients::Mix;
 use super::sabotage::assert_caught;
@@ -37,8 +37,8 @@ fn under_load() {
 
 #[test]
 fn in_locking_mode_and_with_all_ways_back() {
-    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
-        let rules = Rules { way_back, ..Rules::default() };
+    for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
+        let rules = Rules { locking_exit, ..Rules::default() };
         try_seeds(&Shape { rules, ..shape(MOVING) }, 0..5);
     }
     try_seeds(&Shape { rules: Rules::locking(), ..shape(MOVING) }, 0..5);
@@ -47,7 +47,7 @@ fn in_locking_mode_and_with_all_ways_back() {
 
 #[test]
 fn where_some_pass_others_and_tell_each_other() {
-    let rules = Rules::passing();
+    let rules = Rules::out_of_order();
     let mix = Mix { telling: 4, ..MOVING };
     try_seeds(&Shape { rules, ..shape(mix) }, 0..5);
     try_seeds(&Shape { rules, faults: "all", ..shape(mix) }, 0..10);

@@ -1,7 +1,7 @@
 //! Many seeds of each shape: whatever goes wrong, histories are serializable in the order of each
 //! session, and what was begun ends.
 
-use muesli_protocols::granola::{Rules, WayBack};
+use muesli_protocols::granola::{LockingExit, Rules};
 
 use super::clients::Mix;
 use super::worlds::Shape;
@@ -54,8 +54,8 @@ fn all_classes() {
 
 #[test]
 fn all_ways_back() {
-    for way_back in [WayBack::UndoOnDemand, WayBack::Stay] {
-        let rules = Rules { way_back, ..Rules::default() };
+    for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
+        let rules = Rules { locking_exit, ..Rules::default() };
         try_seeds(&Shape { rules, ..Shape::new(ALL) }, 0..5);
     }
 }
@@ -64,7 +64,7 @@ fn all_ways_back() {
 /// all that it may touch.
 #[test]
 fn what_keeps_its_claims_where_a_participant_stays_away() {
-    let rules = Rules { way_back: WayBack::UndoOnDemand, ..Rules::default() };
+    let rules = Rules { locking_exit: LockingExit::UndoOnDemand, ..Rules::default() };
     try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 1000..1012);
 }
 

@@ -7,11 +7,11 @@ use muesli_core::{
     Abort, Address, Nanos, NodeId, Participant as _, ProcedureId, Protocol, Rejection,
     RepositoryId, Role, Sender, Settings, SmallBytes, Timestamp, TxnId, View,
 };
-use muesli_protocols::granola::loading::Fetched;
+use muesli_protocols::granola::message::Fetched;
+use muesli_protocols::granola::message::Move;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Found, Message, Order, Refusal, Request, Task,
 };
-use muesli_protocols::granola::owners::Move;
 use muesli_protocols::granola::{Granola, Rules};
 
 use super::procedures::{SPACE, key};
@@ -30,10 +30,14 @@ fn of_client(stage: &Stage, sequence: u64) -> Request {
 
 /// Judges a client's message as a node does, and takes it if it may.
 fn hear(stage: &mut Stage, request: Request) -> Result<Vec<Message>, Rejection> {
-    hear_of(stage, request, Sender::CLIENT)
+    add_data(stage, request, Sender::CLIENT)
 }
 
-fn hear_of(stage: &mut Stage, request: Request, sender: Sender) -> Result<Vec<Message>, Rejection> {
+fn add_data(
+    stage: &mut Stage,
+    request: Request,
+    sender: Sender,
+) -> Result<Vec<Message>, Rejection> {
     let from = Address::coordinator(request.txn.node);
     hear_from(stage, from, Message::Request(Arc::new(request)), sender)
 }
@@ -147,16 +151,16 @@ fn all_clients_together_come_to_an_end_of_their_room_and_members_do_not() {
     let mut admitted = 0;
     for node in 100..120 {
         let request = of(&stage, node, 1);
-        admitted += usize::from(hear_of(&mut stage, request, Sender::CLIENT).is_ok());
+        admitted += usize::from(add_data(&mut stage, request, Sender::CLIENT).is_ok());
     }
     assert_eq!(admitted, 5, "each client counts, and its transaction");
     let (next, other, member) = (of(&stage, 100, 2), of(&stage, 119, 1), of(&stage, 1, 1));
-    assert!(hear_of(&mut stage, member, Sender::Member).is_ok());
-    assert!(hear_of(&mut stage, next, Sender::CLIENT).is_ok(), "the first one is settled");
-    assert_eq!(hear_of(&mut stage, other, Sender::CLIENT), Err(Rejection::Full));
+    assert!(add_data(&mut stage, member, Sender::Member).is_ok());
+    assert!(add_data(&mut stage, next, Sender::CLIENT).is_ok(), "the first one is settled");
+    assert_eq!(add_data(&mut stage, other, Sender::CLIENT), Err(Rejection::Full));
     // Who only reads leaves nothing, and goes on.
     let reads = Request { read_only: true, parts: [].into_iter().collect(), ..of(&stage, 118, 1) };
-    assert!(is_done(&hear_of(&mut stage, reads, Sender::CLIENT).unwrap()));
+    assert!(is_done(&add_data(&mut stage, reads, Sender::CLIENT).unwrap()));
     assert_eq!(stage.participant.known_coordinators(), 6);
 }
 
@@ -198,7 +202,7 @@ fn a_silent_client_leaves_nothing_where_all_is_settled() {
 /// A transaction of a client is done in which participants told each other 500 bytes, and the
 /// client is killed; how many bytes are held a lease later, and whom the repository asks about.
 fn told_to_one_that_is_gone() -> (Stage, u64, Vec<Message>) {
-    let mut stage = Stage::new(Rules { tells: true, ..Rules::default() });
+    let mut stage = Stage::new(Rules { data_in_votes: true, ..Rules::default() });
     (stage.now, stage.settings.memory) = (Nanos(1), Memory::default());
     let space = stage.catalog.space_named(SPACE).unwrap();
     let mut request = stage.request(1, Agreement::Independent, &[0, 1]);
@@ -272,7 +276,7 @@ fn what_was_forgotten_is_not_done_a_second_time() {
         // Another transaction, of a session that has seen as much, is done.
         let above = Request { floor: at, ..of_client(&stage, 2) };
         let issued = Sender::Client { issued: stage.participant.issued() };
-        assert!(is_done(&hear_of(&mut stage, above, issued).unwrap()));
+        assert!(is_done(&add_data(&mut stage, above, issued).unwrap()));
         let below = of_client(&stage, 3);
         assert!(!is_done(&hear(&mut stage, below).unwrap()));
     }

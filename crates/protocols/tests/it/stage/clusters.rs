@@ -7,7 +7,7 @@ use muesli_core::{Limits, Nanos, Settings};
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::canonical_name;
 use muesli_protocols::gmu::{self, Vectors};
-use muesli_protocols::granola::{self, Granola, WayBack};
+use muesli_protocols::granola::{self, Granola, LockingExit};
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::{self, LockTime, NewestVersions};
 use muesli_protocols::score::Snapshots;
@@ -133,8 +133,8 @@ fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String
 
 fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<(), String> {
     *match name {
-        "undo_on_demand" => return way_back(rules, WayBack::UndoOnDemand),
-        "stay" => return way_back(rules, WayBack::Stay),
+        "undo_on_demand" => return locking_exit(rules, LockingExit::UndoOnDemand),
+        "stay" => return locking_exit(rules, LockingExit::Stay),
         "implicit_votes" => &mut rules.implicit_votes,
         "bounds_in_order" => &mut rules.bounds_in_order,
         "in_order" => &mut rules.in_order,
@@ -143,10 +143,10 @@ fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<()
         "raises_last" => &mut rules.raises_last,
         "reads_raise" => &mut rules.reads_raise,
         "readers_check" => &mut rules.readers_check,
-        "passes" => &mut rules.passes,
-        "tells" => &mut rules.tells,
-        "tells_in_turn" => &mut rules.tells_in_turn,
-        "passes_apart" => &mut rules.passes_apart,
+        "passes" => &mut rules.out_of_order,
+        "tells" => &mut rules.data_in_votes,
+        "tells_in_turn" => &mut rules.data_sent_in_order,
+        "passes_apart" => &mut rules.out_of_order_apart,
         "readers_look" => &mut rules.readers_look,
         "ceiling" => &mut rules.ceiling,
         "stable_conflicts" => &mut rules.stable_conflicts,
@@ -160,7 +160,7 @@ fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<()
     Ok(())
 }
 
-fn way_back(rules: &mut granola::Rules, way: WayBack) -> Result<(), String> {
-    rules.way_back = way;
+fn locking_exit(rules: &mut granola::Rules, way: LockingExit) -> Result<(), String> {
+    rules.locking_exit = way;
     Ok(())
 }

@@ -3,11 +3,11 @@
 use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, Timestamp, TxnId};
-use muesli_protocols::granola::loading::{Fetched, Load};
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Found, News, Order, PartAnswer, Refusal, Request, Task, Told, Write,
+    Agreement, Ballot, End, Found, News, Order, PartAnswer, PartData, Refusal, Request, Task, Write,
 };
-use muesli_protocols::granola::owners::{Move, Owners};
+use muesli_protocols::granola::message::{Fetched, Load};
+use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::{Granola, Message, Participant, Record};
 
 use super::lines::{joined, name, text, value, writes};
@@ -203,7 +203,7 @@ fn task(task: &Task) -> String {
     }
 }
 
-fn told(told: &[Told]) -> String {
+fn told(told: &[PartData]) -> String {
     let keys = told.iter().flat_map(|(_, keys)| keys);
     let value = |found: &Found| found.value.as_ref().map_or_else(|| "-".to_owned(), text);
     joined(keys.map(|(_, key, found)| format!("{}={}", text(key), value(found))))

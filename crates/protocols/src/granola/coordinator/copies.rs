@@ -1,0 +1,164 @@
+//! Copies of whole repositories at a coordinator, which answer its readers (section 7.3).
+//!
+//! # The idea
+//! Where a process is [told to](muesli_core::Settings::caches), the first reader of a repository
+//! that any copy may answer has its coordinator [follow](crate::granola::participant::copies::feed)
+//! the repository. As soon as the copy is whole, such readers are answered from it in the same
+//! call: they are procedures, or reads of interactive transactions, and run on the copy as they
+//! would on the repository. A copy that nobody asks for a while is dropped.
+//!
+//! # Why that is right
+//! A copy is what the repository was at one timestamp, `done`: everything at or below, and nothing
+//! above. A session that has seen something later is sent to the repository, or, in a group, to any
+//! member; else its reader lies at `done`, and that is what the session is told. The text has
+//! caches tell the timestamp with which the session came; then it does not know what it has seen,
+//! and another repository may show it what is older. Departure: caches are not nodes that serve
+//! others, but live in the processes that read.
+
+use std::collections::BTreeMap;
+
+use muesli_core::wire::WireError;
+use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
+
+use super::{Context, Coordinator};
+use crate::granola::message::{End, Followed, Message, News, Noted, Request};
+use crate::granola::participant::Participant;
+
+/// The timer of what was not answered.
+pub(super) const COPIES_TIMER: u32 = 3;
+/// Who follows and was told nothing for so many times
+/// [`retry_after`](muesli_core::Settings::retry_after) asks again.
+const PATIENCE: u64 = 2;
+
+/// The copies.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Copies {
+    all: BTreeMap<RepositoryId, Copy>,
+    /// How many attempts to follow were begun.
+    streams: u64,
+    timer_set: bool,
+}
+
+/// The copy of a repository.
+#[derive(Clone, Debug)]
+struct Copy {
+    /// The repository's own code runs on it; it takes no part in anything.
+    participant: Participant,
+    has: Followed,
+    /// When the repository was last asked for more, or told something.
+    heard: Nanos,
+    /// When a reader last asked.
+    used: Nanos,
+}
+
+impl Coordinator {
+    /// Answers a reader from the copy of its repository, if there is one and it will do.
+    pub(super) fn answer_from_copy(
+        &mut self,
+        request: &Request,
+        cx: &mut Context<'_>,
+    ) -> Option<(RepositoryId, End, Noted)> {
+        let &[repository] = &request.participants[..] else { return None };
+        let elsewhere = cx.catalog.home(repository) != cx.me.node;
+        if !(cx.settings.caches && elsewhere) {
+            return None;
+        }
+        let now = cx.now();
+        let Some(copy) = self.copies.all.get_mut(&repository) else {
+            let has = self.begin_copy(repository, cx);
+            cx.send_to_repository(repository, Message::Follow { has });
+            return None;
+        };
+        copy.used = now;
+        let (mut end, noted) = copy.participant.read_as_copy(request, cx)?;
+        if let End::Done { at, .. } = &mut end
+            && !self.rules.copies_tell
+        {
+            *at = request.floor;
+        }
+        Some((repository, end, noted))
+    }
+
+    /// Begins a copy, or begins it anew, with what it has: nothing.
+    fn begin_copy(&mut self, repository: RepositoryId, cx: &mut Context<'_>) -> Followed {
+        let now = cx.now();
+        self.copies.streams += 1;
+        // Above those of this coordinator's earlier lives.
+        let stream = u64::from(self.incarnation) << 32 | self.copies.streams;
+        let has = Followed { stream, pieces: 0, upto: Timestamp::ZERO };
+        let participant = Participant::new(repository, cx.settings, &self.rules);
+        let used = self.copies.all.get(&repository).map_or(now, |copy| copy.used);
+        self.copies.all.insert(repository, Copy { participant, has, heard: now, used });
+        self.set_copies_timer(cx);
+        has
+    }
+
+    fn set_copies_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.copies.timer_set {
+            self.copies.timer_set = true;
+            cx.set_timer(COPIES_TIMER, cx.settings.retry_after);
+        }
+    }
+
+    /// Asks again where nothing was heard, and drops what nobody uses.
+    pub(super) fn on_copies_timeout(&mut self, cx: &mut Context<'_>) {
+        self.copies.timer_set = false;
+        let (now, lease) = (cx.now(), cx.settings.snapshot_lease);
+        let patience = Nanos(cx.settings.retry_after.0 * PATIENCE);
+        let before = self.copies.all.len();
+        self.copies.all.retain(|_, copy| copy.used + lease > now);
+        cx.effects.maintenance.leases_ended += (before - self.copies.all.len()) as u64;
+        for (repository, copy) in &mut self.copies.all {
+            if copy.heard + patience <= now {
+                copy.heard = now;
+                cx.send_to_repository(*repository, Message::Follow { has: copy.has });
+            }
+        }
+        if !self.copies.all.is_empty() {
+            self.set_copies_timer(cx);
+        }
+    }
+
+    /// A repository that is followed has told something.
+    pub(super) fn on_news(
+        &mut self,
+        repository: RepositoryId,
+        stream: u64,
+        news: News,
+        cx: &mut Context<'_>,
+    ) {
+        let copy = self.copies.all.get_mut(&repository);
+        let Some(copy) = copy.filter(|copy| copy.has.stream == stream) else { return };
+        match copy.take(news, cx) {
+            Ok(false) => {} // Repeated.
+            Ok(true) => {
+                copy.heard = cx.now();
+                cx.send_to_repository(repository, Message::Follow { has: copy.has });
+            }
+            // Its spaces may not be known here yet; so it is asked for again after a while.
+            Err(_) => _ = self.begin_copy(repository, cx),
+        }
+    }
+}
+
+impl Copy {
+    /// Takes what was told; false: it is known.
+    ///
+    /// # Errors
+    /// It does not fit, so that the copy is of no more use.
+    fn take(&mut self, news: News, cx: &mut Context<'_>) -> Result<bool, WireError> {
+        match news {
+            News::Unknown => Err(WireError::Variant { what: "follower", at: 0, found: 0 }),
+            News::Piece { number, bytes } if number == self.has.pieces + 1 => {
+                self.has.pieces = number;
+                self.participant.take_piece(bytes.as_slice(), cx).map(|()| true)
+            }
+            News::Changes { upto, changes, held } if upto > self.has.upto => {
+                self.participant.take_changes((self.has.upto, upto), changes, held, cx);
+                self.has.upto = upto;
+                Ok(true)
+            }
+            News::Piece { .. } | News::Changes { .. } => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The coordinator: the client proxy (section 4.2). It gives transactions their ids, sends them to
+//! their participants, and gathers the answers; it decides nothing.
+
+pub mod calls;
+pub mod copies;
+pub mod interactive;
+mod leaving;
+mod local_call;
+pub mod master;
+pub mod migration;
+pub mod pending;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use muesli_core::contract::at_once;
+use muesli_core::limits::{Limit, check_size};
+use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::window::Window;
+use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::{
+    Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
+    RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+};
+
+use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
+use crate::granola::naming::Names;
+use crate::granola::{Granola, Rules};
+use calls::{Holders, Invocation};
+use copies::{COPIES_TIMER, Copies};
+use interactive::pages::Look;
+use interactive::reads::WaitingOperation;
+use master::delegated::{CASES_TIMER, Cases};
+use migration::Moving;
+use pending::{Again, Pending};
+
+pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
+
+/// Set by the node as it starts; nothing is to be done then.
+const START_TIMER: u32 = 0;
+/// Looks after requests that were not answered.
+const SWEEP_TIMER: u32 = 1;
+/// Asks for the next pages of large reads.
+pub(super) const PAGES_TIMER: u32 = 5;
+/// Begins another attempt of transactions that met a conflict.
+pub(super) const AGAIN_TIMER: u32 = 2;
+
+/// So many transactions that failed before their end are remembered, with the reason.
+const FAILED_MAX: usize = 256;
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    id: NodeId,
+    rules: Rules,
+    incarnation: u32,
+    sequence: u64,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    failed: VecDeque<(Txn, Failure)>,
+    next_op: u64,
+    /// Operations of interactive transactions that wait for answers.
+    operations: Window<WaitingOperation>,
+    /// Requests that are not settled, by sequence number.
+    pending: Window<Pending>,
+    /// When to try again, and what.
+    again: BTreeMap<(Nanos, u64), Again>,
+    /// Transactions whose clients were told that nobody knows, and what came of them since.
+    unanswered: BTreeMap<u64, Option<Outcome>>,
+    /// Where partitions are, as far as this coordinator has heard.
+    names: Names,
+    /// It has asked, and was not answered.
+    learning: bool,
+    /// What it decides for other coordinators.
+    cases: Cases,
+    /// Copies of repositories that readers are answered from.
+    copies: Copies,
+    sweep_timer_set: bool,
+    /// Of a client: who may keep ends of its transactions.
+    took_part: BTreeSet<RepositoryId>,
+    /// What is to be asked next for operations under way, in order.
+    pages: VecDeque<(OpId, Look)>,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// An interactive transaction reads.
+    Read(OpId),
+    /// It ends.
+    Commit(Txn, OpId),
+    /// A one-round transaction.
+    Invoke(Invocation),
+    /// The coordinator wants to know where partitions are.
+    Names,
+    /// A client wants to.
+    Partitions(OpId),
+    /// A client wants a repository to issue a timestamp.
+    Issue(OpId),
+    /// A partition is to move.
+    Move(Box<Moving>),
+}
+
+/// How a transaction ended, by the answers of its participants.
+#[derive(Clone, Debug)]
+enum Verdict {
+    Done(Timestamp, Few<(u16, PartAnswer)>),
+    Conflict,
+    /// A partition is elsewhere, which is known at this timestamp or later.
+    Moved(Timestamp),
+    /// A participant may have done and forgotten what lies at or below this timestamp.
+    Forgotten(Timestamp),
+    Refused(Refusal),
+}
+
+impl Verdict {
+    /// Whether a participant knows nothing of the transaction, and has refused it for that.
+    fn knows_nothing(&self) -> bool {
+        let superseded = Refusal::Aborted(Abort::Superseded);
+        match self {
+            Verdict::Forgotten(_) => true,
+            Verdict::Refused(refusal) => *refusal == superseded,
+            Verdict::Done(..) | Verdict::Conflict | Verdict::Moved(_) => false,
+        }
+    }
+}
+
+/// The place of an interactive transaction; reused, with its memory, by the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    generation: u32,
+    running: bool,
+    /// Its end is under way: no further operations.
+    pub ending: Option<u64>,
+    pub options: TxnOptions,
+    begun: Nanos,
+    pub sets: TransactionSets,
+    /// What was read: it is what is read again.
+    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+    /// Ranges that were read, by partition.
+    pub scans: Vec<(u16, Seen)>,
+    /// How many requests have read for it, and when the last of them did.
+    pub looks: u32,
+    pub read_at: Timestamp,
+}
+
+impl Slot {
+    fn record(
+        &self,
+        id: TxnId,
+        end: Option<Nanos>,
+        status: Status,
+        at: Option<Timestamp>,
+    ) -> TxnRecord {
+        let TxnOptions { session, read_only, .. } = self.options;
+        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
+    }
+}
+
+impl Coordinator {
+    /// The slot of a transaction that takes operations.
+    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot, Failure> {
+        let found = self.slots.get_mut(txn.slot as usize);
+        let open = found.filter(|slot| {
+            slot.running && slot.generation == txn.generation && slot.ending.is_none()
+        });
+        match open {
+            Some(slot) => Ok(slot),
+            None => {
+                let known = self.failed.iter().rev().find(|(it, _)| *it == txn);
+                Err(known.map_or(Failure::Ended, |(_, failure)| failure.clone()))
+            }
+        }
+    }
+
+    /// The slot of a transaction that has not ended, its end perhaps under way.
+    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(txn.slot as usize)?;
+        (slot.running && slot.generation == txn.generation).then_some(slot)
+    }
+
+    pub(super) fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    pub(super) fn next_txn_id(&mut self) -> TxnId {
+        self.sequence += 1;
+        TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
+    }
+
+    /// Who reads the next partition that several repositories hold.
+    fn reader(&self) -> Holders {
+        Holders::One { near: self.id, turn: self.sequence }
+    }
+
+    /// All transactions with smaller numbers are settled everywhere.
+    pub(super) fn settled_below(&self) -> u64 {
+        self.pending.first().unwrap_or(self.sequence + 1)
+    }
+
+    /// Ends an interactive transaction: into the history, and its slot is free.
+    pub(super) fn end(
+        &mut self,
+        txn: Txn,
+        id: Option<TxnId>,
+        status: Status,
+        at: Option<Timestamp>,
+        cx: &mut Context<'_>,
+    ) {
+        let environment = &mut cx.effects.environment;
+        if let Some(recorder) = &mut environment.recorder {
+            let id = id.unwrap_or_else(|| self.next_txn_id());
+            let slot = &self.slots[txn.slot as usize];
+            let end = (status != Status::Unknown).then_some(environment.now);
+            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+        }
+        let slot = &mut self.slots[txn.slot as usize];
+        slot.running = false;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.sets.clear();
+        slot.seen.clear();
+        slot.scans.clear();
+        self.free.push(txn.slot);
+    }
+
+    /// Ends an interactive transaction that failed before its commit, and everything that waits
+    /// for it.
+    pub(super) fn abort(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_>) {
+        if self.slot(txn).is_none() {
+            return;
+        }
+        self.end(txn, None, Status::Aborted, None, cx);
+        if *failure != Failure::Aborted(Abort::Rollback) {
+            if self.failed.len() == FAILED_MAX {
+                self.failed.pop_front();
+            }
+            self.failed.push_back((txn, failure.clone()));
+        }
+        self.fail_operations(txn, failure, cx);
+    }
+
+    pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
+        if !self.sweep_timer_set {
+            self.sweep_timer_set = true;
+            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+        }
+    }
+
+    fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
+        self.sweep_timer_set = false;
+        self.send_again(cx);
+        if !self.pending.is_empty() {
+            self.set_sweep_timer(cx);
+        }
+    }
+}
+
+impl Coordinator {
+    fn on_begin(&mut self, options: TxnOptions, cx: &Context<'_>) -> Txn {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[place as usize];
+        (slot.running, slot.ending, slot.options) = (true, None, options);
+        (slot.begun, slot.looks, slot.read_at) = (cx.effects.now, 0, Timestamp::ZERO);
+        Txn { slot: place, generation: slot.generation }
+    }
+
+    /// Buffers a write.
+    fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_>) -> Result<(), Failure> {
+        let Put { space, key, value, may_wait: _ } = write;
+        let slot = self.open(txn)?;
+        if slot.options.read_only {
+            return Err(Failure::ReadOnly);
+        }
+        let limits = &cx.settings.limits;
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
+        let mark = slot.sets.operations.mark();
+        if cx.effects.recorder.is_some() {
+            slot.sets.operations.write(space, &key, value.as_ref());
+        }
+        let written = slot.sets.write(space, key, value, limits);
+        if written.is_err() {
+            slot.sets.operations.rewind(mark);
+        }
+        written
+    }
+}
+
+impl muesli_core::Coordinator<Granola> for Coordinator {
+    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
+        Coordinator {
+            id: node,
+            rules: *rules,
+            incarnation,
+            sequence: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            failed: VecDeque::new(),
+            next_op: 0,
+            operations: Window::default(),
+            pending: Window::default(),
+            again: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            names: Names::default(),
+            learning: false,
+            cases: Cases::default(),
+            copies: Copies::default(),
+            pages: VecDeque::new(),
+            sweep_timer_set: false,
+            took_part: BTreeSet::new(),
+        }
+    }
+
+    fn operate(
+        &mut self,
+        operation: Operation,
+        here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) -> Step {
+        match operation {
+            Operation::Begin(options) => Step::Done(Ok(Answer::Begun(self.on_begin(options, cx)))),
+            Operation::Get(txn, space, key) => self.on_get(txn, space, &key, cx).map(Answer::Value),
+            Operation::GetMany(txn, space, keys) => {
+                self.on_get_many(txn, space, keys, cx).map(Answer::Values)
+            }
+            Operation::Scan(txn, scan) => self.on_scan(txn, scan, cx).map(Answer::Rows),
+            Operation::Put(txn, write) => {
+                Step::Done(self.on_put(txn, write, cx).map(|()| Answer::Written))
+            }
+            Operation::Delay(_, delay, _) => {
+                Step::Done(at_once(&delay, cx.settings).map(Answer::Delayed))
+            }
+            Operation::Commit(txn) => self.on_commit(txn, cx).map(Answer::Committed),
+            Operation::Abort(txn, why) => {
+                if self.open(txn).is_ok() {
+                    self.abort(txn, &why, cx);
+                }
+                Step::Done(Ok(Answer::Ended))
+            }
+            Operation::Invoke(options, call) => {
+                self.on_invoke(options, call, here, cx).map(Answer::Invoked)
+            }
+        }
+    }
+
+    muesli_core::coordinator_without_peeks!(Granola);
+    muesli_core::role_without_judgement!(Granola);
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
+        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+    }
+
+    fn receive(
+        &mut self,
+        _from: Address,
+        message: Message,
+        _here: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) {
+        match message {
+            Message::Reply { txn, repository, end, noted } => {
+                self.note_told(txn, &end, &noted, cx);
+                self.on_reply(txn, repository, end, cx);
+            }
+            Message::Acknowledge { repository, txns } => {
+                for txn in txns {
+                    self.on_acknowledge(txn, repository);
+                }
+            }
+            Message::Vote { txn, repository, ballot, about, tag, order: _ } => {
+                self.on_ballot(txn, Shown { repository, ballot, about, tag }, cx);
+            }
+            Message::News { repository, stream, news } => {
+                self.on_news(repository, stream, news, cx);
+            }
+            Message::Request(request) => self.on_case(&request, cx),
+            // For participants: whoever sent it here is mistaken.
+            Message::Decide { .. }
+            | Message::Tell { .. }
+            | Message::Follow { .. }
+            | Message::Fetch { .. }
+            | Message::Load { .. }
+            | Message::Ask { .. }
+            | Message::WhichPosition { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Position { .. } => {}
+        }
+    }
+
+    fn timer(&mut self, timer: u32, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
+        match timer {
+            START_TIMER => {}
+            SWEEP_TIMER => self.on_sweep_timeout(cx),
+            AGAIN_TIMER => self.on_again_timeout(cx),
+            COPIES_TIMER => self.on_copies_timeout(cx),
+            CASES_TIMER => self.on_cases_timeout(cx),
+            PAGES_TIMER => self.ask_for_page(cx),
+            other => unreachable!("no timer {other}"),
+        }
+    }
+
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        None
+    }
+
+    fn linked(&mut self, _node: NodeId, _cx: &mut Context<'_>) {}
+
+    fn unlinked(&mut self, _node: NodeId) {}
+
+    fn past(&self) -> Option<SmallBytes> {
+        None
+    }
+
+    fn adopt(&mut self, _past: &SmallBytes) {}
+
+    fn leave(&mut self, cx: &mut Context<'_>) {
+        self.tell_settled(cx);
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
+            let (sequence, status) = match slot.ending {
+                Some(sequence) => (sequence, Status::Unknown),
+                None => (u64::MAX - place as u64, Status::Running),
+            };
+            let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
+            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+        }
+        let sent = self.pending.iter().filter_map(|(_, pending)| pending.record_running());
+        let waiting = self.again.values().filter_map(Again::record_running);
+        for record in sent.chain(waiting) {
+            recorder.transaction(&record, &Operations::default());
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        let running = self.slots.len() - self.free.len();
+        running + self.pending.len() + self.again.len()
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.outcome_of(txn)
+    }
+}

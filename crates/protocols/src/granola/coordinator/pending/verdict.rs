@@ -1,0 +1,76 @@
+//! What the answers to a request come to.
+
+use super::super::Verdict;
+use super::Pending;
+use crate::granola::message::{Agreement, End, Few, Refusal};
+use muesli_core::{Abort, RepositoryId};
+
+impl Pending {
+    /// What the answers come to so far, if that is enough.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        let coordinated = self.request.agreement == Agreement::Coordinated;
+        for (_, end) in &self.ends {
+            match end {
+                End::Conflict => return Some(Verdict::Conflict),
+                End::Moved { at } => return Some(Verdict::Moved(*at)),
+                End::Refused { at, refusal: Refusal::Aborted(Abort::Forgotten) } => {
+                    return Some(Verdict::Forgotten(*at));
+                }
+                End::Refused { refusal, .. } if coordinated => {
+                    return Some(Verdict::Refused(refusal.clone()));
+                }
+                End::Refused { .. } | End::Done { .. } => {}
+            }
+        }
+        self.unanswered.is_empty().then(|| self.verdict_of_all())
+    }
+
+    /// What the answers of all participants come to, none of which met a conflict.
+    fn verdict_of_all(&self) -> Verdict {
+        let (mut place, mut answers, mut refused) = (None, Few::new(), None);
+        for (repository, end) in &self.ends {
+            match end {
+                End::Done { at, answers: some } => {
+                    // Of a reader: a participant that started again has voted twice.
+                    if place.is_some_and(|(place, _)| place != *at) {
+                        return Verdict::Conflict;
+                    }
+                    place = Some((*at, *repository));
+                    answers.extend(some.iter().cloned());
+                }
+                End::Refused { refusal, .. } => refused = Some((*repository, refusal)),
+                End::Conflict => return Verdict::Conflict,
+                End::Moved { at } => return Verdict::Moved(*at),
+            }
+        }
+        match (place, refused) {
+            (Some((_, done)), Some((by, refusal))) if self.request.is_update() => {
+                let text = half_done(done, by, refusal);
+                Verdict::Refused(Refusal::Faulty(text))
+            }
+            (_, Some((_, refusal))) => Verdict::Refused(refusal.clone()),
+            (Some((at, _)), None) => {
+                answers.sort_by_key(|(part, _)| *part);
+                answers.dedup_by_key(|(part, _)| *part);
+                Verdict::Done(at, answers)
+            }
+            (None, None) => unreachable!("somebody takes part"),
+        }
+    }
+}
+
+/// An independent transaction did not keep what its class promises: that all participants come to
+/// the same decision. What it did stands, where it did it; its client is told.
+fn half_done(done: RepositoryId, by: RepositoryId, refusal: &Refusal) -> String {
+    let why = match refusal {
+        Refusal::Refused(reason) => String::from_utf8_lossy(reason.as_slice()).into_owned(),
+        Refusal::Faulty(text) => text.clone(),
+        Refusal::Aborted(reason) => reason.to_string(),
+    };
+    format!(
+        "repository {} refused an independent transaction that took effect at repository {}: \
+         {why}; a procedure that may refuse by data of its own repository needs class \
+         `Coordinated`",
+        by.0, done.0
+    )
+}

@@ -1,0 +1,218 @@
+//! What the roles say to each other, and what they keep (Granola thesis, appendix A).
+//!
+//! | message | from | to | answered by |
+//! | --- | --- | --- | --- |
+//! | `Request` | coordinator | every participant | `Reply` |
+//! | `Request` | coordinator | its master, on another node | the same `Request` to participants |
+//! | `Vote` | participant | the other participants | their own `Vote`s, sent unasked |
+//! | `WhichPosition` | participant that has missed votes | who cast them | `Position` |
+//! | `Vote` | the same, under a master | the master, a coordinator | `Decide` |
+//! | `Decide` | master | every participant | `Reply` |
+//! | `Tell` | participant | the other participants | |
+//! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
+//! | `Reply` | participant | the coordinator of the transaction | |
+//! | `Acknowledge` | participant | the same | |
+//! | `AskDoubts` | participant that keeps what was told | all other ones | `NoDoubts` |
+//! | `Follow` | coordinator that keeps a copy | the repository's participant | `News` |
+//! | `Fetch` | participant that a partition moves to | the one that it moves from | `Load` |
+
+mod copies;
+pub(super) mod evidence;
+pub(super) mod limits;
+mod moves;
+mod outcome;
+mod record;
+mod request;
+pub(super) mod sizes;
+mod vote;
+pub(super) mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use smallvec::SmallVec;
+
+use crate::doubts::ClientsUntil;
+
+pub use copies::{Followed, News};
+pub use moves::{Fetched, Held, Load, Move, Owners};
+pub use outcome::{End, Found, Noted, PartAnswer, Refusal};
+pub use record::Record;
+pub use request::{Agreement, Install, Part, Request, Seen, Task};
+pub use vote::{Ballot, Order, Shown};
+pub(super) use vote::{Ballots, Vote};
+
+/// Most transactions have a part or two.
+pub type Few<T> = SmallVec<[T; 2]>;
+
+/// The repositories that take part in a transaction.
+pub type Repositories = SmallVec<[RepositoryId; 8]>;
+
+/// What the keys of a part have at the transaction's place: the part's number, and the keys.
+pub type PartData = (u16, Vec<(SpaceId, SmallBytes, Found)>);
+
+/// What participants tell of keys, by the numbers of the parts that these belong to.
+pub(super) type DataByPart = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
+
+/// A key that is written, and what with.
+pub type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
+
+/// Everything that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Coordinator to participant: run this.
+    Request(Arc<Request>),
+    /// Participant to participant, or to a master: how I vote. Stable before it is said, and never
+    /// taken back.
+    Vote {
+        /// The transaction.
+        txn: TxnId,
+        /// Who votes.
+        repository: RepositoryId,
+        /// How.
+        ballot: Ballot,
+        /// What stands for the request, where its client is not believed; zero elsewhere.
+        about: u64,
+        /// To a client: that a member has said so, for the client to show. Zero elsewhere.
+        tag: u64,
+        /// Its number, if it is told for the first time, and to whom it may imply something.
+        order: Option<Order>,
+    },
+    /// Participant to participant: this is what I have at the transaction's place, for all to
+    /// decide by. Everything that it follows from is stable before it is said.
+    Tell {
+        /// The transaction.
+        txn: TxnId,
+        /// What keys have.
+        told: Vec<PartData>,
+    },
+    /// Participant to participant: I do not know whether I have all votes of yours.
+    WhichPosition {
+        /// Who asks.
+        repository: RepositoryId,
+    },
+    /// Participant to participant: this is where I am in my votes for you. Whatever I vote on from
+    /// now on lies above `at`.
+    Position {
+        /// Who votes.
+        repository: RepositoryId,
+        /// Its last vote for the other one.
+        order: Order,
+        /// Its last proposal.
+        at: Timestamp,
+        /// Of each coordinator, the newest transaction that it has voted on.
+        voted: Vec<TxnId>,
+    },
+    /// Master to participant: what all votes come to.
+    Decide {
+        /// The transaction.
+        txn: TxnId,
+        /// To be done, at this very timestamp; or why not.
+        ballot: Ballot,
+        /// From a client: the votes that decide it. Members need not show them.
+        shown: Vec<Shown>,
+    },
+    /// Participant to participant: this is the transaction, that is my vote; which one is yours?
+    Ask {
+        /// The transaction: whoever does not know it yet takes it for asked by its coordinator.
+        request: Arc<Request>,
+        /// Who asks.
+        repository: RepositoryId,
+        /// How it voted.
+        ballot: Ballot,
+    },
+    /// Participant to coordinator: how it ended here.
+    Reply {
+        /// The transaction.
+        txn: TxnId,
+        /// Who answers.
+        repository: RepositoryId,
+        /// The end.
+        end: End,
+        /// For a history.
+        noted: Noted,
+    },
+    /// Coordinator to participant: I keep a copy, and have so much of it.
+    Follow {
+        /// What.
+        has: Followed,
+    },
+    /// Participant to coordinator that follows it: what it has to know next.
+    News {
+        /// Who tells.
+        repository: RepositoryId,
+        /// Which attempt to follow.
+        stream: u64,
+        /// What.
+        news: News,
+    },
+    /// Participant that a partition is to move to, to the one that holds it: I have so much of it.
+    Fetch {
+        /// Who asks.
+        repository: RepositoryId,
+        /// The partition.
+        partition: u16,
+        /// What it has.
+        has: Fetched,
+    },
+    /// The answer: what it has to have next.
+    Load {
+        /// Who tells.
+        repository: RepositoryId,
+        /// The partition.
+        partition: u16,
+        /// Which attempt to fetch it.
+        stream: Timestamp,
+        /// Its name here.
+        source: Timestamp,
+        /// What.
+        load: Load,
+    },
+    /// Participant to all other ones: are you in doubt of anything that these clients began?
+    AskDoubts {
+        /// When it is asked, in nanoseconds, by the clock of who asks.
+        asked: u64,
+        /// The clients, each with the incarnation before which everything is meant.
+        clients: Vec<ClientsUntil>,
+    },
+    /// The answer, stable before it is said: nothing of these is under way here.
+    NoDoubts {
+        /// Who answers.
+        repository: RepositoryId,
+        /// As in the question.
+        asked: u64,
+        /// Those of the question of which this holds.
+        clients: Vec<ClientsUntil>,
+    },
+    /// Participant to coordinator: the ends of these are stable here.
+    Acknowledge {
+        /// Who acknowledges.
+        repository: RepositoryId,
+        /// The transactions.
+        txns: Vec<TxnId>,
+    },
+}
+
+impl Message {
+    /// Its kind, for traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Message::Request(_) => "Request",
+            Message::Vote { .. } => "Vote",
+            Message::Tell { .. } => "Tell",
+            Message::WhichPosition { .. } => "WhichPosition",
+            Message::Position { .. } => "Position",
+            Message::AskDoubts { .. } => "AskDoubts",
+            Message::NoDoubts { .. } => "NoDoubts",
+            Message::Decide { .. } => "Decide",
+            Message::Ask { .. } => "Ask",
+            Message::Reply { .. } => "Reply",
+            Message::Acknowledge { .. } => "Acknowledge",
+            Message::Follow { .. } => "Follow",
+            Message::News { .. } => "News",
+            Message::Fetch { .. } => "Fetch",
+            Message::Load { .. } => "Load",
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The bytes of messages and records.
+//!
+//! Layouts are fixed: a byte for the kind, then the fields in the order in which they are
+//! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
+//! repository or a space that is not there, and inside nobody asks again.
+
+use muesli_core::parts::locks::KeyRange;
+use muesli_core::parts::spaces::Newest;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{
+    Abort, Catalog, Index, NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp,
+    TxnId, wire_struct,
+};
+
+use super::{
+    Agreement, Ballot, End, Fetched, Few, Followed, Found, Held, Install, Load, Message, Move,
+    News, Noted, Order, Owners, Part, PartAnswer, PartData, Record, Refusal, Repositories, Request,
+    Seen, Shown, Task, Write,
+};
+use crate::doubts::ClientsUntil;
+
+/// By hand for what only histories need, which costs nothing elsewhere.
+impl Wire for Found {
+    const LEAST_BYTES: usize = 9;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.version.encode(out);
+        match &self.value {
+            Some(value) => {
+                out.push(1);
+                value.encode(out);
+            }
+            None if self.collected == Timestamp::ZERO => out.push(0),
+            None => {
+                out.push(2);
+                self.collected.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Found, WireError> {
+        let (version, mut collected) = (Timestamp::decode(input)?, Timestamp::ZERO);
+        let value = match input.variant("value that was found", 3)? {
+            0 => None,
+            1 => Some(SmallBytes::decode(input)?),
+            _ => {
+                collected = Timestamp::decode(input)?;
+                None
+            }
+        };
+        Ok(Found { version, value, collected })
+    }
+}
+wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
+wire_struct!(Order { stream: Timestamp, number: u64 });
+wire_struct!(Shown { repository: RepositoryId, ballot: Ballot, about: u64, tag: u64 });
+wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
+wire_struct!(Part { partition: u16, owners: Option<std::sync::Arc<Owners>>, task: Task });
+wire_struct!(Owners { epoch: u64, holders: Repositories });
+wire_struct!(Held { epoch: u64, holds: bool, at: Timestamp });
+wire_struct!(Fetched { pieces: u32, changes: u64, stream: Timestamp, source: Timestamp });
+
+wire_struct!(Move {
+    partition: u16,
+    from: RepositoryId,
+    to: RepositoryId,
+    epoch: u64,
+    has: Fetched,
+});
+
+wire_struct!(Install {
+    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    scans: Vec<Seen>,
+    writes: Vec<Write>,
+});
+
+wire_struct!(Request {
+    txn: TxnId,
+    settled_below: u64,
+    floor: Timestamp,
+    agreement: Agreement,
+    read_only: bool,
+    nearby: bool,
+    master: Option<NodeId>,
+    participants: Repositories,
+    parts: Few<Part>,
+});
+
+/// The variants of an enum: a byte each, then the fields of the variant.
+macro_rules! wire_enum {
+    ($name:ident, $what:literal { $($number:literal => $($variant:ident)::+ $(
+        ($($place:ident: $inner:ty),*)
+    )? $(
+        { $($field:ident: $kind:ty),* }
+    )?),* $(,)? }) => {
+        impl Wire for $name {
+            const LEAST_BYTES: usize = 1;
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $($($variant)::+ $(($($place),*))? $({ $($field),* })? => {
+                        out.push($number);
+                        $($($place.encode(out);)*)?
+                        $($($field.encode(out);)*)?
+                    })*
+                }
+            }
+
+            fn decode(input: &mut Reader<'_>) -> Result<$name, WireError> {
+                let at = input.position();
+                match u8::decode(input)? {
+                    $($number => Ok($($variant)::+ $((
+                        $(<$inner as Wire>::decode(input)?),*
+                    ))? $({
+                        $($field: <$kind as Wire>::decode(input)?),*
+                    })?),)*
+                    other => Err(WireError::no_variant($what, at, other)),
+                }
+            }
+        }
+    };
+}
+
+/// Nothing: see there.
+impl Wire for Noted {
+    const LEAST_BYTES: usize = 0;
+
+    fn encode(&self, _out: &mut Vec<u8>) {}
+
+    fn decode(_input: &mut Reader<'_>) -> Result<Noted, WireError> {
+        Ok(Noted::default())
+    }
+}
+
+wire_enum!(Agreement, "agreement" {
+    0 => Agreement::Alone,
+    1 => Agreement::Independent,
+    2 => Agreement::Coordinated,
+});
+
+wire_enum!(Task, "task" {
+    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, tells: bool, spaces: u16 },
+    1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
+    2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
+    3 => Task::Install(install: Box<Install>),
+    4 => Task::Take { from: RepositoryId },
+    5 => Task::Move(order: Box<Move>),
+    6 => Task::Names,
+});
+
+wire_enum!(Refusal, "refusal" {
+    0 => Refusal::Refused(reason: SmallBytes),
+    1 => Refusal::Faulty(text: String),
+    2 => Refusal::Aborted(reason: Abort),
+});
+
+wire_enum!(Ballot, "ballot" {
+    0 => Ballot::Commit(at: Timestamp),
+    1 => Ballot::Conflict,
+    2 => Ballot::Abort(at: Timestamp, refusal: Refusal),
+    3 => Ballot::Moved(at: Timestamp),
+});
+
+wire_enum!(PartAnswer, "answer" {
+    0 => PartAnswer::Given(result: SmallBytes),
+    1 => PartAnswer::Found(all: Vec<Found>),
+    2 => PartAnswer::Rows(rows: Vec<(SmallBytes, Found)>, seen_to: Option<SmallBytes>),
+    3 => PartAnswer::Installed,
+    4 => PartAnswer::Taken { has: Fetched, whole: bool },
+    5 => PartAnswer::Names(all: Vec<(u16, Owners)>),
+    6 => PartAnswer::Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
+});
+
+wire_enum!(End, "end" {
+    0 => End::Done { at: Timestamp, answers: Few<(u16, PartAnswer)> },
+    1 => End::Conflict,
+    2 => End::Refused { at: Timestamp, refusal: Refusal },
+    3 => End::Moved { at: Timestamp },
+});
+
+wire_enum!(News, "news" {
+    0 => News::Piece { number: u32, bytes: SmallBytes },
+    1 => News::Changes {
+        upto: Timestamp,
+        changes: Vec<(Timestamp, Vec<Write>)>,
+        held: Vec<(u16, Held)>
+    },
+    2 => News::Unknown,
+});
+
+wire_enum!(Load, "load" {
+    0 => Load::Piece { number: u32, keys: Vec<Newest> },
+    1 => Load::Changes { from: u64, changes: Vec<(Timestamp, Vec<Write>)>, whole: bool },
+    2 => Load::Unknown,
+});
+
+wire_enum!(Message, "message" {
+    0 => Message::Request(request: std::sync::Arc<Request>),
+    1 => Message::Vote {
+        txn: TxnId,
+        repository: RepositoryId,
+        ballot: Ballot,
+        about: u64,
+        tag: u64,
+        order: Option<Order>
+    },
+    2 => Message::Ask {
+        request: std::sync::Arc<Request>,
+        repository: RepositoryId,
+        ballot: Ballot
+    },
+    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End, noted: Noted },
+    4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
+    5 => Message::Decide { txn: TxnId, ballot: Ballot, shown: Vec<Shown> },
+    6 => Message::WhichPosition { repository: RepositoryId },
+    7 => Message::Position {
+        repository: RepositoryId,
+        order: Order,
+        at: Timestamp,
+        voted: Vec<TxnId>
+    },
+    8 => Message::Follow { has: Followed },
+    9 => Message::News { repository: RepositoryId, stream: u64, news: News },
+    10 => Message::Tell { txn: TxnId, told: Vec<PartData> },
+    11 => Message::Fetch { repository: RepositoryId, partition: u16, has: Fetched },
+    12 => Message::Load {
+        repository: RepositoryId,
+        partition: u16,
+        stream: Timestamp,
+        source: Timestamp,
+        load: Load
+    },
+    13 => Message::AskDoubts { asked: u64, clients: Vec<ClientsUntil> },
+    14 => Message::NoDoubts {
+        repository: RepositoryId,
+        asked: u64,
+        clients: Vec<ClientsUntil>
+    },
+});
+
+wire_enum!(Record, "record" {
+    0 => Record::Voted { request: std::sync::Arc<Request>, at: Timestamp },
+    1 => Record::Against { txn: TxnId, ballot: Ballot },
+    2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: End },
+    3 => Record::Dropped { txn: TxnId, end: End },
+    4 => Record::Ceiling { at: Timestamp },
+    5 => Record::Reached { at: Timestamp },
+    6 => Record::Told { txn: TxnId, told: Vec<PartData> },
+    7 => Record::Staged { partition: u16, anew: bool, keys: Vec<Newest> },
+});
+
+/// Whether everything that a message names is there.
+pub(in super::super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
+    let there = |repository: &RepositoryId| usize::from(repository.0) < catalog.repositories();
+    match message {
+        Message::Request(request) => request_is_about(request, catalog),
+        Message::Ask { request, repository, .. } => {
+            there(repository) && request_is_about(request, catalog)
+        }
+        // What is told is looked up by who asks for it, and is nothing that is written.
+        Message::Follow { .. } | Message::Tell { .. } | Message::AskDoubts { .. } => true,
+        Message::Decide { shown, .. } => shown.iter().all(|it| there(&it.repository)),
+        Message::News { repository, news, .. } => {
+            let written = |space: &SpaceId| catalog.space(*space).is_some();
+            there(repository)
+                && match news {
+                    News::Changes { changes, .. } => {
+                        changes.iter().flat_map(|(_, all)| all).all(|write| written(&write.0))
+                    }
+                    News::Piece { .. } | News::Unknown => true,
+                }
+        }
+        Message::Fetch { repository, partition, .. } => {
+            there(repository) && usize::from(*partition) < catalog.partitions()
+        }
+        Message::Load { repository, partition, load, .. } => {
+            there(repository)
+                && usize::from(*partition) < catalog.partitions()
+                && load_is_about(load, *partition, catalog)
+        }
+        Message::Vote { repository, .. }
+        | Message::WhichPosition { repository }
+        | Message::Position { repository, .. }
+        | Message::NoDoubts { repository, .. }
+        | Message::Reply { repository, .. }
+        | Message::Acknowledge { repository, .. } => there(repository),
+    }
+}
+
+fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
+    let known = |part: &Part| task_is_about(&part.task, catalog);
+    is_placed(request, catalog) && request.parts.iter().all(known)
+}
+
+/// The same but for spaces, which some may know before others.
+pub(in super::super) fn is_placed(request: &Request, catalog: &Catalog) -> bool {
+    let repositories = catalog.repositories();
+    let ascending = request.participants.windows(2).all(|pair| pair[0] < pair[1]);
+    let there = request.participants.iter().all(|it| usize::from(it.0) < repositories);
+    let alone = request.agreement != Agreement::Alone || request.participants.len() == 1;
+    let parts = request.parts.iter().all(|part| part_is_placed(part, catalog));
+    let numbered = request.parts.len() <= usize::from(u16::MAX);
+    let moves = request.moving().is_none_or(|order| {
+        let all = [order.from, order.to];
+        let votes = request.agreement == Agreement::Independent && !request.read_only;
+        let alone = request.parts.len() == 1;
+        votes && alone && all.iter().all(|it| request.participants.contains(it))
+    });
+    ascending && there && alone && parts && numbered && moves
+}
+
+fn part_is_placed(part: &Part, catalog: &Catalog) -> bool {
+    let there = |it: &RepositoryId| usize::from(it.0) < catalog.repositories();
+    let holders = part.owners.iter().flat_map(|owners| &owners.holders);
+    let is_known = usize::from(part.partition) < catalog.partitions();
+    let is_sound = match &part.task {
+        Task::Take { from } => there(from),
+        Task::Move(order) => {
+            let known = there(&order.from) && there(&order.to) && order.from != order.to;
+            known && order.partition == part.partition
+        }
+        _ => true,
+    };
+    is_known && is_sound && holders.into_iter().all(there)
+}
+
+/// Keys of a partition, and of no other.
+fn load_is_about(load: &Load, partition: u16, catalog: &Catalog) -> bool {
+    let here = |space: SpaceId, key: &SmallBytes| {
+        catalog.space(space).is_some() && catalog.partition(space, key) == partition
+    };
+    match load {
+        Load::Piece { keys, .. } => keys.iter().all(|(space, key, ..)| here(*space, key)),
+        Load::Changes { changes, .. } => {
+            let mut all = changes.iter().flat_map(|(_, writes)| writes);
+            all.all(|(space, key, _)| here(*space, key))
+        }
+        Load::Unknown => true,
+    }
+}
+
+fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
+    let known = |space: &SpaceId| catalog.space(*space).is_some();
+    let ordered = |space: SpaceId| {
+        catalog.space(space).is_some_and(|space| space.options.index == Index::Ordered)
+    };
+    match task {
+        Task::Call { spaces, .. } => usize::from(*spaces) <= catalog.spaces().len(),
+        Task::Take { .. } | Task::Move(_) | Task::Names => true,
+        Task::Read(keys) => keys.iter().all(|(space, _)| known(space)),
+        Task::Scan { range, .. } => ordered(range.space),
+        Task::Install(install) => {
+            install.reads.iter().all(|(space, ..)| known(space))
+                && install.scans.iter().all(|seen| ordered(seen.range.space))
+                && install.writes.iter().all(|(space, ..)| known(space))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+//! What is asked of a message by what is known here: whether there is room for what it would leave,
+//! and whether it agrees with what is known of its transaction.
+
+use muesli_core::judgement::ensure;
+use muesli_core::{Rejection, Sender, Timestamp, TxnId, View};
+
+use super::Participant;
+use super::outcomes::Room;
+use crate::granola::message::{Agreement, Ballot, Message, evidence};
+
+impl Participant {
+    /// Whether there is room for what a client's request would leave: a client that does not settle
+    /// its transactions gets no further ones in.
+    pub(super) fn judge_room(
+        &self,
+        sender: Sender,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Request(request) = message else { return Ok(()) };
+        let reads_alone = request.read_only && request.agreement == Agreement::Alone;
+        let txn = request.txn;
+        let known = || self.active.contains_key(&txn) || self.memory.get(txn).is_some();
+        if sender.is_member() || reads_alone || known() {
+            return Ok(());
+        }
+        let (most, bytes) = (view.settings.unsettled_max, view.settings.limits.transaction_bytes);
+        let room = Room { ends: most, bytes, all: view.settings.unsettled_total_max };
+        let has_room = self.memory.has_room(txn, request.settled_below, self.active.len(), room);
+        ensure(has_room, Rejection::Full)?;
+        // What is under way is counted only where there is much of it.
+        let first = TxnId { incarnation: 0, sequence: 0, ..txn };
+        let last = TxnId { incarnation: u32::MAX, sequence: u64::MAX, ..txn };
+        let is_full =
+            self.active.len() >= most && self.active.range(first..=last).nth(most - 1).is_some();
+        ensure(!is_full, Rejection::Full)
+    }
+
+    /// Whether a message agrees with what is known here of its transaction.
+    pub(super) fn judge_state(
+        &self,
+        sender: Sender,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
+        ensure(self.rules.master, Rejection::Role)?;
+        let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
+            return Ok(());
+        };
+        match ballot {
+            Ballot::Commit(at) => {
+                let voted = active.is_prepared();
+                ensure(voted && *at >= active.proposed, Rejection::State)?;
+            }
+            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
+        }
+        match sender {
+            Sender::Member => Ok(()),
+            Sender::Client { .. } => {
+                evidence::judge((&active.request, active.about), ballot, shown, view)
+            }
+        }
+    }
+
+    /// The largest timestamp that was issued here, or that members have told of.
+    pub(super) fn issued_here(&self) -> Timestamp {
+        self.clock.proposed.max(self.clock.placed).max(self.clock.done)
+    }
+}

@@ -1,0 +1,285 @@
+//! Partitions that move from one repository to another while both serve (section 7.1).
+//!
+//! # The idea
+//! A move is a transaction: the source gives the partition away, the destination has it from then
+//! on, and the [name service](crate::granola::naming) notes it, all at one place of the serial
+//! order. It is an independent one, since none of them refuses once it has voted; what they refuse,
+//! they refuse as it comes. Before it the destination [loads](loading) the keys, while the source
+//! serves them, and the move says how much that was. The source votes for it only if that is all
+//! that there is and nothing that is under way here touches the partition; from its vote on it
+//! takes up nothing of that kind. If it is not all, the move is refused, and the partition *held
+//! still* for a while: nothing new of it is taken up, what is under way ends, the destination loads
+//! the rest, and the next attempt finds all of it there.
+//!
+//! # Why that is right
+//! All that was done on the partition at the source lies below the source's proposal, and that is
+//! not above the move's place. At the destination the move raises `done` as everything does, so
+//! whatever comes to the partition there lies above. Each part of a request says by which epoch
+//! and with which holders it was sent; a repository that does not hold the partition, or knows a
+//! later epoch of it, refuses. Who holds the partition cannot change while something that touches
+//! it is under way, so it is asked once, as a request is taken up. The refusal is a vote like
+//! others against a transaction: stable, and never taken back. So an id that was refused is not
+//! done by a late copy of its request, and one that was done is remembered where it was done: no
+//! memory moves.
+//!
+//! Votes, ends and the state of the move survive crashes as those of every transaction do, and the
+//! destination votes when all keys are in its log. So whoever dies, the move is done or not; if
+//! its coordinator dies the participants ask each other. What is held still is known in memory
+//! only, and for a while.
+//!
+//! # Keys that lie about
+//! Keys of partitions that are not here any more, or not yet, are *loose*: nobody reads them. They
+//! are removed in steps; and at once where the partition is to come again.
+//!
+//! # Departures
+//! An epoch for each partition instead of one for all. The thesis has the whole repository refuse
+//! everything until the move is over; here it is the partition alone, and only for the last keys.
+//! It leaves the data to the application.
+
+pub mod loading;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
+
+use crate::granola::message::{Held, Move, Request, Write};
+use crate::granola::naming::{Names, name_service};
+use crate::granola::participant::{Context, Participant};
+use loading::{Staged, Taker};
+
+/// Removes loose keys.
+pub(super) const LOOSE_TIMER: u32 = 5;
+/// Looks after what is being loaded and nobody asks for any more.
+pub(super) const STAGED_TIMER: u32 = 6;
+/// So many slots are looked at in a step that removes loose keys.
+const LOOSE_STEP: u64 = 1 << 12;
+
+/// What a repository knows of partitions that move.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves {
+    /// Partitions that came or went.
+    pub held: BTreeMap<u16, Held>,
+    /// Where partitions are: at repositories that keep names.
+    pub names: Names,
+    /// Partitions of which keys may be here though they are not.
+    pub loose: BTreeSet<u16>,
+    /// Moves that were voted on, and perhaps are over.
+    under_way: Vec<(u16, TxnId)>,
+    /// Partitions of which nothing is taken up for a while, and until when.
+    still: BTreeMap<u16, Nanos>,
+    /// Who loads which partition from here.
+    pub takers: BTreeMap<u16, Taker>,
+    /// What is loaded from elsewhere.
+    pub staged: BTreeMap<u16, Staged>,
+    /// How far the removal of loose keys has come, and of which partitions.
+    sweep: Option<(Cursor, BTreeSet<u16>)>,
+}
+
+/// A head of checkpoints: partitions that came or went, names, and what is loose.
+pub(super) type CarriedMoves =
+    (Vec<(u16, Held)>, Vec<(u16, crate::granola::message::Owners)>, Vec<u16>);
+
+impl Moves {
+    /// A move is voted on.
+    pub fn begin(&mut self, request: &Request) {
+        if let Some(order) = request.moving() {
+            self.under_way.push((order.partition, request.txn));
+        }
+    }
+
+    fn no_partition_ever_moved(&self) -> bool {
+        let Moves { held, under_way, still, .. } = self;
+        held.is_empty() && under_way.is_empty() && still.is_empty()
+    }
+
+    /// All that checkpoints carry.
+    pub fn carried(&self) -> CarriedMoves {
+        let held = self.held.iter().map(|(partition, held)| (*partition, *held));
+        (held.collect(), self.names.all(), self.loose.iter().copied().collect())
+    }
+
+    /// Takes over what another one [carried](Self::carried).
+    pub fn recall(&mut self, (held, names, loose): CarriedMoves) {
+        self.held.extend(held);
+        self.names.learn(names);
+        self.loose.extend(loose);
+    }
+}
+
+impl Participant {
+    /// Whether a partition is here.
+    pub(super) fn holds(&self, partition: u16, catalog: &Catalog) -> bool {
+        let held = self.moves.held.get(&partition);
+        held.map_or_else(|| catalog.holds(self.id, partition), |held| held.holds)
+    }
+
+    /// Where a request cannot be taken up because a partition of it is elsewhere, or about to be:
+    /// the timestamp at or after which that is known. `None`: all is here.
+    pub(super) fn is_elsewhere(
+        &mut self,
+        request: &Request,
+        cx: &Context<'_>,
+    ) -> Option<Timestamp> {
+        let plain = request.parts.iter().all(|part| part.owners.is_none());
+        if plain && self.moves.no_partition_ever_moved() || !self.rules.epochs_checked {
+            return None;
+        }
+        let active = &self.active;
+        self.moves.under_way.retain(|(_, txn)| active.contains_key(txn));
+        let now = cx.now();
+        self.moves.still.retain(|_, until| *until > now);
+        let mine = request.parts.iter().filter(|part| part.is_held_by(self.id, cx.catalog));
+        for part in mine.filter(|part| part.is_about_keys()) {
+            let known = self.moves.held.get(&part.partition);
+            let (epoch, at) = known.map_or((0, Timestamp::ZERO), |held| (held.epoch, held.at));
+            if part.epoch() < epoch || !self.holds(part.partition, cx.catalog) {
+                return Some(at);
+            }
+            let goes = self.is_moving(part.partition) && self.rules.moves_hold_still;
+            if goes || self.moves.still.contains_key(&part.partition) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    pub(super) fn is_moving(&self, partition: u16) -> bool {
+        let mut all = self.moves.under_way.iter();
+        all.any(|(it, txn)| *it == partition && self.active.contains_key(txn))
+    }
+
+    /// Whether a move cannot be voted for here. If it is only that something is under way, or not
+    /// all is loaded, the partition is held still, so that the next attempt finds it otherwise.
+    pub(super) fn refuses_move(&mut self, order: &Move, cx: &Context<'_>) -> bool {
+        let keeps_names = name_service(cx.catalog).any(|it| it == self.id);
+        let unknown = keeps_names && self.moves.names.after(order, cx.catalog).is_none();
+        let there = order.to != self.id || self.is_loaded(order, cx);
+        if self.is_moving(order.partition) || unknown || !there {
+            return true;
+        }
+        order.from == self.id && !self.can_go(order, cx)
+    }
+
+    fn can_go(&mut self, order: &Move, cx: &Context<'_>) -> bool {
+        let Move { partition, epoch, to, has, .. } = *order;
+        let known = self.moves.held.get(&partition).map_or(0, |held| held.epoch);
+        let waits = self.is_touched(partition) && self.rules.moves_wait;
+        let is_here = known < epoch && self.holds(partition, cx.catalog);
+        let taker = self.moves.takers.get_mut(&partition).filter(|taker| taker.is(to, has));
+        let Some(taker) = taker.filter(|_| is_here) else { return false };
+        let is_whole = taker.is_whole(has) || !self.rules.moves_whole;
+        if is_whole && !waits {
+            return true;
+        }
+        let until = cx.now() + taker.hold_still(cx.settings);
+        self.moves.still.insert(partition, until);
+        false
+    }
+
+    /// Whether anything that is under way touches a partition.
+    fn is_touched(&self, partition: u16) -> bool {
+        let touches = |request: &Request| {
+            request.parts.iter().any(|it| it.partition == partition && it.is_about_keys())
+        };
+        self.active.values().any(|active| touches(&active.request))
+            || self.deferred.iter().any(|deferred| touches(&deferred.request))
+    }
+
+    /// Whether all that a move says is loaded here.
+    fn is_loaded(&self, order: &Move, cx: &Context<'_>) -> bool {
+        let staged = self.moves.staged.get(&order.partition);
+        let fits = |staged: &&Staged| staged.from == order.from && staged.has == order.has;
+        let known = self.moves.held.get(&order.partition).map_or(0, |held| held.epoch);
+        staged.filter(fits).is_some()
+            && known < order.epoch
+            && !self.holds(order.partition, cx.catalog)
+    }
+
+    /// A move is done.
+    pub(super) fn apply_move(&mut self, order: &Move, at: Timestamp, cx: &mut Context<'_>) {
+        let Move { partition, from, to, epoch, .. } = *order;
+        if name_service(cx.catalog).any(|it| it == self.id)
+            && let Some(owners) = self.moves.names.after(order, cx.catalog)
+        {
+            self.moves.names.learn([(partition, owners)]);
+        }
+        if from != self.id && to != self.id {
+            return;
+        }
+        let holds = to == self.id;
+        self.moves.held.insert(partition, Held { epoch, holds, at });
+        if holds {
+            self.moves.staged.remove(&partition);
+            self.moves.loose.remove(&partition);
+            // What came was not told to those who keep a copy.
+            self.feeds.forget_all();
+        } else {
+            self.moves.takers.remove(&partition);
+            self.moves.still.remove(&partition);
+            self.moves.loose.insert(partition);
+        }
+    }
+
+    /// Which partitions that came or went are here at `upto`. One that came or went later is not:
+    /// nobody is answered about it.
+    pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Held)> {
+        let all = self.moves.held.iter();
+        let told = all.filter(|_| self.rules.copies_know);
+        told.map(|(partition, held)| {
+            (*partition, Held { holds: held.holds && held.at <= upto, ..*held })
+        })
+        .collect()
+    }
+
+    /// Those of some writes that are about a partition that somebody loads.
+    pub(super) fn note_for_takers(&mut self, at: Timestamp, writes: &[Write], cx: &Context<'_>) {
+        if self.moves.takers.is_empty() || writes.is_empty() {
+            return;
+        }
+        let stale = cx.settings.snapshot_lease;
+        self.moves.takers.retain(|_, taker| taker.is_wanted(cx.now(), stale));
+        for (partition, taker) in &mut self.moves.takers {
+            let mine = |write: &&Write| cx.catalog.partition(write.0, &write.1) == *partition;
+            taker.note(at, writes.iter().filter(mine).cloned().collect());
+        }
+    }
+
+    /// Loose keys are to be removed, if there are any.
+    pub(super) fn set_loose_timer(&mut self, cx: &mut Context<'_>) {
+        if self.moves.sweep.is_none() {
+            let mut all = self.moves.loose.clone();
+            all.retain(|it| !self.moves.staged.contains_key(it) && !self.is_moving(*it));
+            if !all.is_empty() {
+                self.moves.sweep = Some((Cursor::default(), all));
+                cx.go_on_later(LOOSE_TIMER);
+            }
+        }
+    }
+
+    /// Removes some loose keys.
+    pub(super) fn on_loose_timeout(&mut self, cx: &mut Context<'_>) {
+        let Some((mut cursor, all)) = self.moves.sweep.take() else { return };
+        let goes =
+            |space: SpaceId, key: &SmallBytes| all.contains(&cx.catalog.partition(space, key));
+        if self.spaces.remove_some(&mut cursor, LOOSE_STEP, goes) {
+            self.moves.sweep = Some((cursor, all));
+            return cx.go_on_later(LOOSE_TIMER);
+        }
+        for partition in all {
+            self.moves.loose.remove(&partition);
+        }
+        self.set_loose_timer(cx);
+    }
+
+    /// Removes the keys of a partition that is to come, at once.
+    pub(super) fn clear_partition(&mut self, partition: u16, cx: &Context<'_>) {
+        if self.moves.loose.contains(&partition) {
+            let mine = |space, key: &SmallBytes| cx.catalog.partition(space, key) == partition;
+            self.spaces.remove_some(&mut Cursor::default(), u64::MAX, mine);
+            if let Some((_, all)) = &mut self.moves.sweep {
+                all.remove(&partition);
+            }
+        }
+        self.moves.loose.insert(partition);
+    }
+}

@@ -1,0 +1,33 @@
+//! A transaction of this repository alone, for a coordinator of the same node that waits for it
+//! ([`local_call`](crate::granola::coordinator)).
+
+use crate::granola::message::{End, Request};
+use crate::granola::participant::{Context, Participant};
+
+impl Participant {
+    /// Does a transaction of this repository alone; `None`: somebody is before it or in its way, or
+    /// it is to be done with others, or there is no room for it.
+    pub(in crate::granola) fn perform_here(
+        &mut self,
+        request: &Request,
+        cx: &mut Context<'_>,
+    ) -> Option<End> {
+        if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
+            return None;
+        }
+        if self.lacks_room(request, cx).is_some() {
+            return None; // It is refused as all others are.
+        }
+        let is_free = self.queue.is_empty() && self.claims.is_empty();
+        let at = if is_free {
+            self.propose(request, cx)
+        } else if !self.locking && request.read_only && self.reads_at_once(request, cx) {
+            self.clock.done
+        } else {
+            return None;
+        };
+        let (end, _) = self.run_at(request, at, cx);
+        self.count_for_memory(cx.settings);
+        Some(end)
+    }
+}

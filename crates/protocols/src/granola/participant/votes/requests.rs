@@ -1,0 +1,481 @@
+//! Requests as they come, and the votes on them (sections 4.3.3 and 4.3.4).
+
+use std::sync::Arc;
+
+use muesli_core::parts::execution::unknown;
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
+
+use crate::granola::message::{
+    Agreement, Ballot, Ballots, End, Message, Noted, Part, Record, Refusal, Repositories, Request,
+    Task, Vote, evidence,
+};
+use crate::granola::participant::modes::WaitQueue;
+use crate::granola::participant::modes::active::Active;
+use crate::granola::participant::outcomes::{Age, Over};
+use crate::granola::participant::{Context, Participant};
+
+impl Participant {
+    /// A request of a coordinator, or of a participant that was asked before.
+    pub(in super::super) fn on_request(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        let txn = request.txn;
+        if !request.participants.contains(&self.id) {
+            return; // Whoever sent it here is mistaken.
+        }
+        // Of a client that only reads, nothing need be known.
+        if !request.reads_alone() || self.memory.knows(txn.node) {
+            self.memory.hear(txn, request.settled_below);
+        }
+        self.hear_client(txn, cx);
+        if self.active.contains_key(&txn) || self.is_deferred(txn) {
+            return self.vote_again(txn, cx); // It is under way.
+        }
+        if let Some(over) = self.memory.get(txn) {
+            let (end, noted, about) = (over.end.clone(), over.noted.clone(), over.about);
+            if let (Some(_), Some(ballot)) = (request.master, over.ballot.clone()) {
+                // One that has started again counts anew.
+                self.vote_to_master(&request, ballot, about, cx);
+            }
+            return self.tell_end(&request, end, noted, cx);
+        }
+        match self.memory.age(txn) {
+            Age::Current => match self.may_be_forgotten(&request, cx) {
+                None => self.take_up(request, cx),
+                Some(floor) => {
+                    let forgotten = Refusal::Aborted(Abort::Forgotten);
+                    self.refuse(&request, Ballot::Abort(floor, forgotten), cx);
+                }
+            },
+            Age::Settled => {}
+            // Its client says that it is settled, and it was done.
+            Age::EarlierLife if self.memory.retired(txn).is_some() => {}
+            Age::EarlierLife if cx.catalog.is_client(txn.node) => {
+                // Another process has come with this client's number: it would try again for ever.
+                let superseded = Refusal::Aborted(Abort::Superseded);
+                self.refuse(&request, Ballot::Abort(Timestamp::ZERO, superseded), cx);
+            }
+            Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
+        }
+    }
+
+    fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        let early = self.early_votes.take(request.txn);
+        let against = early.iter().find(|(_, (ballot, _))| !matches!(ballot, Ballot::Commit(_)));
+        if let Some((_, (ballot, _))) = against {
+            // It is dead already, of what the other one says: a conflict would be tried again.
+            return self.refuse(&request, ballot.clone(), cx);
+        }
+        let lacks_room = || self.lacks_room(&request, cx);
+        if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_room) {
+            let ballot = Ballot::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
+            return self.refuse(&request, ballot, cx);
+        }
+        if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
+            return self.on_take(&request, cx);
+        }
+        if let Some(at) = self.is_elsewhere(&request, cx) {
+            return self.refuse(&request, Ballot::Moved(at), cx);
+        }
+        if request.moving().is_some_and(|order| self.refuses_move(order, cx)) {
+            return self.refuse(&request, Ballot::Moved(self.clock.done), cx);
+        }
+        // Who is alone finds out as it runs; but for one that says that it only reads.
+        let asks = request.agreement != Agreement::Alone || request.read_only;
+        if let Some(refusal) = asks.then(|| self.lacks(&request, cx)).flatten() {
+            let at = self.clock.done;
+            return self.refuse(&request, Ballot::Abort(at, refusal), cx);
+        }
+        match request.agreement {
+            Agreement::Alone if self.locking => self.perform_alone(&request, cx),
+            Agreement::Alone => self.take_up_alone(request, cx),
+            Agreement::Independent if self.locking && request.exchanges_data() => {
+                self.claim_untold(request, early, cx);
+            }
+            Agreement::Independent if self.locking => self.prepare(request, early, cx),
+            Agreement::Independent => self.vote_in_timestamp_mode(request, early, cx),
+            Agreement::Coordinated => self.take_up_coordinated(request, early, cx),
+        }
+    }
+
+    /// A procedure that this node does not know; or that may write, in a transaction that says that
+    /// it only reads: what it wrote would be in no log, and at no other copy.
+    pub(in super::super) fn lacks(&self, request: &Request, cx: &Context<'_>) -> Option<Refusal> {
+        let own = request.parts.iter().filter(|part| part.is_held_by(self.id, cx.catalog));
+        for part in own {
+            let Task::Call { procedure, .. } = &part.task else { continue };
+            match cx.settings.procedures.get(procedure) {
+                Some(known) if known.read_only || !request.read_only => {}
+                Some(_) => {
+                    let text = format!("procedure {procedure} may write, and was called to read");
+                    return Some(Refusal::Faulty(text));
+                }
+                None => {
+                    if let Stop::Faulty(text) = unknown(procedure, cx.settings) {
+                        return Some(Refusal::Faulty(text));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A timestamp above all that was done here and all that the session has seen. It enters the
+    /// queue, or is done, in the same step.
+    pub(in super::super) fn propose(
+        &mut self,
+        request: &Request,
+        cx: &mut Context<'_>,
+    ) -> Timestamp {
+        let floor = if self.rules.carries_floor { request.floor } else { Timestamp::ZERO };
+        self.propose_above(floor, cx)
+    }
+
+    /// A timestamp above all that was done and proposed here, and above `floor`.
+    pub(in super::super) fn propose_above(
+        &mut self,
+        floor: Timestamp,
+        cx: &mut Context<'_>,
+    ) -> Timestamp {
+        let at = self.clock.propose(floor, cx.now());
+        self.cover(at, cx);
+        at
+    }
+
+    /// Sees to it that a next life of this repository proposes above `at`.
+    pub(in super::super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
+        if cx.settings.logging
+            && self.rules.ceiling
+            && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
+        {
+            cx.log(|| Record::Ceiling { at: ceiling });
+        }
+    }
+
+    /// The only participant: its timestamp is final as soon as it is chosen.
+    fn take_up_alone(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
+        let waits = self.waits_for_company(&request, cx) && self.queue.is_all_placed();
+        let looks = request.read_only && !self.queue.is_empty() && !waits;
+        if looks && self.reads_at_once(&request, cx) {
+            return self.perform(&request, 0, self.clock.done, cx);
+        }
+        let at = self.propose(&request, cx);
+        if self.queue.is_empty() && self.claims.is_empty() && !waits {
+            return self.perform(&request, 0, at, cx);
+        }
+        let votes = Votes::from_voters([]);
+        self.enter((request, 0), at, votes, cx);
+        self.go_on(cx);
+    }
+
+    /// Whether a reader of this repository alone can lie right behind what was done last, instead
+    /// of waiting for its turn behind all that is queued: its session has seen nothing later, and
+    /// nobody will come to stand below (section 7.2, where backups read so). In a new life, only
+    /// what was done in it is as new as what clients were told of before.
+    pub(in super::super) fn reads_at_once(
+        &mut self,
+        request: &Request,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let done = self.clock.done;
+        if !self.rules.readers_check {
+            return done > Timestamp::ZERO;
+        }
+        let is_seen = done > self.clock.earlier && request.floor <= done;
+        is_seen && self.claims.is_empty() && self.reads_past_all(request, cx)
+    }
+
+    pub(in super::super) fn vote_in_timestamp_mode(
+        &mut self,
+        request: Arc<Request>,
+        early: Ballots,
+        cx: &mut Context<'_>,
+    ) {
+        let (txn, at) = (request.txn, self.propose(&request, cx));
+        let is_logged = request.is_update();
+        let voted = self.log_vote(is_logged, &request, at, cx);
+        let about = evidence::about(&request, cx.settings, cx.catalog);
+        self.send_vote(&request, Ballot::Commit(at), about, cx);
+        if !self.rules.data_sent_in_order {
+            self.send_data(&request, at, cx);
+        }
+        let votes = Votes::from_voters(self.others(&request));
+        self.enter((request, about), at, votes, cx);
+        self.active.get_mut(&txn).expect("just entered").voted = voted;
+        self.set_sweep_timer(cx);
+        for (repository, vote) in early {
+            self.on_vote(txn, repository, vote, cx);
+        }
+    }
+
+    /// Puts a transaction into the queue at its proposal.
+    pub(in super::super) fn enter(
+        &mut self,
+        (request, about): (Arc<Request>, u64),
+        at: Timestamp,
+        votes: Votes<RepositoryId, Timestamp>,
+        cx: &Context<'_>,
+    ) {
+        let txn = request.txn;
+        let mut active = Active::new(request, about, at, votes, cx.now());
+        active.wait_queue = self.vote_sequences.wait_queue_of(&active);
+        self.moves.begin(&active.request);
+        self.queue.insert(active.wait_queue, (at, txn));
+        self.active.insert(active);
+        self.report_what_moved(cx.settings);
+    }
+
+    /// Logs a vote for a transaction, if it `is_logged`. The vote itself waits for that, and so
+    /// does whatever is said of the transaction once it is done, or of what comes after it; what
+    /// is said of others in the meantime does not.
+    pub(in super::super) fn log_vote(
+        &mut self,
+        is_logged: bool,
+        request: &Arc<Request>,
+        at: Timestamp,
+        cx: &mut Context<'_>,
+    ) -> LogPosition {
+        if !is_logged {
+            return LogPosition(0);
+        }
+        cx.log_lazily(|| Record::Voted { request: request.clone(), at });
+        cx.effects.logged
+    }
+
+    /// A transaction is about to be done, or what it does is told: nothing may be said of that
+    /// before its vote is stable. Without it, its place would be another one after a crash.
+    pub(in super::super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
+        if self.rules.answers_rest_on_votes {
+            cx.wait_for_log_up_to(active.voted);
+        }
+    }
+
+    pub(in super::super) fn send_vote(
+        &mut self,
+        request: &Request,
+        ballot: Ballot,
+        about: u64,
+        cx: &mut Context<'_>,
+    ) {
+        if self.rules.master {
+            return self.vote_to_master(request, ballot, about, cx);
+        }
+        self.memory.note_vote(request.txn);
+        for other in self.others(request) {
+            let order = self.number_vote(other, &ballot, cx);
+            let (txn, repository, ballot) = (request.txn, self.id, ballot.clone());
+            let vote = Message::Vote { txn, repository, ballot, about, tag: 0, order };
+            cx.send_to_repository_when_logged(other, vote);
+        }
+    }
+
+    /// Votes against a transaction that was never voted on here, for ever.
+    pub(in super::super) fn refuse(
+        &mut self,
+        request: &Request,
+        ballot: Ballot,
+        cx: &mut Context<'_>,
+    ) {
+        let txn = request.txn;
+        let end = ballot.end_against().expect("a vote against it");
+        let alone = request.agreement == Agreement::Alone;
+        if alone && !request.is_update() {
+            // Done again or not, it changes nothing.
+            return self.tell_end(request, end, Noted::default(), cx);
+        }
+        if self.rules.stable_conflicts {
+            cx.log(|| Record::Against { txn, ballot: ballot.clone() });
+        }
+        if !alone {
+            self.send_vote(request, ballot.clone(), 0, cx);
+        }
+        let (ballot, noted) = (Some(ballot), Noted::default());
+        self.memory.remember(txn, Over { ballot, about: 0, end: end.clone(), noted });
+        self.tell_end(request, end, Noted::default(), cx);
+    }
+
+    /// Tells the coordinator how a transaction ended here; once more, if it asks once more.
+    pub(in super::super) fn tell_end(
+        &mut self,
+        request: &Request,
+        end: End,
+        noted: Noted,
+        cx: &mut Context<'_>,
+    ) {
+        let (txn, repository) = (request.txn, self.id);
+        cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end, noted });
+        if request.agreement != Agreement::Alone {
+            self.acknowledge(txn, cx);
+        }
+    }
+
+    pub(in super::super) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        repository: RepositoryId,
+        (ballot, about): Vote,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(active) = self.active.get_mut(&txn) else {
+            if !self.vote_on_deferred(txn, &ballot, cx) {
+                self.keep_early(txn, repository, (ballot, about), cx);
+            }
+            return;
+        };
+        if active.place.is_some() {
+            // Late or repeated: all votes were there. But who votes against it now will tell
+            // nothing any more: a client has asked it for something else, or it has forgotten a
+            // reader. Whoever waits to be told ends that, which is safe where nothing is written.
+            if !active.awaits_data() || active.request.is_update() {
+                return;
+            }
+        }
+        let Ballot::Commit(at) = ballot else {
+            let end = ballot.end_against().expect("a vote against it");
+            return self.drop_active(txn, end, cx);
+        };
+        if active.place.is_some() {
+            return;
+        }
+        if about != active.about {
+            // It was asked for something else.
+            return self.drop_active(txn, End::Conflict, cx);
+        }
+        match active.votes.count(repository, at) {
+            Counted::Complete => {
+                let was_asked_for = active.asked > active.since;
+                cx.effects.maintenance.finished += u64::from(was_asked_for);
+                self.decide(txn, cx);
+            }
+            Counted::Waiting => self.change_wait_queue(txn),
+            Counted::Ignored => {}
+        }
+    }
+
+    /// All votes are there: the highest proposal is the transaction's place.
+    fn decide(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+        let active = self.active.get_mut(&txn).expect("an active transaction");
+        let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
+        let place = if self.rules.highest_is_final { highest } else { active.proposed };
+        let (was, from) = (active.wait_queue, active.bound);
+        let raises = active.request.is_update() || self.rules.reads_raise;
+        if self.rules.raises_last && raises && self.rules.raised_by(&active.request, self.id) {
+            self.clock.place(place);
+        }
+        (active.place, active.wait_queue) = (Some(place), WaitQueue::Placed);
+        let is_prepared = active.is_prepared();
+        // In locking mode nothing that is queued touches what this one has claimed.
+        let first = self.queue.first().filter(|_| !self.locking);
+        let before = first.is_some_and(|first| first < (place, txn));
+        if is_prepared && !before {
+            self.perform_prepared(txn, cx);
+        } else {
+            active.bound = place;
+            if self.active.put_aside(&txn, None) {
+                self.claims.release(txn);
+            }
+            match is_prepared {
+                true => self.queue.insert(WaitQueue::Placed, (place, txn)),
+                false => self.queue.rise(was, (from, txn), (place, txn)),
+            }
+        }
+        self.go_on(cx);
+    }
+
+    /// Somebody voted against a transaction that was voted on here.
+    pub(in super::super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
+        let active = self.active.remove(&txn).expect("an active transaction");
+        self.queue.remove(active.wait_queue, &(active.bound, txn));
+        self.claims.release(txn);
+        self.end_dropped(&active, end, cx);
+        self.report_what_moved(cx.settings);
+        self.go_on(cx);
+    }
+
+    /// Tells of a transaction that was voted on and is not done.
+    pub(in super::super) fn end_dropped(
+        &mut self,
+        active: &Active,
+        end: End,
+        cx: &mut Context<'_>,
+    ) {
+        let txn = active.request.txn;
+        if self.is_logged(&active.request) {
+            cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
+        }
+        let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
+        let (about, end_here) = (active.about, end.clone());
+        self.memory.remember(txn, Over { ballot, about, end: end_here, noted: noted.clone() });
+        self.tell_end(&active.request, end, noted, cx);
+        if active.request.moving().is_some() {
+            self.set_loose_timer(cx);
+        }
+    }
+
+    /// A participant misses votes, ours among them.
+    pub(in super::super) fn on_ask(
+        &mut self,
+        request: Arc<Request>,
+        repository: RepositoryId,
+        ballot: Ballot,
+        cx: &mut Context<'_>,
+    ) {
+        let txn = request.txn;
+        let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
+        let known = waits || self.memory.get(txn).is_some();
+        if let Some(vote) = self.memory.retired(txn).filter(|_| !known) {
+            // It was done, and its client has said that this is known everywhere.
+            return self.tell_vote(repository, txn, vote, cx);
+        }
+        if self.memory.age(txn) == Age::Settled && !known {
+            // A copy of a request that was long under way, or a reader's that a crash had
+            // forgotten: nobody waits for it any more. Or its client has said that it is settled
+            // where it is not, and nobody knows more of it.
+            return self.tell_vote(repository, txn, (Ballot::Conflict, 0), cx);
+        }
+        let about = evidence::about(&request, cx.settings, cx.catalog);
+        self.send_data_again(repository, &request, cx);
+        if !known {
+            // Its request may never have come here, or this life does not know of it.
+            self.on_request(request, cx);
+        }
+        self.on_vote(txn, repository, (ballot, about), cx);
+        let vote = match self.active.get(&txn) {
+            Some(active) => Some((Ballot::Commit(active.proposed), active.about)),
+            None => self.memory.get(txn).map(|over| (over.vote(), over.about)),
+        };
+        if let Some(vote) = vote.filter(|_| known || self.rules.master) {
+            self.tell_vote(repository, txn, vote, cx);
+        }
+    }
+
+    /// Tells of a vote again. It implies nothing: newer ones may have been cast since.
+    fn tell_vote(&self, to: RepositoryId, txn: TxnId, vote: Vote, cx: &mut Context<'_>) {
+        let ((ballot, about), repository) = (vote, self.id);
+        let message = Message::Vote { txn, repository, ballot, about, tag: 0, order: None };
+        cx.send_to_repository_when_logged(to, message);
+    }
+
+    /// Asks for the votes that should have come by now, of those who may never have heard of the
+    /// transaction too.
+    pub(in super::super) fn ask_for_votes(&mut self, cx: &mut Context<'_>) {
+        let (now, me, patience) = (cx.now(), self.id, self.patience(cx.settings));
+        let due = |active: &Active| active.asked + patience <= now;
+        let waits = |active: &Active| active.place.is_none() || active.awaits_data();
+        let late = self.active.values().filter(|active| due(active) && waits(active));
+        let late: Vec<TxnId> = late.map(|active| active.request.txn).collect();
+        for txn in late {
+            let active = &self.active[&txn];
+            let whom: Repositories = match active.place {
+                None => active.votes.missing().collect(),
+                Some(_) => self.data_holders(active, cx),
+            };
+            let active = self.active.get_mut(&txn).expect("just seen");
+            active.asked = now;
+            for other in whom {
+                let (request, ballot) = (active.request.clone(), Ballot::Commit(active.proposed));
+                let ask = Message::Ask { request, repository: me, ballot };
+                cx.send_to_repository_when_logged(other, ask);
+            }
+        }
+    }
+}
