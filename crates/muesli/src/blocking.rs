@@ -30,11 +30,11 @@ impl Blocking {
     ///
     /// # Errors
     /// As there.
-    pub fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    pub fn transact<T, E, F>(&self, body: F) -> Result<T, E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         block_on(self.db.transact(body))
     }
@@ -43,11 +43,11 @@ impl Blocking {
     ///
     /// # Errors
     /// As there.
-    pub fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    pub fn transact_answering<T, E, F>(&self, body: F) -> Result<(T, Results), E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         block_on(self.db.transact_answering(body))
     }

@@ -1,6 +1,5 @@
 //! The database handle: transactions, sessions, spaces.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -311,7 +310,53 @@ impl Db {
     }
 
     /// Runs `body` in a transaction and commits it; conflicts are retried with growing random
-    /// pauses. The body may run several times, so it should have no other effects.
+    /// pauses. The body may run several times, so it should have no other effects. It borrows what
+    /// its closure owns:
+    ///
+    /// ```
+    /// # use muesli::{Db, Error, Options, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let space = db.space("s")?;
+    /// let names = vec!["ann".to_owned(), "bob".to_owned()];
+    /// let greeted = db.transact(async move |tx| {
+    ///     for name in &names {
+    ///         tx.put(space, name.as_str(), "hello").await?;
+    ///     }
+    ///     Ok::<_, Error>(names.len())
+    /// });
+    /// assert_eq!(muesli::blocking::block_on(greeted)?, 2);
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// Its error is any type that [`Error`] can become, and is returned as it is. The compiler has
+    /// to be told which: by the body's last line, as above, by an error that it returns, or by
+    /// what is done with the answer. A body that met a conflict is run again, whatever error it
+    /// made of that.
+    ///
+    /// It is sent to the thread of a loop, so it must be `Send + 'static`; its future, and what is
+    /// made there, need not be:
+    ///
+    /// ```compile_fail,E0277
+    /// # use muesli::{Db, Error, Options, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let space = db.space("s")?;
+    /// let name = std::rc::Rc::new("ann"); // An `Rc` cannot be sent between threads safely.
+    /// let greeted = db.transact(async move |tx| tx.put(space, *name, "hello").await);
+    /// # muesli::blocking::block_on(greeted)?;
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0597
+    /// # use muesli::{Db, Error, Options, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let space = db.space("s")?;
+    /// let name = "ann".to_owned(); // Borrowed for `'static`; `async move` gives it to the body.
+    /// let greeted = db.transact(async |tx| tx.put(space, name.as_str(), "hello").await);
+    /// # muesli::blocking::block_on(greeted)?;
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// [`BodyFuture`](crate::BodyFuture) is for code that takes bodies of others and is `Send`.
     ///
     /// Called from a task on one of the database's loops, the body runs there; from any other
     /// thread or executor, it is shipped to a loop. If the future is dropped before the commit is
@@ -324,11 +369,11 @@ impl Db {
     ///
     /// # Panics
     /// Where the body does: its transaction is aborted, and its panic goes on here.
-    pub async fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    pub async fn transact<T, E, F>(&self, body: F) -> Result<T, E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         if self.is_here() {
             return self.transact_here(body).await;
@@ -339,14 +384,14 @@ impl Db {
     }
 
     /// As [`transact`](Self::transact), for tasks on one of the database's loops only: the body
-    /// need not be `Send`.
+    /// need not be `Send`, and borrows what is around it.
     ///
     /// # Errors
     /// As [`transact`](Self::transact); [`Error::Closed`] on any other thread.
-    pub async fn transact_here<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    pub async fn transact_here<T, E, F>(&self, body: F) -> Result<T, E>
     where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
     {
         self.repeat(&body, false, None).await.map(|(answer, _)| answer)
     }
@@ -356,11 +401,11 @@ impl Db {
     ///
     /// # Errors
     /// As [`transact`](Self::transact).
-    pub async fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    pub async fn transact_answering<T, E, F>(&self, body: F) -> Result<(T, Results), E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         if self.is_here() {
             return self.transact_answering_here(body).await;
@@ -376,10 +421,10 @@ impl Db {
     ///
     /// # Errors
     /// As [`transact_here`](Self::transact_here).
-    pub async fn transact_answering_here<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    pub async fn transact_answering_here<T, E, F>(&self, body: F) -> Result<(T, Results), E>
     where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
     {
         self.repeat(&body, true, None).await.map(|(answer, given)| (answer, Results(given)))
     }
@@ -425,8 +470,8 @@ impl Db {
         let deadline = client::with(database, |engine| {
             engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
         });
-        let away = home.map(|home| Box::new((self.clone(), home)));
-        Ok(Transaction::new(Tx { database, txn, away }, self.clone(), deadline.flatten()))
+        let tx = Tx::away(database, txn, home.map(|home| (self.clone(), home)));
+        Ok(Transaction::new(tx, self.clone(), deadline.flatten()))
     }
 
     /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on

@@ -6,12 +6,12 @@
 //! # fn main() -> Result<(), Error> {
 //! let db = Db::open(Options::default().space("accounts", SpaceOptions::default()))?;
 //! let accounts = db.space("accounts")?.typed::<u64, i64>();
-//! let total = db.blocking().transact(move |tx| async move {
-//!     accounts.put(&tx, &1, &100).await?;
-//!     accounts.put(&tx, &2, &50).await?;
-//!     let first = accounts.get(&tx, &1).await?.unwrap_or(0);
-//!     let second = accounts.get(&tx, &2).await?.unwrap_or(0);
-//!     Ok(first + second)
+//! let total = db.blocking().transact(async move |tx| {
+//!     accounts.put(tx, &1, &100).await?;
+//!     accounts.put(tx, &2, &50).await?;
+//!     let first = accounts.get(tx, &1).await?.unwrap_or(0);
+//!     let second = accounts.get(tx, &2).await?.unwrap_or(0);
+//!     Ok::<_, Error>(first + second)
 //! })?;
 //! assert_eq!(total, 150);
 //! # Ok(())
@@ -48,7 +48,7 @@ mod transaction;
 pub use db::Db;
 pub use direct::DirectTx;
 pub use embedded::Report;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use explicit::Transaction;
 pub use key::Key;
 pub use later::{Promised, Results};
@@ -65,7 +65,7 @@ pub use past::SessionPast;
 #[cfg(feature = "cluster")]
 pub use remote::Connect;
 pub use space::{Space, TypedSpace};
-pub use transaction::{Range, Tx};
+pub use transaction::{BodyFuture, Range, Tx};
 
 /// The example of the project's front page, compiled and run with the tests.
 #[cfg(doctest)]

@@ -234,21 +234,18 @@ impl Remote {
     ) -> Result<Result<Register, Unwritten>, Error> {
         let directory = db.space(register::SPACE)?;
         let (name, options, most) = (name.to_owned(), options.clone(), self.0.frame_bytes_max());
-        db.session().strict().blocking().transact(move |tx| {
-            let (name, options, map) = (name.clone(), options.clone(), map.clone());
-            async move {
-                let key = SmallBytes::new(register::KEY);
-                let found = tx.get(directory, key.clone()).await?;
-                let next = match next_row(found.as_ref(), &name, &options, &map, most) {
-                    Ok(next) => next,
-                    Err(why) => return Ok(Err(why)),
-                };
-                let row = next.to_row();
-                if Some(&row) != found.as_ref() {
-                    tx.put(directory, key, row).await?;
-                }
-                Ok(Ok(next))
+        db.session().strict().blocking().transact(async move |tx| {
+            let key = SmallBytes::new(register::KEY);
+            let found = tx.get(directory, key.clone()).await?;
+            let next = match next_row(found.as_ref(), &name, &options, &map, most) {
+                Ok(next) => next,
+                Err(why) => return Ok(Err(why)),
+            };
+            let row = next.to_row();
+            if Some(&row) != found.as_ref() {
+                tx.put(directory, key, row).await?;
             }
+            Ok(Ok(next))
         })
     }
 }

@@ -94,15 +94,12 @@ async fn client(
 
 async fn transaction(db: &Db, records: Space, key: u64, update: bool) -> Result<(), Error> {
     let key = format!("user{key}");
-    db.transact_here(move |tx| {
-        let key = key.clone();
-        async move {
-            tx.get(records, key.as_str()).await?;
-            if update {
-                tx.put(records, key.as_str(), &RECORD[..]).await?;
-            }
-            Ok(())
+    db.transact_here(async move |tx| {
+        tx.get(records, key.as_str()).await?;
+        if update {
+            tx.put(records, key.as_str(), &RECORD[..]).await?;
         }
+        Ok(())
     })
     .await
 }

@@ -11,11 +11,11 @@ fn open(protocol: &str) -> Db {
 
 fn put(db: &Db, round: u32) {
     let space = db.space("s").unwrap();
-    let write = move |tx: Tx| async move {
+    let write = async move |tx: &Tx| {
         for key in ["a", "b", "c", "d"] {
             tx.put(space, key, round.to_string().as_str()).await?;
         }
-        Ok(())
+        Ok::<_, muesli::Error>(())
     };
     db.blocking().transact(write).unwrap();
 }
@@ -23,7 +23,7 @@ fn put(db: &Db, round: u32) {
 fn reads(db: &Db, round: u32) -> bool {
     let space = db.space("s").unwrap();
     let keys = ["a", "b", "c", "d"];
-    let read = move |tx: Tx| async move { tx.get_many(space, keys).await };
+    let read = async move |tx: &Tx| tx.get_many(space, keys).await;
     let found = db.read_only().blocking().transact(read).unwrap();
     found.into_iter().all(|value| value == Some(round.to_string().as_str().into()))
 }

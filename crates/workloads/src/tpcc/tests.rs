@@ -189,7 +189,7 @@ fn each_condition_notices_what_it_is_there_for() {
         let session = db.session();
         let done = async move || {
             let tables = &Tables::of(&session)?;
-            session.transact_here(|tx| async move { sabotage(what, &tx, tables).await }).await
+            session.transact_here(async |tx| sabotage(what, tx, tables).await).await
         };
         block_on(db.run_on(0, done)).unwrap().unwrap();
         let broken = broken(&db, &tpcc);

@@ -74,10 +74,7 @@ fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
             while !start.stop.is_raised() {
                 turn += 2;
                 let key = (turn % KEYS).to_be_bytes().to_vec();
-                let put = move |tx: Tx| {
-                    let key = key.clone();
-                    async move { tx.put(space, key, vec![7; 40]).await }
-                };
+                let put = async move |tx: &Tx| tx.put(space, key.clone(), vec![7; 40]).await;
                 let _ = db.transact_here(put).await; // One that fails is no matter here.
             }
         })

@@ -40,10 +40,10 @@ async fn value(tx: &Tx, space: Space) -> Result<u64, Error> {
 async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
     while !start.stop.is_raised() {
         let due = seen.acknowledged.get();
-        let written = db.transact_here(move |tx: Tx| async move {
-            let read = value(&tx, space).await?;
+        let written = db.transact_here(async move |tx| {
+            let read = value(tx, space).await?;
             tx.put(space, b"x".to_vec(), (read + 1).to_be_bytes().to_vec()).await?;
-            Ok(read)
+            Ok::<_, Error>(read)
         });
         if let Ok(read) = written.await {
             seen.missed.set(seen.missed.get() + u64::from(read < due));
