@@ -184,6 +184,11 @@ impl<P: Protocol, N> Machine<P, N> {
         self.gated.last_key_value().map(|(after, _)| *after)
     }
 
+    /// Up to where the log must be stable for the first of that to be said.
+    pub fn waits_first_for(&self) -> Option<LogPosition> {
+        self.gated.first_key_value().map(|(after, _)| *after)
+    }
+
     /// Whether something waits for the log that the node says to itself.
     pub fn speaks_to_itself(&self) -> bool {
         let own = |gated: &Gated<P::Message, N>| match gated {

@@ -47,7 +47,7 @@ impl<P: Subject> World<P> {
 
     /// A key's value at each repository that has it.
     fn values(&self, key: &str) -> Vec<(String, String)> {
-        let participants = self.hosts.iter().flat_map(|host| host.node.participants());
+        let participants = self.hosts.iter().flat_map(|host| host.node().participants());
         let holders = participants.filter_map(|(id, participant)| {
             let versions = P::versions(participant, SPACE)?;
             let newest = versions.newest(versions.find(&key.into())?);

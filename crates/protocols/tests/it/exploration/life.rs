@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effects, LogPosition, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
+    Catalog, Effects, Machine, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
 };
 
 use crate::subject::Subject;
 
 #[derive(Clone)]
 pub(super) struct Host<P: Subject> {
-    pub node: Node<P>,
+    pub machine: Machine<P>,
     id: NodeId,
     settings: Arc<Settings>,
     rules: P::Rules,
@@ -19,17 +19,13 @@ pub(super) struct Host<P: Subject> {
     log: Vec<(RepositoryId, P::Record)>,
     /// How much of the log was there when this life began.
     inherited: usize,
-    /// How much of it must have been stable for the node to say what it said.
-    firm: usize,
-    logged: LogPosition,
-    gate: LogPosition,
 }
 
 /// What can differ from one world to the next.
 impl<P: Subject> fmt::Debug for Host<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let log = (&self.log, self.inherited, self.firm, self.logged, self.gate);
-        f.debug_tuple("Host").field(&self.node).field(&self.life).field(&log).finish()
+        let log = (&self.log, self.inherited);
+        f.debug_tuple("Host").field(&self.machine).field(&self.life).field(&log).finish()
     }
 }
 
@@ -40,66 +36,44 @@ impl<P: Subject> Host<P> {
         settings: Arc<Settings>,
         rules: P::Rules,
     ) -> Host<P> {
-        Host {
-            node: Node::new(id, 1, catalog, settings.clone(), &rules),
-            id,
-            settings,
-            rules,
-            life: 1,
-            log: Vec::new(),
-            inherited: 0,
-            firm: 0,
-            logged: LogPosition(0),
-            gate: LogPosition(0),
-        }
+        let node = Node::new(id, 1, catalog, settings.clone(), &rules);
+        let machine = Machine::new(node, recording(Nanos(0)));
+        Host { machine, id, settings, rules, life: 1, log: Vec::new(), inherited: 0 }
     }
 
-    /// The buffer of one turn.
-    pub fn turn(&self, now: Nanos) -> Effects<P> {
-        Effects {
-            now,
-            recorder: Some(Box::new(Recorder::new())),
-            logged: self.logged,
-            gate: self.gate,
-            ..Effects::default()
-        }
+    pub fn node(&self) -> &Node<P> {
+        &self.machine.node
     }
 
-    pub fn end_turn(&mut self, effects: &Effects<P>) {
-        (self.logged, self.gate) = (effects.logged, effects.gate);
+    pub fn log(&mut self, records: Vec<(RepositoryId, P::Record)>) {
+        self.log.extend(records);
     }
 
-    pub fn log(&mut self, repository: RepositoryId, record: P::Record) {
-        self.log.push((repository, record));
-    }
-
-    /// The node said something that had to wait for its log up to `after`.
-    pub fn has_said(&mut self, after: LogPosition) {
-        self.firm = self.firm.max(self.inherited + after.0 as usize);
-    }
-
-    /// A new life, from the log without what it may have lost; what its first turn wants done.
-    pub fn restart(&mut self, lossy: bool, now: Nanos) -> Effects<P> {
+    /// A new life, from the log without what it may have lost; its first step is to be performed.
+    pub fn restart(&mut self, lossy: bool, now: Nanos) {
         if lossy {
-            self.log.truncate(self.firm);
+            self.log.truncate(self.inherited + self.machine.stable().0 as usize);
         }
         self.life += 1;
-        (self.inherited, self.firm) = (self.log.len(), self.log.len());
-        (self.logged, self.gate) = (LogPosition(0), LogPosition(0));
-        let catalog = self.node.catalog().clone();
+        self.inherited = self.log.len();
+        let catalog = self.node().catalog().clone();
         let settings = self.settings.clone();
-        self.node = Node::new(self.id, self.life, catalog, settings, &self.rules);
-        let mut effects = self.turn(now);
+        let mut node = Node::new(self.id, self.life, catalog, settings, &self.rules);
+        let mut effects = recording(now);
         for (repository, record) in &self.log {
-            self.node.replay(*repository, record.clone(), &mut effects);
+            node.replay(*repository, record.clone(), &mut effects);
         }
         assert!(effects.list.is_empty(), "a replay says nothing");
-        self.node.start(&mut effects);
-        effects
+        node.start(&mut effects);
+        self.machine = Machine::new(node, effects);
     }
 
     /// Whether no transaction here waits for its end.
     pub fn has_no_doubts(&self) -> bool {
-        self.node.unfinished().1 == 0
+        self.node().unfinished().1 == 0
     }
+}
+
+fn recording<P: Subject>(now: Nanos) -> Effects<P> {
+    Effects { now, recorder: Some(Box::new(Recorder::new())), ..Effects::default() }
 }

@@ -12,6 +12,7 @@
 mod client;
 mod delayed;
 mod life;
+mod surroundings;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write};
@@ -22,7 +23,7 @@ use muesli_check::Level;
 use muesli_core::memory::Memory;
 use muesli_core::together::Backwards;
 use muesli_core::{
-    Catalog, Effect, Effects, Envelope, Nanos, NodeId, Pace, Recorder, Role, Rule, Settings,
+    Catalog, Envelope, LogPosition, Machine, Nanos, NodeId, Pace, Recorder, Role, Rule, Settings,
     SpaceOptions, Together, TxnId,
 };
 use muesli_protocols::score::Score;
@@ -32,6 +33,7 @@ use crate::subject::{Subject, Timer, procedures};
 use client::Client;
 pub use client::Do;
 use life::Host;
+use surroundings::Surroundings;
 
 /// A transaction: where it runs, and what it does before it commits.
 pub type Program = (u32, &'static [Do]);
@@ -137,8 +139,11 @@ enum Choice {
     Client(usize),
     /// The message at a place of a link.
     Deliver(u32, u32, usize),
+    /// A node's log becomes stable up to the next that something waits for: what it says to itself
+    /// arrives, and what it says to others leaves.
+    Stable(u32),
     /// A node does what it has left over for when it has said what it had to say.
-    GoesOn(u32, Role, u32),
+    GoesOn(u32),
     WaitEnds(u32, Role, u32),
     /// The node loses its memory, and perhaps the end of its log.
     Crash(Fault, u32, Lost),
@@ -162,8 +167,6 @@ struct World<P: Subject> {
     clients: Vec<Client>,
     /// Timers that were set; without crashes, only those that end waits for locks.
     timers: BTreeSet<(u32, Role, u32)>,
-    /// Timers without delay.
-    left_over: BTreeSet<(u32, Role, u32)>,
     /// The fault of the scope, and what is still to come of it and of the second one.
     fault: Option<Fault>,
     ahead: Vec<Fault>,
@@ -252,7 +255,6 @@ impl<P: Subject> World<P> {
             links: BTreeMap::new(),
             clients: Vec::new(),
             timers: BTreeSet::new(),
-            left_over: BTreeSet::new(),
             fault: scope.fault,
             ahead: Vec::new(),
             passed: 0,
@@ -293,7 +295,10 @@ impl<P: Subject> World<P> {
             let places = if reordered { link.len() } else { link.len().min(1) };
             choices.extend((0..places).map(|place| Choice::Deliver(from, to, place)));
         }
-        choices.extend(self.left_over.iter().map(|it| Choice::GoesOn(it.0, it.1, it.2)));
+        for (host, at) in self.hosts.iter().zip(0..) {
+            choices.extend(host.machine.waits_first_for().map(|_| Choice::Stable(at)));
+            choices.extend(host.machine.has_left_over().then_some(Choice::GoesOn(at)));
+        }
         let done = self.clients.iter().all(Client::is_done);
         let finished = done && self.hosts.iter().all(Host::has_no_doubts);
         if choices.is_empty() && !finished {
@@ -341,20 +346,27 @@ impl<P: Subject> World<P> {
         match choice {
             Choice::Client(which) => {
                 let client = &mut self.clients[which];
-                let (at, mut effects) =
-                    (client.node, self.hosts[client.node as usize].turn(self.now));
-                client.step(&mut self.hosts[at as usize].node, &mut effects);
-                self.perform(at, effects);
+                let at = client.node;
+                let machine = &mut self.hosts[at as usize].machine;
+                machine.effects.now = self.now;
+                client.step(&mut machine.node, &mut machine.effects);
+                self.perform(at, |machine, outside| machine.perform(outside));
             }
             Choice::Deliver(from, to, place) => {
                 let link = self.links.get_mut(&(from, to)).expect("a link with messages");
                 let envelope = link.remove(place).expect("a message");
-                let host = &mut self.hosts[to as usize];
-                let mut effects = host.turn(self.now);
-                host.node.deliver(envelope, &mut effects);
-                self.perform(to, effects);
+                self.perform(to, |machine, outside| {
+                    machine.node.deliver(envelope, &mut machine.effects);
+                    machine.perform(outside);
+                });
             }
-            Choice::GoesOn(node, role, timer) => self.fire(node, role, timer),
+            Choice::Stable(node) => self.perform(node, |machine, outside| {
+                let next = machine.waits_first_for();
+                let_go(machine, next, outside);
+            }),
+            Choice::GoesOn(node) => self.perform(node, |machine, outside| {
+                machine.go_on(outside);
+            }),
             Choice::WaitEnds(node, role, timer) => {
                 self.now = self.now + Settings::default().lock_wait;
                 self.fire(node, role, timer);
@@ -405,64 +417,48 @@ impl<P: Subject> World<P> {
 
     fn fire(&mut self, node: u32, role: Role, timer: u32) {
         self.timers.remove(&(node, role, timer));
-        self.left_over.remove(&(node, role, timer));
-        let host = &mut self.hosts[node as usize];
-        let mut effects = host.turn(self.now);
-        host.node.timer(role, timer, &mut effects);
-        self.perform(node, effects);
+        self.perform(node, |machine, outside| machine.timer(role, timer, outside));
     }
 
     /// The node loses its memory and begins a new life; its clients are gone.
     fn crash(&mut self, node: u32, lost: Lost) {
         self.timers.retain(|(at, ..)| *at != node);
-        self.left_over.retain(|(at, ..)| *at != node);
         for client in self.clients.iter_mut().filter(|client| client.node == node) {
             client.lose();
         }
         let host = &mut self.hosts[node as usize];
         let mut recorder = Recorder::new();
-        host.node.record_running(&mut recorder);
+        host.node().record_running(&mut recorder);
         self.evidence.absorb_crashed(node, &recorder);
-        let effects = host.restart(lost == Lost::WhatItMay, self.now);
-        self.perform(node, effects);
+        host.restart(lost == Lost::WhatItMay, self.now);
+        self.perform(node, |machine, outside| machine.perform(outside));
     }
 
-    fn perform(&mut self, at: u32, mut effects: Effects<P>) {
+    /// Has a node's machine do something. What it says leaves at once, as if its log were stable,
+    /// but for what it says to itself, of which the scope decides when.
+    fn perform(&mut self, at: u32, run: impl FnOnce(&mut Machine<P>, &mut Surroundings<'_, P>)) {
         let host = &mut self.hosts[at as usize];
-        for effect in std::mem::take(&mut effects.list) {
-            match effect {
-                Effect::Send { envelope, after } => {
-                    host.has_said(after);
-                    self.begun.extend(P::begins(&envelope.message));
-                    self.links.entry((at, envelope.to.node.0)).or_default().push_back(envelope);
-                }
-                Effect::Complete { op, result, after } => {
-                    host.has_said(after);
-                    let waits = |client: &&mut Client| client.node == at && client.waits_for(op);
-                    if let Some(client) = self.clients.iter_mut().find(waits) {
-                        client.hear(&result);
-                    }
-                }
-                Effect::SetTimer { role, timer, after: Nanos(0) } => {
-                    self.left_over.insert((at, role, timer));
-                }
-                Effect::SetTimer { role, timer, .. } => {
-                    let counts = match P::timer(role, timer) {
-                        Timer::Wait => true,
-                        Timer::Care => self.fault.is_some(),
-                        Timer::Idle => false,
-                    };
-                    if counts {
-                        self.timers.insert((at, role, timer));
-                    }
-                }
-                Effect::Log { repository, record } => host.log(repository, record),
-            }
+        let mut outside = Surroundings {
+            at,
+            cares: self.fault.is_some(),
+            links: &mut self.links,
+            clients: &mut self.clients,
+            timers: &mut self.timers,
+            begun: &mut self.begun,
+            logged: Vec::new(),
+        };
+        host.machine.effects.now = self.now;
+        run(&mut host.machine, &mut outside);
+        if !host.machine.speaks_to_itself() {
+            let all = host.machine.waits_for();
+            let_go(&mut host.machine, all, &mut outside);
         }
-        host.end_turn(&effects);
-        self.collected += effects.maintenance.collected;
+        let logged = std::mem::take(&mut outside.logged);
+        host.log(logged);
+        let effects = &mut host.machine.effects;
+        self.collected += std::mem::take(&mut effects.maintenance.collected);
         self.links.retain(|_, link| !link.is_empty());
-        let recorder = effects.recorder.expect("given above");
+        let recorder = effects.recorder.replace(Box::default()).expect("always recording");
         self.now = self.now + Nanos(2 * recorder.len() as u64);
         self.evidence.absorb(at, &recorder, self.begun.iter().copied());
         self.evidence.transactions.sort_by_key(|(record, _)| record.id);
@@ -477,9 +473,20 @@ impl<P: Subject> World<P> {
     fn fingerprint(&self) -> u64 {
         let mut text = Fingerprint(DefaultHasher::new());
         let all = (&self.hosts, &self.links, &self.clients, &self.timers, &self.ahead);
-        write!(text, "{:?}", self.left_over).expect("hashing cannot fail");
         write!(text, "{all:?}{:?}{:?}", self.evidence, self.now).expect("hashing cannot fail");
         text.0.finish()
+    }
+}
+
+/// The log of a node becomes stable up to where something waits for it.
+fn let_go<P: Subject>(
+    machine: &mut Machine<P>,
+    position: Option<LogPosition>,
+    outside: &mut Surroundings<'_, P>,
+) {
+    if let Some(position) = position {
+        machine.learn_stable(position);
+        machine.let_go(outside);
     }
 }
 
