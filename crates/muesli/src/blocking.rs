@@ -8,12 +8,12 @@ use std::thread::{self, Thread};
 
 use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 
-use crate::db::Db;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::explicit::Transaction;
-use crate::later::Results;
 use crate::procedures::StoredProcedure;
-use crate::transaction::Tx;
+use crate::transaction::explicit::Transaction;
+use crate::transaction::later::Results;
+use crate::transaction::tx::Tx;
 
 /// A database handle whose calls block. Not for tasks on the database's own loops.
 #[derive(Clone, Debug)]

@@ -18,40 +18,28 @@
 //! # }
 //! ```
 
-mod attempts;
 pub mod blocking;
-#[cfg(feature = "cluster")]
-mod catch_up;
-mod commit;
-mod db;
-mod direct;
+mod bodies;
+mod calls;
+mod data;
+mod database;
+mod dispatch;
 mod embedded;
 mod error;
-mod explicit;
-pub mod key;
-pub mod later;
-mod oneshot;
-mod operation;
 mod options;
-mod partitions;
-mod past;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
-mod rerun;
-mod shipped;
-mod space;
+mod session;
 pub mod structures;
-mod timeout;
 mod transaction;
 
-pub use db::Db;
-pub use direct::DirectTx;
-pub use embedded::Report;
+pub use bodies::direct::DirectTx;
+pub use data::key::{self, Key};
+pub use data::space::{Space, TypedSpace};
+pub use database::handle::Db;
+pub use dispatch::report::Report;
 pub use error::{Error, ErrorKind};
-pub use explicit::Transaction;
-pub use key::Key;
-pub use later::{Promised, Results};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::{
@@ -59,13 +47,14 @@ pub use muesli_core::{
     Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret,
     SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
 };
-pub use operation::{Ask, Get, GetMany, Put, RangeScan, Reply};
 pub use options::{Options, Retry};
-pub use past::SessionPast;
 #[cfg(feature = "cluster")]
 pub use remote::Connect;
-pub use space::{Space, TypedSpace};
-pub use transaction::{BodyFuture, Range, Tx};
+pub use session::token::SessionPast;
+pub use transaction::explicit::Transaction;
+pub use transaction::later::{self, Promised, Results};
+pub use transaction::operation::{Ask, Get, GetMany, Put, RangeScan, Reply};
+pub use transaction::tx::{BodyFuture, Range, Tx};
 
 /// The example of the project's front page, compiled and run with the tests.
 #[cfg(doctest)]

@@ -64,7 +64,6 @@
 mod bounded;
 pub mod builtin;
 mod bytes;
-mod call;
 mod keys;
 mod rehearsal;
 
@@ -76,11 +75,11 @@ use muesli_core::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::space::Space;
 
+pub use crate::calls::invocation::{Answers, Invocation};
 pub use bytes::Bytes;
-pub use call::{Answers, Invocation};
 pub use keys::Keys;
 pub use rehearsal::Rehearsal;
 
@@ -177,7 +176,7 @@ pub fn answer<P: StoredProcedure>(result: &SmallBytes) -> Result<P::Answer, Erro
     postcard::from_bytes(result.as_slice()).map_err(|error| Error::Codec(error.to_string()))
 }
 
-fn encode<T: Serialize + ?Sized>(value: &T) -> Result<SmallBytes, Error> {
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<SmallBytes, Error> {
     let bytes = postcard::to_stdvec(value).map_err(|error| Error::Codec(error.to_string()))?;
     Ok(bytes.into())
 }

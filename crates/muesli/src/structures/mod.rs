@@ -54,7 +54,7 @@ pub use search_tree::SearchTree;
 pub use skip_list::SkipList;
 
 use crate::error::Error;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// What every structure with keys can do.
 ///

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use muesli_core::client::{self, Engine};
 use muesli_core::{Operation, Scan, SmallBytes, Txn};
 
-use crate::db::Db;
+use crate::data::space::Space;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::operation::{Get, GetMany, Put, RangeScan, Reply};
-use crate::space::Space;
+use crate::transaction::operation::{Get, GetMany, Put, RangeScan, Reply};
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
 /// writes are buffered until it commits.

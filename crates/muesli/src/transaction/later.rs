@@ -37,10 +37,10 @@ use muesli_core::limits::Limit;
 use muesli_core::procedure::ProcedureFn;
 use muesli_core::{Action, Answer, Delay, Gave, Later, Operation, Place, SmallBytes};
 
+use crate::data::space::Space;
 use crate::error::Error;
 use crate::procedures::{self, StoredProcedure};
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// Reads what was given as what was promised.
 type Read<T> = fn(&Gave) -> Result<T, Error>;
@@ -231,10 +231,11 @@ impl Tx {
             other => return Ok(deferred(&other)),
         };
         let gave = match self.away.as_deref() {
-            None => crate::rerun::run(self, run, &arguments).await?,
+            None => crate::transaction::rerun::run(self, run, &arguments).await?,
             Some((db, home)) => {
                 let tx = self.at_home();
-                let there = async move || crate::rerun::run(&tx, run, &arguments).await;
+                let there =
+                    async move || crate::transaction::rerun::run(&tx, run, &arguments).await;
                 db.run_on(*home, there).await?.map_err(|error| self.failed(error))?
             }
         };

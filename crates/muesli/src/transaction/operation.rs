@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 use muesli_core::client::{self, Engine, Waiting};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
-use crate::db::Db;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// An operation whose answer has a type of its own.
 pub trait Ask: Send + Unpin + 'static {

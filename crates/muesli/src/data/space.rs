@@ -6,9 +6,9 @@ use muesli_core::{Place, SmallBytes, SpaceId};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
+use crate::data::key::Key;
 use crate::error::Error;
-use crate::key::Key;
-use crate::transaction::{Range, Tx};
+use crate::transaction::tx::{Range, Tx};
 
 /// A space of raw byte strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use muesli_core::client::{self, Direct};
 use muesli_core::{Failure, SmallBytes, Step, Txn, TxnOptions};
 
-use crate::attempts::Stopped;
-use crate::commit::Committing;
-use crate::db::Db;
+use crate::bodies::attempts::Stopped;
+use crate::data::space::Space;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::space::Space;
+use crate::transaction::commit::Committing;
 
 /// A transaction inside a plain closure.
 pub struct DirectTx<'a> {
@@ -132,7 +132,7 @@ impl Db {
             let options = self.txn_options();
             self.arrive();
             if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
-                crate::attempts::yield_now().await;
+                crate::bodies::attempts::yield_now().await;
             }
             let mut ran = None;
             client::with(database, |engine| {

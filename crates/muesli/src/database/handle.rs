@@ -11,18 +11,18 @@ use muesli_core::{
     TxnOptions,
 };
 
-use crate::commit::{Caller, Orphans};
-use crate::embedded::Report;
+use crate::bodies::timeout::nanos;
+use crate::data::space::Space;
+use crate::dispatch::oneshot;
+use crate::dispatch::report::Report;
+use crate::dispatch::shipped::Shipped;
 use crate::error::Error;
-use crate::explicit::Transaction;
-use crate::later::Results;
-use crate::oneshot;
 use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
-use crate::past::Carried;
-use crate::shipped::Shipped;
-use crate::space::Space;
-use crate::timeout::nanos;
-use crate::transaction::Tx;
+use crate::session::token::Carried;
+use crate::transaction::commit::{Caller, Orphans};
+use crate::transaction::explicit::Transaction;
+use crate::transaction::later::Results;
+use crate::transaction::tx::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
 /// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard};
 use muesli_core::{NodeId, SmallBytes, client};
 use serde::{Deserialize, Serialize};
 
-use crate::db::Db;
+use crate::database::handle::Db;
 use crate::error::Error;
 
 /// What a session has seen, to be carried to another handle or another process of the same cluster:

@@ -1,6 +1,8 @@
 //! Databases on a cluster: the same handle, whose transactions are coordinated by a loop of this
 //! process that speaks to the servers.
 
+mod catch_up;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +18,9 @@ use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
 };
 
-use crate::catch_up::CatchUp;
-use crate::db::{Away, Db, Job, next_database};
-use crate::embedded::Report;
+use self::catch_up::CatchUp;
+use crate::database::handle::{Away, Db, Job, next_database};
+use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::{CLOSE_WITHIN, Retry, TRANSACTION_TIMEOUT};
 use crate::procedures::{self, StoredProcedure, builtin};

@@ -10,11 +10,11 @@ use std::time::Duration;
 use muesli_core::client;
 use muesli_core::{Abort, Gave, TxnOptions};
 
-use crate::commit::Fate;
-use crate::db::Db;
+use crate::bodies::timeout::{Bounded, Timeout};
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::timeout::{Bounded, Timeout};
-use crate::transaction::Tx;
+use crate::transaction::commit::Fate;
+use crate::transaction::tx::Tx;
 
 impl Db {
     /// Runs a body until it commits or is not to be tried again; with the answer, what delayed
