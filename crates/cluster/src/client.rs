@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_core::{
-    Actions, Catalog, Effects, Limits, Nanos, Node, NodeId, Procedures, Protocol, Recorder, Secret,
-    Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
+    Actions, Catalog, Effects, Environment, Limits, Nanos, Node, NodeId, Procedures, Protocol,
+    Recorder, Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
 };
 use muesli_group::{Grouped, layout};
 use muesli_protocols::{Choice, choose};
@@ -475,7 +475,7 @@ fn station<P: Protocol>(
     let incarnation = fastrand::u32(1..);
     let node = Node::new(me, incarnation, Arc::new(nothing), Arc::new(settings), rules);
     let recorder = options.history.then(|| Box::new(Recorder::new()));
-    let effects = Effects { recorder, ..Effects::default() };
+    let effects = Effects::new(Environment { recorder, ..Environment::default() });
     let log = Box::new(Memory::default());
     let inner = LoopState::new(node, effects, log, options.network.frame_bytes_max);
     Station::new(options.database, inner, Clock::new())

@@ -4,7 +4,7 @@
 //! them: *log before speak* is kept here, by tagging every effect of a participant with the log
 //! position that must be stable before the effect may leave.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
@@ -175,9 +175,9 @@ impl AddAssign for Maintenance {
     }
 }
 
-/// The buffer that a driver hands to a node, with what the node may know of the moment.
-#[derive(Clone, Debug)]
-pub struct Effects<P: Protocol> {
+/// What passes between a driver and a node beside effects: the moment, and what was done so far.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
     /// The time of this turn, by the node's own clock. Promises never depend on it.
     pub now: Nanos,
     /// Where histories are recorded, if they are.
@@ -198,25 +198,43 @@ pub struct Effects<P: Protocol> {
     pub restart: bool,
     /// A role of the node was told of a catalog that the node is to [go by](Context::go_by).
     pub newer_catalog: Option<Arc<Catalog>>,
+}
+
+/// The buffer that a driver hands to a node, with the [`Environment`].
+#[derive(Clone, Debug)]
+pub struct Effects<P: Protocol> {
+    /// What the node may know of the moment.
+    pub environment: Environment,
     /// The effects so far, in order.
     pub list: Vec<Effect<P::Message, P::Record>>,
 }
 
 impl<P: Protocol> Default for Effects<P> {
     fn default() -> Effects<P> {
-        Effects {
-            now: Nanos(0),
-            recorder: None,
-            links: Links::default(),
-            work: Work::default(),
-            modes: Modes::default(),
-            maintenance: Maintenance::default(),
-            logged: LogPosition(0),
-            gate: LogPosition(0),
-            restart: false,
-            newer_catalog: None,
-            list: Vec::new(),
-        }
+        Effects::new(Environment::default())
+    }
+}
+
+impl<P: Protocol> Effects<P> {
+    /// No effects so far.
+    pub fn new(environment: Environment) -> Effects<P> {
+        Effects { environment, list: Vec::new() }
+    }
+}
+
+impl<P: Protocol> Deref for Effects<P> {
+    type Target = Environment;
+
+    #[inline]
+    fn deref(&self) -> &Environment {
+        &self.environment
+    }
+}
+
+impl<P: Protocol> DerefMut for Effects<P> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Environment {
+        &mut self.environment
     }
 }
 

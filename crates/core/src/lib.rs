@@ -46,14 +46,15 @@ pub use contract::{
 };
 pub use delay::{Delay, DelayedCall, Gave};
 pub use effects::{
-    Address, Context, Effect, Effects, Envelope, LogPosition, Maintenance, Modes, Role, Row, Work,
+    Address, Context, Effect, Effects, Envelope, Environment, LogPosition, Maintenance, Modes,
+    Role, Row, Work,
 };
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
 pub use limits::{Limit, Limits};
 pub use links::Links;
-pub use machine::{Machine, Outside};
+pub use machine::{AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, Outside, Said, Typed};
 pub use node::Node;
 pub use options::{Nanos, Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Links, LogPosition, Protocol, RepositoryId, Role,
+    Address, Catalog, Effect, Effects, Envelope, Environment, Links, LogPosition, Protocol,
+    RepositoryId, Role,
 };
 
 use crate::layout;
@@ -77,7 +78,7 @@ impl<P: Protocol> Inside<P> {
             Role::Coordinator => cx.me.node,
             Role::Repository(group) => catalog.home(group),
         };
-        let mut effects = Effects {
+        let mut effects = Effects::new(Environment {
             now: cx.now(),
             recorder: cx.effects.recorder.take(),
             links: self.links(cx, &catalog),
@@ -88,8 +89,7 @@ impl<P: Protocol> Inside<P> {
             gate: self.gate,
             restart: false,
             newer_catalog: None,
-            list: Vec::new(),
-        };
+        });
         let me = Address { node, role };
         let mut inner = muesli_core::Context {
             me,

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
-use muesli_core::{Catalog, Effects, Nanos, Node, NodeId, Protocol, Recorder, Settings};
+use muesli_core::{
+    Catalog, Effects, Environment, Nanos, Node, NodeId, Protocol, Recorder, Settings,
+};
 
 use super::Door;
 use super::closing::{Closing, Stage, Undone};
@@ -68,7 +70,7 @@ impl<P: Protocol> Loop<P> {
         let id = NodeId(plan.at as u32);
         let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
         let recorder = plan.history.then(|| Box::new(Recorder::new()));
-        let effects = Effects { recorder, ..Effects::default() };
+        let effects = Effects::new(Environment { recorder, ..Environment::default() });
         let inner = LoopState::new(node, effects, plan.doors.len());
         let Plan { database, clock, origin, history, .. } = plan;
         let signal = door.signal.clone();

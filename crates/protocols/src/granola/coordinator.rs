@@ -154,10 +154,11 @@ impl Coordinator {
         at: Option<Timestamp>,
         cx: &mut Context<'_>,
     ) {
-        if let Some(recorder) = &mut cx.effects.recorder {
+        let environment = &mut cx.effects.environment;
+        if let Some(recorder) = &mut environment.recorder {
             let id = id.unwrap_or_else(|| self.next_txn_id());
             let slot = &self.slots[txn.slot as usize];
-            let end = (status != Status::Unknown).then_some(cx.effects.now);
+            let end = (status != Status::Unknown).then_some(environment.now);
             recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
         let slot = &mut self.slots[txn.slot as usize];

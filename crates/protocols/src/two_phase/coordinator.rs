@@ -138,13 +138,14 @@ impl<V: Variant> Coordinator<V> {
         at: Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) {
-        if let Some(recorder) = &mut cx.effects.recorder {
+        let environment = &mut cx.effects.environment;
+        if let Some(recorder) = &mut environment.recorder {
             let id = id.unwrap_or_else(|| {
                 self.sequence += 1;
                 TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
             });
             let slot = &self.slots[txn.slot as usize];
-            let end = (status != Status::Unknown).then_some(cx.effects.now);
+            let end = (status != Status::Unknown).then_some(environment.now);
             recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
         if V::MAY_LOCK_AT_WRITES {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Outcome,
-    RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId,
-    TxnOptions,
+    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Environment, Nanos, Node, NodeId,
+    Outcome, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
+    TxnId, TxnOptions,
 };
 use muesli_protocols::score::{Rules, Score, Snapshots};
 use muesli_protocols::two_phase::message::{Message, Vote};
@@ -27,7 +27,8 @@ impl Client {
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let settings = Arc::new(Settings::default());
         let mut node = Node::new(CLIENT, 1, Arc::new(catalog), settings, rules);
-        let mut effects = Effects { now: Nanos::from_millis(1), ..Effects::default() };
+        let mut effects =
+            Effects::new(Environment { now: Nanos::from_millis(1), ..Environment::default() });
         let txn = node.begin(TxnOptions::default(), &mut effects).unwrap();
         node.put(txn, SpaceId(0), "k".into(), Some(SmallBytes::from("v")), &mut effects).unwrap();
         assert!(matches!(node.commit(txn, &mut effects), Step::Wait(_)));

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effect, Effects, Nanos, Node, NodeId, Protocol, Role, Settings, SmallBytes, SpaceId,
-    SpaceOptions, Step, TxnOptions,
+    Catalog, Effect, Effects, Environment, Nanos, Node, NodeId, Protocol, Role, Settings,
+    SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions,
 };
 use muesli_protocols::bumper::Bumper;
 use muesli_protocols::gmu::Gmu;
@@ -31,7 +31,8 @@ impl<P: Protocol> Client<P> {
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let settings = Arc::new(Settings::default());
         let node = Node::new(client, 1, catalog, settings, &P::Rules::default());
-        let effects = Effects { now: Nanos::from_millis(1), ..Effects::default() };
+        let effects =
+            Effects::new(Environment { now: Nanos::from_millis(1), ..Environment::default() });
         Client { node, effects }
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use muesli_core::operations::SLICE;
 use muesli_core::{
-    Answer, Catalog, Effects, Envelope, LogPosition, Machine, Node, NodeId, OpId, Protocol,
-    Recorder, RepositoryId, Role, Sender, Work,
+    Answer, Catalog, Effects, Envelope, Environment, LogPosition, Machine, Node, NodeId, OpId,
+    Protocol, Recorder, RepositoryId, Role, Sender, Work,
 };
 
 use super::background::Background;
@@ -174,7 +174,7 @@ impl<P: Protocol> Host<P> {
         });
         self.background.maintenance += self.effects().maintenance;
         self.machine = None;
-        self.next = Effects { recorder, ..Effects::default() };
+        self.next = Effects::new(Environment { recorder, ..Environment::default() });
         self.outside.crash();
         self.checkpoint = None;
         self.sources.clear();

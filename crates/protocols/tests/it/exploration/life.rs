@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effects, Machine, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
+    Catalog, Effects, Environment, Machine, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
 };
 
 use crate::subject::Subject;
@@ -75,5 +75,6 @@ impl<P: Subject> Host<P> {
 }
 
 fn recording<P: Subject>(now: Nanos) -> Effects<P> {
-    Effects { now, recorder: Some(Box::new(Recorder::new())), ..Effects::default() }
+    let recorder = Some(Box::new(Recorder::new()));
+    Effects::new(Environment { now, recorder, ..Environment::default() })
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Context, Effect, Effects, Nanos, NodeId, Participant as _, ProcedureId,
-    RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timestamp, TxnId,
+    Address, Catalog, Context, Effect, Effects, Environment, Nanos, NodeId, Participant as _,
+    ProcedureId, RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timestamp, TxnId,
 };
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
@@ -67,7 +67,7 @@ impl Stage {
         &mut self,
         run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
     ) -> Vec<Message> {
-        let mut effects = Effects { now: self.now, ..Effects::default() };
+        let mut effects = Effects::new(Environment { now: self.now, ..Environment::default() });
         let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
         let (catalog, settings) = (&self.catalog, &self.settings);
         run(&mut self.participant, &mut Context { me, catalog, settings, effects: &mut effects });

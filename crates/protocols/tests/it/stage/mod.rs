@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use muesli_core::recorder::{Operation, Status};
 use muesli_core::{
-    Catalog, Effects, Envelope, LogPosition, Machine, Nanos, Node, NodeId, OpId, Recorder, Role,
-    Rule, Settings, SpaceOptions, Step, Txn,
+    Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
+    Recorder, Role, Rule, Settings, SpaceOptions, Step, Txn,
 };
 
 use crate::judge::Evidence;
@@ -96,7 +96,7 @@ impl<P: Subject> Stage<P> {
     fn boot(&mut self, id: u32) {
         let disk = self.disks.entry(id).or_default();
         disk.incarnation += 1;
-        let mut effects = Effects { now: self.now, ..Effects::default() };
+        let mut effects = Effects::new(Environment { now: self.now, ..Environment::default() });
         let (catalog, settings) = (self.catalog.clone(), self.settings.clone());
         let mut node = Node::new(NodeId(id), disk.incarnation, catalog, settings, &self.rules);
         for (repository, record) in &disk.stable {

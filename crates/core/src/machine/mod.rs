@@ -8,6 +8,20 @@
 //!
 //! What only a driver can do it does as the machine's [`Outside`]: it sends, appends to the log,
 //! arms timers and tells clients. So what the simulator tests is what servers run.
+//!
+//! A driver that is compiled once meets the machine of whatever protocol as an [`AnyMachine`], and
+//! is its [`Driver`]: messages and records pass between the two as bytes. An [`AnyProtocol`] makes
+//! such machines.
+
+mod any;
+mod driver;
+mod making;
+mod records;
+
+pub use any::AnyMachine;
+pub use driver::{Driver, Encode, Note, Said};
+pub use making::{AnyProtocol, Typed};
+pub use records::{Decoding, Records};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

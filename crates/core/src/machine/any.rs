@@ -1,0 +1,342 @@
+//! The machine of a node, whatever its protocol.
+
+use std::sync::Arc;
+
+use super::driver::Through;
+use super::records::Gathered;
+use super::{Decoding, Driver, Machine, Note, Records};
+use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
+use crate::checkpoint::{Checkpoint, Readiness};
+use crate::contract::{Operation, Protocol, Step};
+use crate::deadlines::Due;
+use crate::effects::{Address, Envelope, Environment, LogPosition, Role};
+use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::judgement::{Rejection, Rejections, Sender};
+use crate::lag::Lag;
+use crate::memory::Held;
+use crate::options::Nanos;
+use crate::outcome::Outcome;
+use crate::post::Post;
+use crate::recorder::Recorder;
+use crate::wire::{Reader, Wire, WireError};
+
+/// Which version chains a repository has: space, key, versions.
+pub type Chains = Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
+
+/// A [`Machine`] whose driver does not know its protocol. What follows from a call is performed
+/// before the call returns.
+pub trait AnyMachine {
+    /// What the node is given beside inputs.
+    fn environment(&self) -> &Environment;
+    /// The same, to be changed.
+    fn environment_mut(&mut self) -> &mut Environment;
+
+    /// [`Node::restore`](crate::node::Node::restore).
+    ///
+    /// # Errors
+    /// The piece is of no checkpoint.
+    fn restore(&mut self, piece: &[u8]) -> Result<(), WireError>;
+    /// Decodes records of this protocol, on whatever thread.
+    fn decoding(&self) -> Box<dyn Decoding>;
+    /// [`Node::replay`](crate::node::Node::replay), of records one after the other. What the node
+    /// would have said was said in its earlier life.
+    fn replay(&mut self, records: Records);
+    /// All of the log was replayed: positions count from here.
+    fn end_replay(&mut self);
+    /// [`Node::start`](crate::node::Node::start).
+    fn start(&mut self, driver: &mut dyn Driver);
+
+    /// [`Node::operate`](crate::node::Node::operate).
+    fn operate(&mut self, operation: Operation, driver: &mut dyn Driver) -> Step;
+    /// [`Node::peek`](crate::node::Node::peek).
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+        driver: &mut dyn Driver,
+    ) -> bool;
+    /// [`Node::receive`](crate::node::Node::receive), of an encoded message.
+    ///
+    /// # Errors
+    /// The bytes are no message. Inside: it is left out, for this reason.
+    fn receive(
+        &mut self,
+        sender: Sender,
+        addresses: (Address, Address),
+        message: &mut Reader<'_>,
+        driver: &mut dyn Driver,
+    ) -> Result<Result<(), Rejection>, WireError>;
+    /// [`Machine::timer`].
+    fn timer(&mut self, role: Role, timer: u32, driver: &mut dyn Driver);
+    /// [`Machine::meet`].
+    fn meet(&mut self, due: Due, driver: &mut dyn Driver);
+    /// [`Node::place`](crate::node::Node::place).
+    fn place(&mut self, catalog: Arc<Catalog>, driver: &mut dyn Driver);
+    /// [`Node::linked`](crate::node::Node::linked).
+    fn linked(&mut self, node: NodeId, driver: &mut dyn Driver);
+    /// [`Node::unlinked`](crate::node::Node::unlinked).
+    fn unlinked(&mut self, node: NodeId);
+    /// [`Node::leave`](crate::node::Node::leave).
+    fn leave(&mut self, driver: &mut dyn Driver);
+    /// [`Node::abort_open`](crate::node::Node::abort_open).
+    fn abort_open(&mut self, driver: &mut dyn Driver);
+    /// [`Node::adopt`](crate::node::Node::adopt).
+    fn adopt(&mut self, past: &SmallBytes);
+
+    /// [`Machine::learn_stable`].
+    fn learn_stable(&mut self, stable: LogPosition);
+    /// [`Machine::let_go`].
+    fn let_go(&mut self, driver: &mut dyn Driver) -> bool;
+    /// [`Machine::waits_for`].
+    fn waits_for(&self) -> Option<LogPosition>;
+    /// [`Machine::stable`].
+    fn stable(&self) -> LogPosition;
+    /// [`Machine::has_left_over`].
+    fn has_left_over(&self) -> bool;
+    /// [`Machine::go_on`].
+    fn go_on(&mut self, driver: &mut dyn Driver) -> bool;
+
+    /// [`Node::begin_checkpoint`](crate::node::Node::begin_checkpoint).
+    fn begin_checkpoint(&self) -> Option<Checkpoint>;
+    /// [`Node::checkpoint_piece`](crate::node::Node::checkpoint_piece).
+    fn checkpoint_piece(
+        &self,
+        checkpoint: &mut Checkpoint,
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> bool;
+    /// [`Node::checkpoint_readiness`](crate::node::Node::checkpoint_readiness).
+    fn checkpoint_readiness(&self, checkpoint: &mut Checkpoint) -> Readiness;
+
+    /// [`Node::id`](crate::node::Node::id).
+    fn id(&self) -> NodeId;
+    /// [`Node::catalog`](crate::node::Node::catalog).
+    fn catalog(&self) -> &Arc<Catalog>;
+    /// [`Node::issued`](crate::node::Node::issued).
+    fn issued(&self) -> Timestamp;
+    /// [`Node::past`](crate::node::Node::past).
+    fn past(&self) -> Option<(NodeId, SmallBytes)>;
+    /// [`Node::outcome`](crate::node::Node::outcome).
+    fn outcome(&self, txn: TxnId) -> Outcome;
+    /// [`Node::unfinished`](crate::node::Node::unfinished).
+    fn unfinished(&self) -> (usize, usize);
+    /// How many repositories are here.
+    fn repositories(&self) -> usize;
+    /// [`Node::posts`](crate::node::Node::posts).
+    fn posts(&self) -> Vec<(RepositoryId, Post)>;
+    /// [`Node::lags`](crate::node::Node::lags).
+    fn lags(&self) -> Vec<(RepositoryId, Lag)>;
+    /// [`Node::memory`](crate::node::Node::memory).
+    fn memory(&self) -> Held;
+    /// [`Node::oldest_snapshot`](crate::node::Node::oldest_snapshot).
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)>;
+    /// [`Node::rejections`](crate::node::Node::rejections).
+    fn rejections(&self) -> Rejections;
+    /// [`Node::record_running`](crate::node::Node::record_running).
+    fn record_running(&self, recorder: &mut Recorder);
+    /// [`Node::chains`](crate::node::Node::chains).
+    fn chains(&self) -> Vec<(RepositoryId, Chains)>;
+}
+
+impl<P: Protocol> AnyMachine for Machine<P, Note> {
+    fn environment(&self) -> &Environment {
+        &self.effects.environment
+    }
+
+    fn environment_mut(&mut self) -> &mut Environment {
+        &mut self.effects.environment
+    }
+
+    fn restore(&mut self, piece: &[u8]) -> Result<(), WireError> {
+        self.node.restore(piece, &mut self.effects)?;
+        self.effects.list.clear();
+        Ok(())
+    }
+
+    fn decoding(&self) -> Box<dyn Decoding> {
+        Box::new(Gathered::<P>::new())
+    }
+
+    fn replay(&mut self, records: Records) {
+        for (repository, record) in records.of::<P>() {
+            self.node.replay(repository, record, &mut self.effects);
+        }
+        self.effects.list.clear();
+    }
+
+    fn end_replay(&mut self) {
+        (self.effects.logged, self.effects.gate) = (LogPosition(0), LogPosition(0));
+    }
+
+    fn start(&mut self, driver: &mut dyn Driver) {
+        self.node.start(&mut self.effects);
+        self.perform(&mut Through(driver));
+    }
+
+    fn operate(&mut self, operation: Operation, driver: &mut dyn Driver) -> Step {
+        let step = self.node.operate(operation, &mut self.effects);
+        self.perform(&mut Through(driver));
+        step
+    }
+
+    fn peek(
+        &mut self,
+        txn: Txn,
+        space: SpaceId,
+        keys: &[SmallBytes],
+        out: &mut [Option<SmallBytes>],
+        driver: &mut dyn Driver,
+    ) -> bool {
+        let done = self.node.peek(txn, space, keys, &mut self.effects, out);
+        self.perform(&mut Through(driver));
+        done
+    }
+
+    fn receive(
+        &mut self,
+        sender: Sender,
+        (from, to): (Address, Address),
+        message: &mut Reader<'_>,
+        driver: &mut dyn Driver,
+    ) -> Result<Result<(), Rejection>, WireError> {
+        let message = P::Message::decode(message)?;
+        let envelope = Envelope { from, to, message };
+        Ok(Machine::receive(self, sender, envelope, &mut Through(driver)))
+    }
+
+    fn timer(&mut self, role: Role, timer: u32, driver: &mut dyn Driver) {
+        Machine::timer(self, role, timer, &mut Through(driver));
+    }
+
+    fn meet(&mut self, due: Due, driver: &mut dyn Driver) {
+        Machine::meet(self, due, &mut Through(driver));
+    }
+
+    fn place(&mut self, catalog: Arc<Catalog>, driver: &mut dyn Driver) {
+        self.node.place(catalog, &mut self.effects);
+        self.perform(&mut Through(driver));
+    }
+
+    fn linked(&mut self, node: NodeId, driver: &mut dyn Driver) {
+        self.node.linked(node, &mut self.effects);
+        self.perform(&mut Through(driver));
+    }
+
+    fn unlinked(&mut self, node: NodeId) {
+        self.node.unlinked(node);
+    }
+
+    fn leave(&mut self, driver: &mut dyn Driver) {
+        self.node.leave(&mut self.effects);
+        self.perform(&mut Through(driver));
+    }
+
+    fn abort_open(&mut self, driver: &mut dyn Driver) {
+        self.node.abort_open(&mut self.effects);
+        self.perform(&mut Through(driver));
+    }
+
+    fn adopt(&mut self, past: &SmallBytes) {
+        self.node.adopt(past);
+    }
+
+    fn learn_stable(&mut self, stable: LogPosition) {
+        Machine::learn_stable(self, stable);
+    }
+
+    fn let_go(&mut self, driver: &mut dyn Driver) -> bool {
+        Machine::let_go(self, &mut Through(driver))
+    }
+
+    fn waits_for(&self) -> Option<LogPosition> {
+        Machine::waits_for(self)
+    }
+
+    fn stable(&self) -> LogPosition {
+        Machine::stable(self)
+    }
+
+    fn has_left_over(&self) -> bool {
+        Machine::has_left_over(self)
+    }
+
+    fn go_on(&mut self, driver: &mut dyn Driver) -> bool {
+        Machine::go_on(self, &mut Through(driver))
+    }
+
+    fn begin_checkpoint(&self) -> Option<Checkpoint> {
+        self.node.begin_checkpoint(&self.effects)
+    }
+
+    fn checkpoint_piece(
+        &self,
+        checkpoint: &mut Checkpoint,
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.node.checkpoint_piece(checkpoint, bytes, out)
+    }
+
+    fn checkpoint_readiness(&self, checkpoint: &mut Checkpoint) -> Readiness {
+        self.node.checkpoint_readiness(checkpoint, &self.effects)
+    }
+
+    fn id(&self) -> NodeId {
+        self.node.id()
+    }
+
+    fn catalog(&self) -> &Arc<Catalog> {
+        self.node.catalog()
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.node.issued()
+    }
+
+    fn past(&self) -> Option<(NodeId, SmallBytes)> {
+        self.node.past()
+    }
+
+    fn outcome(&self, txn: TxnId) -> Outcome {
+        self.node.outcome(txn)
+    }
+
+    fn unfinished(&self) -> (usize, usize) {
+        self.node.unfinished()
+    }
+
+    fn repositories(&self) -> usize {
+        self.node.participants().len()
+    }
+
+    fn posts(&self) -> Vec<(RepositoryId, Post)> {
+        self.node.posts()
+    }
+
+    fn lags(&self) -> Vec<(RepositoryId, Lag)> {
+        self.node.lags()
+    }
+
+    fn memory(&self) -> Held {
+        self.node.memory()
+    }
+
+    fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
+        self.node.oldest_snapshot()
+    }
+
+    fn rejections(&self) -> Rejections {
+        self.node.rejections()
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        self.node.record_running(recorder);
+    }
+
+    fn chains(&self) -> Vec<(RepositoryId, Chains)> {
+        self.node.chains()
+    }
+}

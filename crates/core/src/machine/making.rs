@@ -1,0 +1,79 @@
+//! A protocol by its name: what makes machines of it.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::{AnyMachine, Machine};
+use crate::catalog::Catalog;
+use crate::contract::{Isolation, Protocol};
+use crate::effects::{Effects, Environment};
+use crate::ids::NodeId;
+use crate::node::Node;
+use crate::options::{Nanos, Settings};
+
+/// A protocol with its switches set, whichever it is.
+pub trait AnyProtocol: Debug + Send + Sync {
+    /// [`Protocol::NAME`].
+    fn name(&self) -> &'static str;
+    /// [`Protocol::ISOLATION`].
+    fn isolation(&self) -> Isolation;
+    /// [`Protocol::TIMESTAMP_STEP`].
+    fn timestamp_step(&self) -> Option<Nanos>;
+    /// [`Protocol::KEEPS_OLD_VERSIONS`].
+    fn keeps_old_versions(&self) -> bool;
+    /// [`Protocol::offers_strict`].
+    fn offers_strict(&self) -> bool;
+    /// [`Protocol::has_masters`].
+    fn has_masters(&self) -> bool;
+    /// The machine of a node that has not started, with the repositories whose home it is, empty.
+    fn machine(
+        &self,
+        id: NodeId,
+        incarnation: u32,
+        catalog: Arc<Catalog>,
+        settings: Arc<Settings>,
+        environment: Environment,
+    ) -> Box<dyn AnyMachine>;
+}
+
+/// A protocol of a known type, with its switches.
+#[derive(Clone, Debug)]
+pub struct Typed<P: Protocol>(pub P::Rules);
+
+impl<P: Protocol> AnyProtocol for Typed<P> {
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    fn isolation(&self) -> Isolation {
+        P::ISOLATION
+    }
+
+    fn timestamp_step(&self) -> Option<Nanos> {
+        P::TIMESTAMP_STEP
+    }
+
+    fn keeps_old_versions(&self) -> bool {
+        P::KEEPS_OLD_VERSIONS
+    }
+
+    fn offers_strict(&self) -> bool {
+        P::offers_strict(&self.0)
+    }
+
+    fn has_masters(&self) -> bool {
+        P::has_masters(&self.0)
+    }
+
+    fn machine(
+        &self,
+        id: NodeId,
+        incarnation: u32,
+        catalog: Arc<Catalog>,
+        settings: Arc<Settings>,
+        environment: Environment,
+    ) -> Box<dyn AnyMachine> {
+        let node = Node::<P>::new(id, incarnation, catalog, settings, &self.0);
+        Box::new(Machine::new(node, Effects::new(environment)))
+    }
+}
