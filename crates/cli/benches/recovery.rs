@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use muesli::{Connect, Db, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::{Connect, Db, SmallBytes, Space, SpaceOptions};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -185,7 +185,7 @@ impl Writers {
         let mut threads = Vec::new();
         let db = servers.connect()?;
         for client in 0..clients {
-            let (stop, db) = (stop.clone(), db.session());
+            let (stop, db) = (stop.clone(), db.independent());
             let (written, slowest) = (written.clone(), slowest.clone());
             threads.push(std::thread::spawn(move || {
                 let own = (client..rows).step_by(clients as usize).collect::<Vec<_>>();
@@ -235,7 +235,7 @@ impl Writers {
 
 /// Reads a row and writes it anew.
 fn change(db: &Db, space: Space, row: u64, revision: u64) -> anyhow::Result<()> {
-    db.blocking().transact(move |tx: Tx| async move {
+    db.blocking().transact(async move |tx| {
         let found = tx.get(space, key(row)).await?;
         assert!(found.is_some(), "row {row} is gone");
         tx.put(space, key(row), value(revision)).await
@@ -245,11 +245,11 @@ fn change(db: &Db, space: Space, row: u64, revision: u64) -> anyhow::Result<()> 
 
 fn load(db: &Db, space: Space, rows: u64) -> anyhow::Result<()> {
     for from in (0..rows).step_by(ROWS_AT_ONCE as usize) {
-        db.blocking().transact(move |tx: Tx| async move {
+        db.blocking().transact(async move |tx| {
             for row in from..rows.min(from + ROWS_AT_ONCE) {
                 tx.put(space, key(row), value(0)).await?;
             }
-            Ok(())
+            Ok::<_, muesli::Error>(())
         })?;
     }
     Ok(())
@@ -262,7 +262,7 @@ fn wrong(db: &Db, space: Space, rows: u64, revisions: &[Vec<u64>]) -> anyhow::Re
         let to = rows.min(from + ROWS_AT_ONCE);
         let found = db
             .blocking()
-            .transact(move |tx: Tx| async move { tx.get_many(space, (from..to).map(key)).await })?;
+            .transact(async move |tx| tx.get_many(space, (from..to).map(key)).await)?;
         let is_right = |(row, found): (u64, &Option<SmallBytes>)| {
             let expected = revisions[(row % clients) as usize][(row / clients) as usize];
             found.as_ref().is_some_and(|it| it.as_slice()[..8] == expected.to_le_bytes())

@@ -105,7 +105,7 @@ impl Servers {
     }
 }
 
-async fn transfer(tx: Tx, accounts: Space, from: u64, to: u64) -> Result<(), Error> {
+async fn transfer(tx: &Tx, accounts: Space, from: u64, to: u64) -> Result<(), Error> {
     let found = tx.get_many(accounts, [key(from), key(to)]).await?;
     let [Some(payer), Some(payee)] = &found[..] else { panic!("accounts are loaded first") };
     tx.put(accounts, key(from), value(amount(payer) - 1)).await?;
@@ -122,7 +122,7 @@ async fn client(db: Db, accounts: Space, number: u64, deadline: Instant, done: A
     while Instant::now() < deadline {
         let from = below(ACCOUNTS);
         let to = (from + 1 + below(ACCOUNTS - 1)) % ACCOUNTS;
-        let body = |tx| transfer(tx, accounts, from, to);
+        let body = async |tx: &Tx| transfer(tx, accounts, from, to).await;
         db.transact_here(body).await.expect("conflicts are retried");
         done.fetch_add(1, Ordering::Relaxed);
     }
@@ -133,7 +133,7 @@ fn run(db: &Db, accounts: Space, clients: u64, length: Duration) -> u64 {
     let done = Arc::new(AtomicU64::new(0));
     let deadline = Instant::now() + length;
     let clients = (0..clients).map(|number| {
-        let (here, done) = (db.session(), done.clone());
+        let (here, done) = (db.independent(), done.clone());
         let task = async move || client(here, accounts, number, deadline, done).await;
         let db = db.clone();
         Box::pin(async move { db.run_on(0, task).await }) as Running
@@ -146,11 +146,11 @@ fn load(db: &Db) -> Space {
     let options = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
     let accounts = db.create_space("accounts", options).expect("it can be made");
     for part in 0..ACCOUNTS / 100 {
-        let body = move |tx: Tx| async move {
+        let body = async move |tx: &Tx| {
             for number in part * 100..(part + 1) * 100 {
                 tx.put(accounts, key(number), value(1_000)).await?;
             }
-            Ok(())
+            Ok::<_, Error>(())
         };
         db.blocking().transact(body).expect("nothing is in the way");
     }

@@ -68,11 +68,11 @@ fn open(history: bool) -> (Db, Space) {
     let options = Options { history, ..Options::default() }.space("accounts", index);
     let db = Db::open(options).expect("the options are good");
     let accounts = db.space("accounts").expect("just made");
-    let load = move |tx: muesli::Tx| async move {
+    let load = async move |tx: &muesli::Tx| {
         for account in 0..ACCOUNTS {
             tx.put(accounts, key(account), value(1_000)).await?;
         }
-        Ok(())
+        Ok::<_, Error>(())
     };
     db.blocking().transact(load).expect("nothing is in the way");
     (db, accounts)
@@ -81,15 +81,12 @@ fn open(history: bool) -> (Db, Space) {
 async fn bodies_async(db: &Db, accounts: Space, draws: &mut Draws, count: u64) {
     for _ in 0..count {
         let (from, to, by) = draws.next();
-        let body = |tx: muesli::Tx| {
-            let (from, to) = (from.clone(), to.clone());
-            async move {
-                let payer = tx.get(accounts, from.clone()).await?.expect("loaded");
-                let payee = tx.get(accounts, to.clone()).await?.expect("loaded");
-                tx.put(accounts, from, value(amount(&payer) - by)).await?;
-                tx.put(accounts, to, value(amount(&payee) + by)).await?;
-                Ok(())
-            }
+        let body = async |tx: &muesli::Tx| {
+            let payer = tx.get(accounts, from.clone()).await?.expect("loaded");
+            let payee = tx.get(accounts, to.clone()).await?.expect("loaded");
+            tx.put(accounts, from.clone(), value(amount(&payer) - by)).await?;
+            tx.put(accounts, to.clone(), value(amount(&payee) + by)).await?;
+            Ok::<_, Error>(())
         };
         db.transact_here(body).await.expect("alone");
     }
@@ -124,7 +121,7 @@ async fn reads(db: &Db, accounts: Space, draws: &mut Draws, count: u64) {
                     (pair[0], pair[1], _) = draws.next();
                 }
                 let values = tx.get_array(accounts, &keys)?;
-                Ok(values.iter().flatten().map(amount).sum::<i64>())
+                Ok::<_, Error>(values.iter().flatten().map(amount).sum::<i64>())
             })
             .await
             .expect("read-only");

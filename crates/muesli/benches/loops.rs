@@ -27,17 +27,17 @@ fn open(loops: usize) -> (Db, Space) {
     let options = Options { loops, repositories: loops, ..Options::default() };
     let db = Db::open(options.space("accounts", space)).expect("the options are good");
     let accounts = db.space("accounts").expect("just made");
-    let load = move |tx: Tx| async move {
+    let load = async move |tx: &Tx| {
         for account in 0..ACCOUNTS {
             tx.put(accounts, key(account), value(1_000)).await?;
         }
-        Ok(())
+        Ok::<_, Error>(())
     };
     db.blocking().transact(load).expect("nothing is in the way");
     (db, accounts)
 }
 
-async fn transfer(tx: Tx, accounts: Space, from: SmallBytes, to: SmallBytes) -> Result<(), Error> {
+async fn transfer(tx: &Tx, accounts: Space, from: SmallBytes, to: SmallBytes) -> Result<(), Error> {
     let payer = tx.get(accounts, from.clone()).await?.expect("loaded");
     let payee = tx.get(accounts, to.clone()).await?.expect("loaded");
     tx.put(accounts, from, value(amount(&payer) - 1)).await?;
@@ -72,7 +72,7 @@ async fn client(db: Db, accounts: Space, place: (u64, u64), crossing: u64, share
         let to = payee_home * part + draws.below(part);
         let (from, to) = if from == to { (from, (to + 1) % ACCOUNTS) } else { (from, to) };
         let (from, to) = (key(from), key(to));
-        let body = |tx| transfer(tx, accounts, from.clone(), to.clone());
+        let body = async |tx: &Tx| transfer(tx, accounts, from.clone(), to.clone()).await;
         db.transact_here(body).await.expect("conflicts are retried");
         done += 1;
         if done % 64 == 0 && Instant::now() > shared.deadline {
@@ -94,7 +94,7 @@ fn on_loops(loops: usize, clients: usize, crossing: u64) -> (Vec<f64>, f64) {
         let mut running = Vec::new();
         for number in 0..loops * clients {
             let home = number % loops;
-            let (here, shared) = (db.session(), shared.clone());
+            let (here, shared) = (db.independent(), shared.clone());
             let place = (home as u64, loops as u64);
             let task = async move || client(here, accounts, place, crossing, shared).await;
             let db = db.clone();
@@ -118,7 +118,7 @@ fn from_outside(in_flight: usize) -> Vec<f64> {
         let from = draws.below(ACCOUNTS);
         let to = (from + 1 + draws.below(ACCOUNTS - 1)) % ACCOUNTS;
         let db = db.clone();
-        let body = move |tx: Tx| transfer(tx, accounts, key(from), key(to));
+        let body = async move |tx: &Tx| transfer(tx, accounts, key(from), key(to)).await;
         Box::pin(async move { db.transact(body).await }) as Running
     };
     let mut rates = Vec::new();

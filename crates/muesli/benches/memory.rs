@@ -25,11 +25,11 @@ fn memory(index: Index) -> f64 {
     let db = Db::open(options).expect("the options are good");
     let space = db.space("keys").expect("just made");
     let load = |from: u64, to: u64| {
-        let body = move |tx: Tx| async move {
+        let body = async move |tx: &Tx| {
             for number in from..to {
                 tx.put(space, key(number), value(1)).await?;
             }
-            Ok(())
+            Ok::<_, muesli::Error>(())
         };
         db.blocking().transact(body).expect("nothing is in the way");
     };

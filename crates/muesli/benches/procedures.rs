@@ -113,7 +113,7 @@ impl Measured {
         let (start, all) = (Instant::now(), Arc::new(Counts::default()));
         let running = (0..CLIENTS as u64).map(|number| {
             let (db, all, space) = (self.db.clone(), all.clone(), self.space);
-            let session = db.session();
+            let session = db.independent();
             let client = async move || {
                 let (mut draws, mut done) = (number * 7_919 + 1, 0);
                 let processor = ThreadTime::now();
@@ -144,12 +144,12 @@ impl Measured {
     /// Every call has counted once.
     fn check(self) -> (Vec<f64>, f64) {
         let space = self.space;
-        let sum = move |tx: Tx| async move {
+        let sum = async move |tx: &Tx| {
             let mut sum = 0;
             for number in 0..KEYS {
                 sum += tx.get(space, key(number)).await?.as_ref().map_or(0, amount);
             }
-            Ok(sum)
+            Ok::<_, muesli::Error>(sum)
         };
         let sum: i64 = self.db.read_only().blocking().transact(sum).expect("a reader");
         assert_eq!(sum, self.done as i64, "calls were lost, or counted twice");

@@ -115,20 +115,17 @@ fn load(db: &Db, accounts: Space, keys: u64, value: &SmallBytes) {
     const PART: u64 = 100;
     for part in 0..keys / PART {
         let value = value.clone();
-        let body = move |tx: Tx| {
-            let value = value.clone();
-            async move {
-                for number in part * PART..(part + 1) * PART {
-                    tx.put(accounts, key(number), value.clone()).await?;
-                }
-                Ok(())
+        let body = async move |tx: &Tx| {
+            for number in part * PART..(part + 1) * PART {
+                tx.put(accounts, key(number), value.clone()).await?;
             }
+            Ok::<_, Error>(())
         };
         db.blocking().transact(body).expect("nothing is in the way");
     }
 }
 
-async fn transfer(tx: Tx, accounts: Space, from: u64, to: u64) -> Result<(), Error> {
+async fn transfer(tx: &Tx, accounts: Space, from: u64, to: u64) -> Result<(), Error> {
     let found = tx.get_many(accounts, [key(from), key(to)]).await?;
     let [Some(payer), Some(payee)] = &found[..] else { panic!("accounts are loaded first") };
     tx.put(accounts, key(from), like(payer, amount(payer) - 1)).await?;
@@ -145,7 +142,7 @@ async fn client(db: Db, accounts: Space, number: u64, keys: u64, transfers: u64)
     for _ in 0..transfers {
         let from = below(keys);
         let to = (from + 1 + below(keys - 1)) % keys;
-        let body = |tx| transfer(tx, accounts, from, to);
+        let body = async |tx: &Tx| transfer(tx, accounts, from, to).await;
         db.transact_here(body).await.expect("conflicts are retried");
     }
 }
@@ -156,7 +153,7 @@ fn fill(db: &Db, accounts: Space, keys: u64, folder: &Path, bytes: u64) -> u64 {
     let mut made = 0;
     while log_bytes(folder, "segment-") < bytes {
         let clients = (0..CLIENTS).map(|number| {
-            let (here, seed) = (db.session(), made + number);
+            let (here, seed) = (db.independent(), made + number);
             let task = async move || client(here, accounts, seed, keys, EACH).await;
             let db = db.clone();
             Box::pin(async move { db.run_on(0, task).await }) as Running
@@ -176,9 +173,9 @@ fn log_bytes(folder: &Path, prefix: &str) -> u64 {
 }
 
 fn sum(db: &Db, accounts: Space, keys: u64) -> i64 {
-    let body = move |tx: Tx| async move {
+    let body = async move |tx: &Tx| {
         let found = tx.get_many(accounts, (0..keys).map(key)).await?;
-        Ok(found.iter().flatten().map(amount).sum())
+        Ok::<_, Error>(found.iter().flatten().map(amount).sum())
     };
     db.blocking().transact(body).expect("nothing is in the way")
 }
@@ -223,7 +220,7 @@ fn first_answers(name: &str, folder: &Path) {
         opened.push(server.opened.as_secs_f64() * 1e3);
         let db = server.connect();
         let space = accounts(&db);
-        let body = move |tx: Tx| transfer(tx, space, start, KEYS - 1 - start);
+        let body = async move |tx: &Tx| transfer(tx, space, start, KEYS - 1 - start).await;
         db.blocking().transact(body).expect("nothing is in the way");
         answered.push(server.begun.elapsed().as_secs_f64() * 1e3);
         db.close();

@@ -70,7 +70,7 @@ fn watch(address: String) -> Bystander {
         let mut longest = Duration::ZERO;
         while !stopped.load(Ordering::Relaxed) {
             let began = Instant::now();
-            db.blocking().transact(move |tx| async move { tx.get(space, "b").await }).unwrap();
+            db.blocking().transact(async move |tx| tx.get(space, "b").await).unwrap();
             longest = longest.max(began.elapsed());
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -127,14 +127,11 @@ fn most_memory(process: &Child) -> u64 {
 /// Writes rows in one transaction.
 fn write(db: &Db, rows: std::ops::Range<usize>, value_bytes: usize) -> Result<(), Error> {
     let space = db.space("s")?;
-    db.blocking().transact(move |tx| {
-        let rows = rows.clone();
-        async move {
-            for row in rows {
-                tx.put(space, format!("{row:012}").into_bytes(), vec![7; value_bytes]).await?;
-            }
-            Ok(())
+    db.blocking().transact(async move |tx| {
+        for row in rows.clone() {
+            tx.put(space, format!("{row:012}").into_bytes(), vec![7; value_bytes]).await?;
         }
+        Ok(())
     })
 }
 
@@ -186,8 +183,9 @@ fn scanning(db: &Db, clients: usize, rows: usize) -> u64 {
         std::thread::spawn(move || {
             let space = db.space("s").unwrap();
             while Instant::now() < until {
-                let done =
-                    db.blocking().transact(move |tx| scan_and_write(tx, space, client, rows));
+                let done = db
+                    .blocking()
+                    .transact(async move |tx| scan_and_write(tx, space, client, rows).await);
                 commits.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
             }
         })
@@ -198,7 +196,7 @@ fn scanning(db: &Db, clients: usize, rows: usize) -> u64 {
 }
 
 async fn scan_and_write(
-    tx: muesli::Tx,
+    tx: &muesli::Tx,
     space: Space,
     client: usize,
     rows: usize,
@@ -228,10 +226,10 @@ fn long_scans(db: &Db) {
 fn answer(db: &Db) {
     let space = db.space("s").unwrap();
     let began = Instant::now();
-    let read = db.read_only().blocking().transact(move |tx| async move {
+    let read = db.read_only().blocking().transact(async move |tx| {
         let found =
             tx.get_many(space, (0..6_000_000).map(|row| format!("{row}").into_bytes())).await?;
-        Ok(found.len())
+        Ok::<_, Error>(found.len())
     });
     let read = read.map_err(|error| error.to_string());
     print!("six million keys: {read:?} after {} ms", began.elapsed().as_millis());

@@ -8,12 +8,13 @@ use std::thread::{self, Thread};
 
 use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 
-use crate::db::Db;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::explicit::Transaction;
-use crate::later::Results;
 use crate::procedures::StoredProcedure;
-use crate::transaction::Tx;
+use crate::session::token::SessionToken;
+use crate::transaction::explicit::Transaction;
+use crate::transaction::later::Results;
+use crate::transaction::tx::Tx;
 
 /// A database handle whose calls block. Not for tasks on the database's own loops.
 #[derive(Clone, Debug)]
@@ -30,11 +31,11 @@ impl Blocking {
     ///
     /// # Errors
     /// As there.
-    pub fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    pub fn transact<T, E, F>(&self, body: F) -> Result<T, E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         block_on(self.db.transact(body))
     }
@@ -43,11 +44,11 @@ impl Blocking {
     ///
     /// # Errors
     /// As there.
-    pub fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    pub fn transact_answering<T, E, F>(&self, body: F) -> Result<(T, Results), E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         block_on(self.db.transact_answering(body))
     }
@@ -78,6 +79,14 @@ impl Blocking {
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
         block_on(self.db.execute::<P>(place, arguments))
+    }
+
+    /// See [`Db::token`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn token(&self) -> Result<SessionToken, Error> {
+        block_on(self.db.token())
     }
 
     /// See [`Db::outcome`].

@@ -4,13 +4,52 @@ use muesli_core::catalog::CatalogError;
 use muesli_core::{Abort, Failure, Limit, TxnId};
 use thiserror::Error;
 
-/// The error of an operation or a transaction.
+/// The error of an operation or a transaction. [`kind`](Error::kind) tells what sort it is,
+/// [`is_retryable`](Error::is_retryable) whether running the transaction again is right.
+///
+/// Bodies may return errors of their own: any type that this one can become ([`From`]). What the
+/// body returns is what [`transact`](crate::Db::transact) returns, as it is.
+///
+/// ```
+/// # use muesli::{Db, Error, ErrorKind, Options, SpaceOptions};
+/// #[derive(Debug, thiserror::Error)]
+/// enum Order {
+///     #[error("only {0} are left")]
+///     TooFew(u64),
+///     #[error("this is no number: {0}")]
+///     Number(#[from] std::num::ParseIntError),
+///     #[error(transparent)]
+///     Database(#[from] Error),
+/// }
+///
+/// # fn main() -> Result<(), Error> {
+/// let db = Db::open(Options::default().space("stock", SpaceOptions::default()))?;
+/// let stock = db.space("stock")?.typed::<String, u64>();
+/// let order = |text: &'static str| {
+///     db.blocking().transact(async move |tx| {
+///         let wanted: u64 = text.parse()?;
+///         let left = stock.get(tx, &"pens".to_owned()).await?.unwrap_or(0);
+///         if left < wanted {
+///             return Err(Order::TooFew(left));
+///         }
+///         stock.put(tx, &"pens".to_owned(), &(left - wanted)).await?;
+///         Ok(left - wanted)
+///     })
+/// };
+/// assert!(matches!(order("three"), Err(Order::Number(_))));
+/// assert!(matches!(order("3"), Err(Order::TooFew(0))));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Other transactions were in the way; nothing was changed. [`transact`](crate::Db::transact)
     /// has retried by itself already.
-    #[error("conflict after {attempts} attempts: {reason}; nothing was changed, try again later")]
+    #[error(
+        "conflict after {attempts} attempts: {reason}; nothing was changed{}",
+        if reason.is_retryable() { ", try again later" } else { "" }
+    )]
     Conflict {
         /// What stood in the way of the last attempt.
         reason: Abort,
@@ -65,6 +104,10 @@ pub enum Error {
         /// The timeout, in milliseconds.
         after_ms: u64,
     },
+    /// The transaction committed, and a delayed action of it was done, but what that gave was not
+    /// told in time.
+    #[error("the transaction committed, but what its delayed action gave was not told in time")]
+    AnswerLost,
     /// The transaction has already ended.
     #[error("the transaction has already ended")]
     Ended,
@@ -112,13 +155,77 @@ impl Error {
         Error::Rollback(reason.into())
     }
 
-    /// Whether running the transaction again may help and cannot harm.
+    /// What kind of error this is: what a program does about it depends on that.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Conflict { reason, .. } => match reason {
+                Abort::Rollback => ErrorKind::Rollback,
+                Abort::Overloaded | Abort::OutOfMemory | Abort::Superseded => {
+                    ErrorKind::Unavailable
+                }
+                _ => ErrorKind::Conflict,
+            },
+            Error::Strayed(_) => ErrorKind::Conflict,
+            Error::Unknown { .. } => ErrorKind::Unknown,
+            Error::TooLarge { .. } | Error::OverServerLimit(_) => ErrorKind::Limit,
+            Error::TransactionTimeout { .. } => ErrorKind::Timeout,
+            Error::Timeout { .. } | Error::Unreachable(_) | Error::Lease(_) | Error::Closed => {
+                ErrorKind::Unavailable
+            }
+            Error::Rollback(_) | Error::Refused(_) => ErrorKind::Rollback,
+            Error::AnswerLost => ErrorKind::AnswerLost,
+            Error::Codec(_) => ErrorKind::Data,
+            Error::Ended
+            | Error::ReadOnly
+            | Error::Space(_)
+            | Error::NotHere
+            | Error::Procedure(_)
+            | Error::Options(_) => ErrorKind::Misuse,
+        }
+    }
+
+    /// Whether running the whole transaction again is right: nothing of it was changed, and it may
+    /// succeed then without anything else being done. After [`Error::Unknown`] it is not: it would
+    /// perhaps be done twice. A pause before it is wise: [`transact`](crate::Db::transact) has
+    /// already tried as often as its [`Retry`](crate::Retry) says.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Conflict { reason, .. } => reason.is_retryable(),
-            other => matches!(other, Error::Strayed(_)),
+            other => matches!(other, Error::Strayed(_) | Error::Timeout { .. }),
         }
     }
+
+    /// Whether `transact` runs a body again that met this.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Error::Conflict { .. } | Error::Strayed(_))
+    }
+}
+
+/// The kinds of [`Error`], by what there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Other transactions were in the way. Nothing was changed; run it again later.
+    Conflict,
+    /// The transaction may or may not have taken effect: ask [`Db::outcome`](crate::Db::outcome),
+    /// or read what it wrote.
+    Unknown,
+    /// Something is larger than allowed. Nothing was changed, and will not be.
+    Limit,
+    /// The database, or a part of it, does not answer, is full, overloaded or closed. Nothing was
+    /// changed, but for [`Error::Lease`], which says so;
+    /// [`is_retryable`](Error::is_retryable) tells whether waiting alone can help.
+    Unavailable,
+    /// The transaction was open for longer than its caller allows. Nothing was changed.
+    Timeout,
+    /// The body or a procedure gave up. Nothing was changed.
+    Rollback,
+    /// The transaction committed; what a delayed action of it gave was not told in time.
+    AnswerLost,
+    /// Stored bytes are not of the type that they are read as.
+    Data,
+    /// The call itself cannot be: the program is to be changed.
+    Misuse,
 }
 
 impl From<Failure> for Error {

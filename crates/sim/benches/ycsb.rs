@@ -79,7 +79,7 @@ async fn client(
     choice: Choice,
     done: Rc<Cell<u64>>,
 ) -> Result<(), Error> {
-    let (db, records) = (db.session(), db.space("usertable")?);
+    let (db, records) = (db.independent(), db.space("usertable")?);
     let mut random = start.seed.stream();
     while !start.stop.is_raised() {
         let (key, update) = (choice.draw(&mut random), random.chance(0.5));
@@ -94,15 +94,12 @@ async fn client(
 
 async fn transaction(db: &Db, records: Space, key: u64, update: bool) -> Result<(), Error> {
     let key = format!("user{key}");
-    db.transact_here(move |tx| {
-        let key = key.clone();
-        async move {
-            tx.get(records, key.as_str()).await?;
-            if update {
-                tx.put(records, key.as_str(), &RECORD[..]).await?;
-            }
-            Ok(())
+    db.transact_here(async move |tx| {
+        tx.get(records, key.as_str()).await?;
+        if update {
+            tx.put(records, key.as_str(), &RECORD[..]).await?;
         }
+        Ok(())
     })
     .await
 }

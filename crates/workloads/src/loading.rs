@@ -25,7 +25,7 @@ const MARK: &str = "mark";
 pub async fn mark_loaded(db: &Db) -> Result<(), Error> {
     let space = db.space(SPACE)?;
     insist(async || {
-        let body = async |tx: Tx| {
+        let body = async |tx: &Tx| {
             tx.get(space, MARK).await?;
             tx.put(space, MARK, "").await
         };
@@ -41,7 +41,7 @@ pub async fn mark_loaded(db: &Db) -> Result<(), Error> {
 pub async fn is_loaded(db: &Db) -> Result<bool, Error> {
     let Ok(space) = db.space(SPACE) else { return Ok(false) };
     let (strict, found) = (db.strict(), &Cell::new(false));
-    let look = |tx: Tx| async move {
+    let look = async |tx: &Tx| {
         found.set(tx.get(space, MARK).await?.is_some());
         Ok(())
     };
@@ -57,7 +57,7 @@ pub async fn is_loaded(db: &Db) -> Result<bool, Error> {
 /// What the database says, unless trying again can help; there is no mark.
 pub async fn see_loaded(db: &Db) -> Result<(), Error> {
     let (space, strict, absent) = (db.space(SPACE)?, db.strict(), &Cell::new(false));
-    let look = |tx: Tx| async move {
+    let look = async |tx: &Tx| {
         absent.set(tx.get(space, MARK).await?.is_none());
         let again = Error::Conflict { reason: Abort::StaleRead, attempts: 1 };
         if absent.get() { Err(again) } else { Ok(()) }
@@ -122,7 +122,7 @@ async fn write_batch(
     space: Space,
     batch: &[(SmallBytes, SmallBytes)],
 ) -> Result<(), Error> {
-    db.transact_here(|tx| async move {
+    db.transact_here(async |tx| {
         let there = tx.get_many(space, batch.iter().map(|(key, _)| key.clone())).await?;
         for ((key, value), _) in batch.iter().zip(&there).filter(|(_, there)| there.is_none()) {
             tx.put(space, key.clone(), value.clone()).await?;

@@ -249,33 +249,34 @@ async fn closed_loop<W: Workload>(workload: &W, mut seat: Seat) -> Result<(), Er
 }
 
 /// Runs `body` as one transaction, as [`Db::transact_here`] does, and counts the attempts.
-pub async fn transact<T, F, Fut>(db: &Db, body: F) -> (Result<T, Error>, u32)
+pub async fn transact<T, F>(db: &Db, body: F) -> (Result<T, Error>, u32)
 where
-    F: Fn(Tx) -> Fut,
-    Fut: Future<Output = Result<T, Error>>,
+    F: AsyncFn(&Tx) -> Result<T, Error>,
 {
     let attempts = Cell::new(0);
-    let answer = db.transact_here(counting(&attempts, body)).await;
+    let answer = db.transact_here(counting(&attempts, &body)).await;
+    (answer, attempts.get())
+}
+
+/// As [`transact`], and tells what the delayed actions gave that the body asked.
+pub async fn transact_answering<T, F>(db: &Db, body: F) -> (Result<(T, Results), Error>, u32)
+where
+    F: AsyncFn(&Tx) -> Result<T, Error>,
+{
+    let attempts = Cell::new(0);
+    let answer = db.transact_answering_here(counting(&attempts, &body)).await;
     (answer, attempts.get())
 }
 
 /// The body, which counts how often it is run.
-fn counting<Fut>(attempts: &Cell<u32>, body: impl Fn(Tx) -> Fut) -> impl Fn(Tx) -> Fut {
-    move |tx| {
+fn counting<T>(
+    attempts: &Cell<u32>,
+    body: &impl AsyncFn(&Tx) -> Result<T, Error>,
+) -> impl AsyncFn(&Tx) -> Result<T, Error> {
+    async move |tx: &Tx| {
         attempts.set(attempts.get() + 1);
-        body(tx)
+        body(tx).await
     }
-}
-
-/// As [`transact`], and tells what the delayed actions gave that the body asked.
-pub async fn transact_answering<T, F, Fut>(db: &Db, body: F) -> (Result<(T, Results), Error>, u32)
-where
-    F: Fn(Tx) -> Fut,
-    Fut: Future<Output = Result<T, Error>>,
-{
-    let attempts = Cell::new(0);
-    let answer = db.transact_answering_here(counting(&attempts, body)).await;
-    (answer, attempts.get())
 }
 
 /// How a transaction with this answer ended.

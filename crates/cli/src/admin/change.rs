@@ -244,25 +244,21 @@ impl Admin {
     ) -> anyhow::Result<Result<Row, Refused>> {
         let (space, first) = (self.space, Row::of(&self.db.catalog()));
         let (secret, known) = (self.secret.clone(), self.survey()?.row());
-        let done = self.db.strict().blocking().transact(move |tx| {
-            let (rule, first) = (rule.clone(), first.clone());
-            let (secret, known) = (secret.clone(), known.clone());
-            async move {
-                let found = tx.get(space, SmallBytes::new(KEY)).await?;
-                let row = found.map(|bytes| read(bytes.as_slice(), secret.as_ref(), &known));
-                let row = match row {
-                    None => first,
-                    Some(Ok(row)) => row,
-                    Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
-                };
-                let next = rule(&row);
-                if let Ok(next) = &next
-                    && *next != row
-                {
-                    tx.put(space, SmallBytes::new(KEY), written(next, secret.as_ref())).await?;
-                }
-                Ok(Ok(next))
+        let done = self.db.strict().blocking().transact(async move |tx| {
+            let found = tx.get(space, SmallBytes::new(KEY)).await?;
+            let row = found.map(|bytes| read(bytes.as_slice(), secret.as_ref(), &known));
+            let row = match row {
+                None => first.clone(),
+                Some(Ok(row)) => row,
+                Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
+            };
+            let next = rule(&row);
+            if let Ok(next) = &next
+                && *next != row
+            {
+                tx.put(space, SmallBytes::new(KEY), written(next, secret.as_ref())).await?;
             }
+            Ok::<_, muesli::Error>(Ok(next))
         })?;
         done.map_err(anyhow::Error::msg)
     }

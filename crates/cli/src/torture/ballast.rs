@@ -83,14 +83,11 @@ fn load_batch(db: &Db, space: Space, batch: Vec<(u64, SmallBytes)>) -> Result<()
     loop {
         tries += 1;
         let rows = batch.clone();
-        let done = db.blocking().transact(move |tx| {
-            let rows = rows.clone();
-            async move {
-                for (key, value) in rows {
-                    tx.put(space, key_of(key), value).await?;
-                }
-                Ok(())
+        let done = db.blocking().transact(async move |tx| {
+            for (key, value) in &rows {
+                tx.put(space, key_of(*key), value.clone()).await?;
             }
+            Ok(())
         });
         match done {
             Err(Error::Unknown { .. } | Error::Timeout { .. } | Error::Conflict { .. })
@@ -186,12 +183,9 @@ impl Loaded {
             of_key.tried
         };
         let (space, value) = (self.space, SmallBytes::from(self.content.value(key, next)));
-        let done = self.db.blocking().transact(move |tx| {
-            let value = value.clone();
-            async move {
-                tx.get(space, key_of(key)).await?;
-                tx.put(space, key_of(key), value).await
-            }
+        let done = self.db.blocking().transact(async move |tx| {
+            tx.get(space, key_of(key)).await?;
+            tx.put(space, key_of(key), value.clone()).await
         });
         if done.is_ok() {
             self.revisions()[key as usize].known = next;
@@ -202,7 +196,7 @@ impl Loaded {
     fn look(&self, key: u64) -> Result<Option<String>, Error> {
         let Revisions { known, tried } = self.revisions()[key as usize];
         let space = self.space;
-        let read = move |tx: muesli::Tx| async move { tx.get(space, key_of(key)).await };
+        let read = async move |tx: &muesli::Tx| tx.get(space, key_of(key)).await;
         let found = self.db.blocking().transact(read)?;
         let revision = match found {
             None => Err("it is gone".to_owned()),

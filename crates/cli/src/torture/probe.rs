@@ -100,15 +100,12 @@ fn one_key_each(db: &Db, space: Space) -> Vec<SmallBytes> {
 
 /// Reads and writes the keys; whether that was committed.
 fn touch(db: &Db, space: Space, keys: Vec<SmallBytes>) -> bool {
-    let done = db.blocking().transact(move |tx| {
-        let keys = keys.clone();
-        async move {
-            tx.get_many(space, keys.iter().cloned()).await?;
-            for key in keys {
-                tx.put(space, key, "probed").await?;
-            }
-            Ok(())
+    let done = db.blocking().transact(async move |tx| {
+        tx.get_many(space, keys.iter().cloned()).await?;
+        for key in &keys {
+            tx.put(space, key.clone(), "probed").await?;
         }
+        Ok::<_, muesli::Error>(())
     });
     done.is_ok()
 }

@@ -109,12 +109,7 @@ fn what_an_open_snapshot_holds_back_is_shown_in_the_status() {
     let space = db.create_space("s", SpaceOptions::default()).unwrap();
     let put = |db: &Db| {
         let value = vec![7; 100_000];
-        db.blocking()
-            .transact(move |tx| {
-                let value = value.clone();
-                async move { tx.put(space, "key", value).await }
-            })
-            .unwrap();
+        db.blocking().transact(async move |tx| tx.put(space, "key", value.clone()).await).unwrap();
     };
     put(&db);
     let reader = db.blocking().begin().unwrap();
@@ -247,14 +242,14 @@ fn delayed_procedures_are_run_by_servers_and_their_answers_come_back() {
 fn every_account_is_there(cluster: &Cluster, many: u32) {
     let db = cluster.connect(false);
     let accounts = db.space("accounts").unwrap();
-    let rows = db.blocking().transact(move |tx| async move {
+    let rows = db.blocking().transact(async move |tx| {
         let keys: Vec<_> = (0..many).map(|key: u32| key.to_string()).collect();
         let found = tx.get_many(accounts, keys.iter().map(String::as_str)).await?;
         for (key, value) in keys.iter().zip(&found) {
             tx.put(accounts, key.as_str(), value.clone().expect("every account was loaded"))
                 .await?;
         }
-        Ok(found.len())
+        Ok::<_, Error>(found.len())
     });
     assert_eq!(rows, Ok(many as usize));
 }
@@ -269,13 +264,13 @@ fn a_durable_node_comes_back_with_what_was_committed() {
         let node = (round % 3).to_string();
         cluster.says(&["kill", &node]);
         assert!(cluster.says(&["restart", &node]).contains("serves"));
-        let seen = db.strict().blocking().transact(move |tx| async move {
+        let seen = db.strict().blocking().transact(async move |tx| {
             for key in 0..30 {
-                let seen = counters.get(&tx, &key).await?.unwrap_or(0);
+                let seen = counters.get(tx, &key).await?.unwrap_or(0);
                 if seen != round - 1 {
                     return Err(Error::rollback(format!("{key} is {seen} in round {round}")));
                 }
-                counters.put(&tx, &key, &round).await?;
+                counters.put(tx, &key, &round).await?;
             }
             Ok(())
         });
@@ -289,7 +284,7 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
     let db = cluster.connect(false);
     let space = db.create_space("s", SpaceOptions::default()).unwrap();
     let write = move |db: &Db| {
-        db.blocking().transact(move |tx| async move {
+        db.blocking().transact(async move |tx| {
             for key in 0..20u8 {
                 tx.put(space, vec![key], "value").await?;
             }
@@ -347,7 +342,7 @@ fn what_became_of_an_unanswered_commit_is_told_later() {
     let space = db.create_space("s", SpaceOptions::default()).unwrap();
     let read = move |db: &Db| {
         let strict = db.strict();
-        strict.blocking().transact(move |tx| async move { tx.get(space, "key").await }).unwrap()
+        strict.blocking().transact(async move |tx| tx.get(space, "key").await).unwrap()
     };
     for round in 0..4u8 {
         let before = read(&db);

@@ -45,9 +45,9 @@ fn connections_without_end_do_not_keep_the_log_from_its_next_file() {
     assert!(crowd.len() > 100, "{} came", crowd.len());
     // A dozen files of the log, one after the other, while everything is taken.
     for round in 0..40u8 {
-        let written = db.blocking().transact(move |tx| async move {
-            tx.put(space, vec![round], vec![round; 20_000]).await
-        });
+        let written = db
+            .blocking()
+            .transact(async move |tx| tx.put(space, vec![round], vec![round; 20_000]).await);
         assert_eq!(written, Ok(()), "round {round}: {:?}", server.try_wait());
     }
     assert!(std::fs::read_dir(data.join("log")).unwrap().count() > 8);

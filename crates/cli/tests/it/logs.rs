@@ -45,9 +45,8 @@ fn keys_of(db: &Db) -> Vec<u32> {
     let space = db.create_space("s", SpaceOptions::default()).unwrap();
     let is_there = |key: &u32| {
         let key = *key;
-        let get = db
-            .blocking()
-            .transact(move |tx| async move { tx.get(space, key.to_be_bytes().to_vec()).await });
+        let get =
+            db.blocking().transact(async move |tx| tx.get(space, key.to_be_bytes().to_vec()).await);
         let value = get.unwrap();
         assert!(value.as_ref().is_none_or(|it| it.as_slice() == [key as u8; 5_000]), "key {key}");
         value.is_some()
@@ -85,7 +84,7 @@ fn a_damaged_log_is_looked_at_and_cut_as_the_start_advises() {
     let running = start(data);
     let space = running.1.create_space("s", SpaceOptions::default()).unwrap();
     for key in 0..KEYS {
-        let written = running.1.blocking().transact(move |tx| async move {
+        let written = running.1.blocking().transact(async move |tx| {
             tx.put(space, key.to_be_bytes().to_vec(), vec![key as u8; 5_000]).await
         });
         written.unwrap();

@@ -15,7 +15,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 fn serves(cluster: &Cluster, round: u8) {
     let db = cluster.connect(false);
     let space = db.create_space(&format!("space-{round}"), SpaceOptions::default()).unwrap();
-    let seen = db.blocking().transact(move |tx| async move {
+    let seen = db.blocking().transact(async move |tx| {
         tx.put(space, "key", vec![round]).await?;
         tx.get(space, "key").await?.ok_or_else(|| Error::rollback("it was just written".to_owned()))
     });

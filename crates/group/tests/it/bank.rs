@@ -86,9 +86,8 @@ async fn balance(tx: &Tx, accounts: Space, account: u64) -> Result<u64, Error> {
 async fn transfer(db: &Db, accounts: Space, random: &mut Random) -> Result<(), Error> {
     let (from, step) = (random.below(ACCOUNTS), 1 + random.below(ACCOUNTS - 1));
     let to = (from + step) % ACCOUNTS;
-    db.transact_here(move |tx: Tx| async move {
-        let (left, right) =
-            (balance(&tx, accounts, from).await?, balance(&tx, accounts, to).await?);
+    db.transact_here(async move |tx| {
+        let (left, right) = (balance(tx, accounts, from).await?, balance(tx, accounts, to).await?);
         let amount = left.min(7);
         let set = |account: u64, value: u64| {
             tx.put(accounts, account.to_be_bytes().to_vec(), value.to_be_bytes().to_vec())
@@ -100,10 +99,10 @@ async fn transfer(db: &Db, accounts: Space, random: &mut Random) -> Result<(), E
 }
 
 async fn total(db: &Db, accounts: Space) -> Result<u64, Error> {
-    let sum = |tx: Tx| async move {
+    let sum = async |tx: &Tx| {
         let mut sum = 0;
         for account in 0..ACCOUNTS {
-            sum += balance(&tx, accounts, account).await?;
+            sum += balance(tx, accounts, account).await?;
         }
         Ok(sum)
     };
@@ -123,7 +122,7 @@ struct Tally {
 }
 
 async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
-    let (db, accounts) = (db.session(), db.space("accounts").expect("it was set up"));
+    let (db, accounts) = (db.independent(), db.space("accounts").expect("it was set up"));
     let mut random = start.seed.stream();
     while !start.stop.is_raised() {
         if random.chance(0.7) {
@@ -157,24 +156,21 @@ fn changed(row: &Row, change: Change, survey: &Survey) -> Result<Row, Refused> {
 
 /// Changes the row, on and on.
 async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: Rc<Tally>, by: By) {
-    let (db, directory) = (db.session(), db.space("directory").expect("it was set up"));
+    let (db, directory) = (db.independent(), db.space("directory").expect("it was set up"));
     let mut random = start.seed.stream();
     let mut known = Row::of(&first);
     while !start.stop.is_raised() {
         let change = (by.administration)(&known, &mut random, by.nodes);
         let (begin, survey) = (first.clone(), tally.survey.borrow().clone());
-        let done = db.transact_here(move |tx: Tx| {
-            let (begin, survey) = (begin.clone(), survey.clone());
-            async move {
-                let found = tx.get(directory, KEY.to_vec()).await?;
-                let row = found.and_then(|row| Row::decode_all(row.as_slice()).ok());
-                let row = row.unwrap_or_else(|| Row::of(&begin));
-                let Ok(next) = changed(&row, change, &survey) else { return Ok(row) };
-                let mut bytes = Vec::new();
-                next.encode(&mut bytes);
-                tx.put(directory, KEY.to_vec(), bytes).await?;
-                Ok(next)
-            }
+        let done = db.transact_here(async move |tx| {
+            let found = tx.get(directory, KEY.to_vec()).await?;
+            let row = found.and_then(|row| Row::decode_all(row.as_slice()).ok());
+            let row = row.unwrap_or_else(|| Row::of(&begin));
+            let Ok(next) = changed(&row, change, &survey) else { return Ok(row) };
+            let mut bytes = Vec::new();
+            next.encode(&mut bytes);
+            tx.put(directory, KEY.to_vec(), bytes).await?;
+            Ok::<_, Error>(next)
         });
         let Ok(row) = done.await else { continue };
         let mut decided = tally.decided.borrow_mut();

@@ -129,7 +129,7 @@ impl Executor {
     }
 
     /// A task that panics is over. Whoever waits for it is told by the task itself
-    /// ([`Shipped`](crate::shipped::Shipped)); the others go on.
+    /// ([`Shipped`](crate::dispatch::shipped::Shipped)); the others go on.
     fn poll_slot(&mut self, slot: u32) {
         let place = &mut self.slots[slot as usize];
         let Some(task) = &mut place.task else { return };

@@ -10,7 +10,6 @@
 
 mod closing;
 mod executor;
-mod report;
 mod ring;
 mod signal;
 mod state;
@@ -26,9 +25,8 @@ use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
 use muesli_protocols::{Choice, check_masters, choose};
 
-pub use report::Report;
-
-use crate::db::{Away, Db, Job, next_database};
+use crate::database::handle::{Away, Db, Job, next_database};
+use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::Options;
 use signal::Signal;

@@ -14,9 +14,9 @@ use muesli_core::{
 use super::Door;
 use super::closing::{Closing, Stage, Undone};
 use super::executor::{Executor, drop_task};
-use super::report::Report;
 use super::ring::Links;
 use super::state::{LoopState, State};
+use crate::dispatch::report::Report;
 
 /// So many messages from one loop are taken in one turn.
 const MESSAGES_PER_TURN: usize = 256;

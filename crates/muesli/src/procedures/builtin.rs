@@ -24,8 +24,8 @@ use muesli_core::{Footprint, Procedures, Refuses, SmallBytes, SpaceId, Stop, Tou
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Keys, Spaces, StoredProcedure, TellsFn, TouchesFn, with};
-use crate::space::Space;
-use crate::transaction::Range;
+use crate::data::space::Space;
+use crate::transaction::tx::Range;
 
 /// All of them.
 pub fn all() -> Procedures {

@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::bounded;
+use crate::data::key::Key;
+use crate::data::space::{Space, TypedSpace};
 use crate::error::Error;
-use crate::key::Key;
-use crate::space::{Space, TypedSpace};
-use crate::transaction::Range;
+use crate::transaction::tx::Range;
 
 /// What a procedure sees: the keys that live at its repository, and its own writes.
 ///

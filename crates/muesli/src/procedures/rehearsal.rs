@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{StoredProcedure, run_typed, tells_typed, touches_typed};
-use crate::key::Key;
-use crate::space::{Space, TypedSpace};
+use crate::data::key::Key;
+use crate::data::space::{Space, TypedSpace};
 
 /// Runs procedures one after the other, to test them: with what is declared held to, and no effect
 /// of those that stop. Each space is called by a name and has an order.

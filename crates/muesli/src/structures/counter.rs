@@ -3,9 +3,9 @@
 use muesli_core::{Action, SmallBytes};
 
 use super::rows::Rows;
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// A whole number that wraps around, zero at first. It is stored as actions store numbers (eight
 /// bytes, little-endian).

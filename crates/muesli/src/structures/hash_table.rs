@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 
 use super::rows::{Rows, hash};
 use super::{Inspected, Map, handle};
+use crate::data::key::Key;
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::key::Key;
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// A map in which keys share rows: an operation reads one row and writes at most that one.
 pub struct HashTable<K, V> {

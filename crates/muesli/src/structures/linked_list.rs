@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Inspected, Map, OrderedMap, SkipList};
+use crate::data::key::Key;
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::key::Key;
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// A sorted map whose searches read every node before their key: for few keys, or to see what
 /// long read sets do.

@@ -27,14 +27,11 @@
 //! let space = db.space("shop")?;
 //! let prices = SkipList::<u32, String>::new(space, "prices");
 //! let changes = Counter::new(space, "changes");
-//! let next = db.blocking().transact(move |tx| {
-//!     let (prices, changes) = (prices.clone(), changes.clone());
-//!     async move {
-//!         prices.insert(&tx, &30, &"tea".to_owned()).await?;
-//!         prices.insert(&tx, &20, &"milk".to_owned()).await?;
-//!         changes.add_later(&tx, 2).await?;
-//!         prices.at_or_after(&tx, &25).await
-//!     }
+//! let next = db.blocking().transact(async move |tx| {
+//!     prices.insert(tx, &30, &"tea".to_owned()).await?;
+//!     prices.insert(tx, &20, &"milk".to_owned()).await?;
+//!     changes.add_later(tx, 2).await?;
+//!     prices.at_or_after(tx, &25).await
 //! })?;
 //! assert_eq!(next, Some((30, "tea".to_owned())));
 //! # Ok(())
@@ -57,7 +54,7 @@ pub use search_tree::SearchTree;
 pub use skip_list::SkipList;
 
 use crate::error::Error;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// What every structure with keys can do.
 ///

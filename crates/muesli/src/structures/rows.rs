@@ -9,10 +9,10 @@ use muesli_core::SmallBytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::data::key::Key;
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::key::Key;
-use crate::space::Space;
-use crate::transaction::{Range, Tx};
+use crate::transaction::tx::{Range, Tx};
 
 /// An encoded key that leads to the row of that key, or nowhere.
 pub(super) type Link = Option<Vec<u8>>;

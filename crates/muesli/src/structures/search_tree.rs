@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::{Link, Rows};
 use super::{Inspected, Map, OrderedMap, handle};
+use crate::data::key::Key;
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::key::Key;
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// A sorted map whose searches read its depth: about 2 ln n nodes after inserts in random order,
 /// all n after inserts in order.

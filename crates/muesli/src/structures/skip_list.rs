@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::{Link, Rows, hash};
 use super::{Inspected, Map, OrderedMap, handle};
+use crate::data::key::Key;
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::key::Key;
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// Enough for a few thousand keys, and the head stays short.
 const LEVELS: u8 = 12;

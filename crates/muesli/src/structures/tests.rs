@@ -120,9 +120,9 @@ fn open() -> (Db, Space) {
     (db, space)
 }
 
-fn run<T: Send + 'static, Fut: Future<Output = Result<T, Error>>>(
+fn run<T: Send + 'static>(
     db: &Db,
-    body: impl Fn(Tx) -> Fut + Send + 'static,
+    body: impl AsyncFn(&Tx) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     db.blocking().transact(body)
 }
@@ -143,16 +143,13 @@ proptest! {
             for (steps, rolled_back) in transactions.iter().zip(&rolled_back) {
                 let mut after = model.clone();
                 let expected: Vec<_> = steps.iter().map(|it| modelled(&mut after, *it)).collect();
-                let (map, steps, rolls_back) = (map.clone(), steps.clone(), *rolled_back);
-                let answers = run(&db, move |tx| {
-                    let (map, steps) = (map.clone(), steps.clone());
-                    async move {
-                        let mut answers = Vec::new();
-                        for step in steps {
-                            answers.push(map.does(&tx, step).await?);
-                        }
-                        if rolls_back { Err(Error::rollback("drawn")) } else { Ok(answers) }
+                let (changed, steps, rolls_back) = (map.clone(), steps.clone(), *rolled_back);
+                let answers = run(&db, async move |tx| {
+                    let mut answers = Vec::new();
+                    for step in &steps {
+                        answers.push(changed.does(tx, *step).await?);
                     }
+                    if rolls_back { Err(Error::rollback("drawn")) } else { Ok(answers) }
                 });
                 if rolls_back {
                     prop_assert_eq!(answers, Err(Error::rollback("drawn")));
@@ -162,9 +159,8 @@ proptest! {
                 }
             }
             let looked = map.clone();
-            let (inspected, mut entries) = run(&db, move |tx| {
-                let map = looked.clone();
-                async move { Ok((map.inspect(&tx).await?, map.entries(&tx).await?)) }
+            let (inspected, mut entries) = run(&db, async move |tx| {
+                Ok((looked.inspect(tx).await?, looked.entries(tx).await?))
             }).expect("nobody is in the way");
             prop_assert_eq!(&inspected.wrong, &Vec::<String>::new());
             let mut found = inspected.entries;
@@ -200,10 +196,8 @@ fn clients_share_structures() {
                 }
             });
             let looked = map.clone();
-            let inspected = db.strict().blocking().transact(move |tx| {
-                let map = looked.clone();
-                async move { map.inspect(&tx).await }
-            });
+            let inspected =
+                db.strict().blocking().transact(async move |tx| looked.inspect(tx).await);
             let inspected = inspected.unwrap();
             assert_eq!(inspected.wrong, Vec::<String>::new(), "{protocol}: {map:?}");
             let there = |key: u8| inspected.entries.iter().filter(|(own, _)| *own == key).count();
@@ -222,10 +216,7 @@ fn change(db: &Db, map: &Any, client: u32, balances: &[AtomicI64; 16]) {
         let (key, inserts) = ((drawn % 16) as u8, drawn & 16 == 0);
         let step = if inserts { Step::Insert(key, round) } else { Step::Remove(key) };
         let changed = map.clone();
-        let answer = run(db, move |tx| {
-            let map = changed.clone();
-            async move { map.does(&tx, step).await }
-        });
+        let answer = run(db, async move |tx| changed.does(tx, step).await);
         let Answer::Old(old) = answer.expect("it is tried often enough") else { unreachable!() };
         let balance = if inserts { i64::from(old.is_none()) } else { -i64::from(old.is_some()) };
         balances[usize::from(key)].fetch_add(balance, Ordering::Relaxed);
@@ -245,23 +236,20 @@ fn counters_count_at_once_and_later() {
                 scope.spawn(move || {
                     for round in 0..ROUNDS {
                         let counter = counter.clone();
-                        let added = run(&db, move |tx| {
-                            let counter = counter.clone();
-                            async move {
-                                match (client + round) % 2 {
-                                    0 => counter.add(&tx, 2).await.map(|_| ()),
-                                    _ => counter.add_later(&tx, 2).await,
-                                }
-                            }
+                        let added = run(&db, async move |tx| match (client + round) % 2 {
+                            0 => counter.add(tx, 2).await.map(|_| ()),
+                            _ => counter.add_later(tx, 2).await,
                         });
                         added.expect("it is tried often enough");
                     }
                 });
             }
         });
-        let shows = db.strict().blocking().transact(move |tx| {
-            let counter = counter.clone();
-            async move { Ok((counter.get(&tx).await?, Counter::get_many(&tx, &[counter]).await?)) }
+        let shows = db.strict().blocking().transact(async move |tx| {
+            Ok::<_, Error>((
+                counter.get(tx).await?,
+                Counter::get_many(tx, std::slice::from_ref(&counter)).await?,
+            ))
         });
         let all = i64::from(CLIENTS * ROUNDS * 2);
         assert_eq!(shows.unwrap(), (all, vec![all]), "{protocol}");
@@ -272,15 +260,15 @@ fn counters_count_at_once_and_later() {
 #[test]
 fn structures_of_one_space_do_not_mix_and_mistakes_are_told() {
     let (db, space) = open();
-    let told = run(&db, move |tx| async move {
+    let told = run(&db, async move |tx| {
         let (list, longer) = (LinkedList::<u8, u32>::new(space, "a"), SearchTree::new(space, "ab"));
-        list.insert(&tx, &1, &10).await?;
-        longer.insert(&tx, &2_u8, &20_u32).await?;
-        assert_eq!(list.entries(&tx).await?, [(1, 10)]);
-        assert_eq!(longer.inspect(&tx).await?.entries, [(2, 20)]);
+        list.insert(tx, &1, &10).await?;
+        longer.insert(tx, &2_u8, &20_u32).await?;
+        assert_eq!(list.entries(tx).await?, [(1, 10)]);
+        assert_eq!(longer.inspect(tx).await?.entries, [(2, 20)]);
         let other = SkipList::<u8, u32>::with_levels(space, "a", 3);
-        let levels = other.at_or_after(&tx, &0).await.unwrap_err();
-        let counter = Counter::new(space, "a").get(&tx).await.unwrap_err();
+        let levels = other.at_or_after(tx, &0).await.unwrap_err();
+        let counter = Counter::new(space, "a").get(tx).await.unwrap_err();
         Ok([levels.to_string(), counter.to_string()])
     });
     let [levels, counter] = told.unwrap();

@@ -37,7 +37,7 @@ fn open_that(protocol: &str, applies_at_close: bool) -> Db {
 }
 
 /// Moves something from one key to another.
-async fn transfer(tx: Tx, space: Space, number: u64) -> Result<(), Error> {
+async fn transfer(tx: &Tx, space: Space, number: u64) -> Result<(), Error> {
     for key in [number % KEYS, (number * 7 + 1) % KEYS] {
         let key = key.to_string();
         tx.get(space, key.as_str()).await?;
@@ -49,7 +49,7 @@ async fn transfer(tx: Tx, space: Space, number: u64) -> Result<(), Error> {
 /// Runs transactions until the database is closed.
 async fn client(db: Db, space: Space, first: u64, done: Arc<AtomicUsize>) {
     for number in (first..).step_by(101) {
-        match db.transact(move |tx| transfer(tx, space, number)).await {
+        match db.transact(async move |tx| transfer(tx, space, number).await).await {
             Ok(()) => done.fetch_add(1, Ordering::Relaxed),
             Err(Error::Closed) => return,
             Err(Error::Conflict { .. }) => continue,
@@ -144,24 +144,21 @@ fn a_body_that_is_open_may_end_when_the_database_is_closed_and_none_begins() {
     let waits = Arc::new(waits);
     let open = std::thread::spawn(move || {
         let session = there.clone();
-        there.blocking().transact(move |tx| {
-            let (begun, waits, session) = (begun.clone(), waits.clone(), session.clone());
-            async move {
-                tx.put(space, "open", "then").await?;
-                begun.send(()).unwrap();
-                // It waits without keeping its loop from its turns.
-                while waits.lock().unwrap().try_recv().is_err() {
-                    session.sleep(Duration::from_micros(100)).await?;
-                }
-                Ok(())
+        there.blocking().transact(async move |tx| {
+            tx.put(space, "open", "then").await?;
+            begun.send(()).unwrap();
+            // It waits without keeping its loop from its turns.
+            while waits.lock().unwrap().try_recv().is_err() {
+                session.sleep(Duration::from_micros(100)).await?;
             }
+            Ok::<_, Error>(())
         })
     });
     is_open.recv().unwrap();
     let there = db.clone();
     let closing = std::thread::spawn(move || there.close());
     // Nothing begins from some moment on, while the body is open.
-    let begins = || db.blocking().transact(|_| async { Ok(()) });
+    let begins = || db.blocking().transact(async |_| Ok::<_, Error>(()));
     while begins() != Err(Error::Closed) {}
     go_on.send(()).unwrap();
     let ended = open.join().unwrap();
@@ -182,13 +179,10 @@ fn a_body_that_waits_for_ever_is_aborted_when_the_database_is_closed() {
     let (begun, is_open) = channel();
     let there = db.clone();
     let waits = std::thread::spawn(move || {
-        there.blocking().transact(move |tx| {
-            let begun = begun.clone();
-            async move {
-                tx.put(space, "k", "never").await?;
-                begun.send(()).unwrap();
-                pending::<Result<(), Error>>().await
-            }
+        there.blocking().transact(async move |tx| {
+            tx.put(space, "k", "never").await?;
+            begun.send(()).unwrap();
+            pending::<Result<(), Error>>().await
         })
     });
     is_open.recv().unwrap();

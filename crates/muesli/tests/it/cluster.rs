@@ -71,11 +71,11 @@ impl Servers {
 
 fn increment(db: &Db) -> Result<i64, Error> {
     let counters = db.space("counters")?.typed::<u64, i64>();
-    db.blocking().transact(move |tx| async move {
+    db.blocking().transact(async move |tx| {
         let mut sum = 0;
         for key in 0..8 {
-            let value = counters.get(&tx, &key).await?.unwrap_or(0);
-            counters.put(&tx, &key, &(value + 1)).await?;
+            let value = counters.get(tx, &key).await?.unwrap_or(0);
+            counters.put(tx, &key, &(value + 1)).await?;
             sum += value;
         }
         Ok(sum)
@@ -172,22 +172,16 @@ fn a_row_of_the_spaces_that_makes_no_sense_is_written_again() {
     ];
     for (number, wrong) in wrong.into_iter().enumerate() {
         let written = wrong.clone();
-        let put =
-            db.blocking().transact(move |tx| {
-                let written = written.clone();
-                async move {
-                    tx.put(row, SmallBytes::new(register::KEY), written.as_slice().to_vec()).await
-                }
-            });
+        let put = db.blocking().transact(async move |tx| {
+            tx.put(row, SmallBytes::new(register::KEY), written.as_slice().to_vec()).await
+        });
         put.unwrap();
         let name = format!("later-{number}");
         db.create_space(&name, SpaceOptions::default()).unwrap();
         let other = Db::connect([servers.addresses[number % 3].clone()]).unwrap();
         let key = SmallBytes::new(register::KEY);
-        let found = other.strict().blocking().transact(move |tx| {
-            let key = key.clone();
-            async move { tx.get(row, key).await }
-        });
+        let found =
+            other.strict().blocking().transact(async move |tx| tx.get(row, key.clone()).await);
         let found = Register::of_row(&found.unwrap().unwrap()).unwrap();
         let names: Vec<_> = found.spaces.iter().map(|space| space.name.as_str()).collect();
         assert_eq!(names[..2], [register::SPACE, "counters"], "{names:?}");

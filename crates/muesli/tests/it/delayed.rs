@@ -25,7 +25,7 @@ fn read(db: &Db, key: &'static str) -> Option<SmallBytes> {
     let space = db.space("s").unwrap();
     // Another session may read a snapshot of before; a strict transaction does not.
     let strict = db.strict().blocking();
-    strict.transact(move |tx| async move { tx.get(space, key).await }).unwrap()
+    strict.transact(async move |tx| tx.get(space, key).await).unwrap()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn are_done_in_order_and_users_have_their_own() {
     for protocol in ["bumper", "bumper-da", "bumper-reconciled", "score", "gmu"] {
         let db = open(protocol);
         let space = db.space("s").unwrap();
-        let body = move |tx: muesli::Tx| async move {
+        let body = async move |tx: &muesli::Tx| {
             tx.later(space, "a", Action::append("x")).await?;
             tx.later(space, "a", Action::named("double", "")).await?;
             tx.later(space, "b", Action::put_if_absent("y")).await?;
@@ -54,12 +54,10 @@ fn who_strays_is_run_again_with_its_actions_at_once() {
     let space = db.space("s").unwrap();
     let runs = Arc::new(AtomicU32::new(0));
     let counted = runs.clone();
-    let body = move |tx: muesli::Tx| {
+    let body = async move |tx: &muesli::Tx| {
         counted.fetch_add(1, Ordering::Relaxed);
-        async move {
-            tx.later(space, "a", Action::append("x")).await?;
-            tx.get(space, "a").await
-        }
+        tx.later(space, "a", Action::append("x")).await?;
+        tx.get(space, "a").await
     };
     assert_eq!(db.blocking().transact(body).unwrap(), Some("x".into()));
     assert_eq!(runs.load(Ordering::Relaxed), 2);
@@ -73,18 +71,15 @@ fn who_missed_a_write_is_run_again_with_its_actions_at_once() {
     let space = db.space("s").unwrap();
     let runs = Arc::new(AtomicU32::new(0));
     let (counted, others) = (runs.clone(), db.session());
-    let body = move |tx: muesli::Tx| {
-        let (run, others) = (counted.fetch_add(1, Ordering::Relaxed), others.clone());
-        async move {
-            let read = tx.get(space, "read").await?;
-            if run < 2 {
-                let write =
-                    move |tx: muesli::Tx| async move { tx.put(space, "read", "more").await };
-                others.transact(write).await?;
-            }
-            tx.later(space, "a", Action::append("x")).await?;
-            Ok(read)
+    let body = async move |tx: &muesli::Tx| {
+        let run = counted.fetch_add(1, Ordering::Relaxed);
+        let read = tx.get(space, "read").await?;
+        if run < 2 {
+            let write = async move |tx: &muesli::Tx| tx.put(space, "read", "more").await;
+            others.transact(write).await?;
         }
+        tx.later(space, "a", Action::append("x")).await?;
+        Ok::<_, Error>(read)
     };
     // Its second run misses a write as well, and lies before that: its actions are done already.
     assert_eq!(db.blocking().transact(body).unwrap(), Some("more".into()));
@@ -98,8 +93,7 @@ fn who_missed_a_write_is_run_again_with_its_actions_at_once() {
 fn unknown_actions_are_refused_by_name() {
     let db = open("bumper");
     let space = db.space("s").unwrap();
-    let body =
-        move |tx: muesli::Tx| async move { tx.later(space, "a", Action::named("halve", "")).await };
+    let body = async move |tx: &muesli::Tx| tx.later(space, "a", Action::named("halve", "")).await;
     let error = db.blocking().transact(body).unwrap_err();
     assert!(matches!(&error, Error::Space(text) if text.contains("`halve`")), "{error}");
     db.close();
@@ -114,9 +108,8 @@ fn many_clients_add_to_one_counter() {
             let db = db.session();
             std::thread::spawn(move || {
                 for _ in 0..100 {
-                    let add = move |tx: muesli::Tx| async move {
-                        tx.later(space, "n", Action::add(1)).await
-                    };
+                    let add =
+                        async move |tx: &muesli::Tx| tx.later(space, "n", Action::add(1)).await;
                     db.blocking().transact(add).unwrap();
                 }
             })

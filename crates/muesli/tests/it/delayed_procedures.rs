@@ -96,7 +96,7 @@ impl StoredProcedure for Number {
 fn read(db: &Db, key: &'static str) -> Option<SmallBytes> {
     let space = db.space("s").unwrap();
     let strict = db.strict().blocking();
-    strict.transact(move |tx| async move { tx.get(space, key).await }).unwrap()
+    strict.transact(async move |tx| tx.get(space, key).await).unwrap()
 }
 
 /// Keys that live at one repository, whichever that is.
@@ -114,13 +114,13 @@ fn what_actions_leave_is_told_and_reduced() {
         let db = open(protocol);
         let space = db.space("s").unwrap();
         for round in 1..=3 {
-            let body = move |tx: Tx| async move {
+            let body = async move |tx: &Tx| {
                 let mut all: Vec<Promised<Option<SmallBytes>>> = Vec::new();
                 for key in ["a", "b", "c"] {
                     all.push(tx.later_returning(space, key, Action::append("x")).await?);
                 }
                 tx.later(space, "d", Action::append("y")).await?;
-                Ok(all)
+                Ok::<_, Error>(all)
             };
             let (all, results) = db.blocking().transact_answering(body).unwrap();
             let length = |value: Option<SmallBytes>| value.map_or(0, |value| value.len());
@@ -153,10 +153,10 @@ fn procedures_run_over_several_keys_under_every_protocol() {
         let space = db.space("s").unwrap();
         let keys: Vec<_> = neighbours(&db, space).into_iter().take(3).collect();
         for word in ["x", "y"] {
-            let (keys, place) = (keys.clone(), space.place(keys[0].as_str()));
-            let body = move |tx: Tx| {
-                let (place, arguments) = (place.clone(), (keys.clone(), word.to_owned()));
-                async move { tx.later_run_returning::<Append>(place, &arguments).await }
+            let place = space.place(keys[0].as_str());
+            let arguments = (keys.clone(), word.to_owned());
+            let body = async move |tx: &Tx| {
+                tx.later_run_returning::<Append>(place.clone(), &arguments).await
             };
             let (left, results) = db.blocking().transact_answering(body).unwrap();
             let expected = if word == "x" { "x" } else { "xy" };
@@ -177,18 +177,14 @@ fn who_strays_is_told_of_the_key_and_run_again_at_once() {
         let runs = Arc::new(AtomicU32::new(0));
         let put = {
             let (from, other) = (from.clone(), other.clone());
-            move |tx: Tx| {
-                let (from, other) = (from.clone(), other.clone());
-                async move { tx.put(space, from.as_str(), other.as_str()).await }
-            }
+            async move |tx: &Tx| tx.put(space, from.as_str(), other.as_str()).await
         };
         db.blocking().transact(put).unwrap();
         let counted = runs.clone();
         let (place, arguments) = (space.place(from.as_str()), (from.clone(), perhaps));
-        let body = move |tx: Tx| {
+        let body = async move |tx: &Tx| {
             counted.fetch_add(1, Ordering::Relaxed);
-            let (place, arguments) = (place.clone(), arguments.clone());
-            async move { tx.later_run_returning::<Move>(place, &arguments).await }
+            tx.later_run_returning::<Move>(place.clone(), &arguments).await
         };
         let (named, results) = db.blocking().transact_answering(body).unwrap();
         assert_eq!(results.of(&named).unwrap(), other, "{protocol}");
@@ -207,14 +203,14 @@ fn procedures_done_at_once_reach_for_any_key_and_may_refuse() {
         let db = open(protocol);
         let space = db.space("s").unwrap();
         for count in 0..3 {
-            let body = move |tx: Tx| async move {
+            let body = async move |tx: &Tx| {
                 let place = space.place("n");
                 tx.later_run_returning::<Number>(place, &"row".to_owned()).await
             };
             let (number, results) = db.blocking().transact_answering(body).unwrap();
             assert_eq!(results.of(&number), Ok(count), "{protocol}: nothing is declared of it");
         }
-        let refused = db.blocking().transact(move |tx: Tx| async move {
+        let refused = db.blocking().transact(async move |tx| {
             let arguments = ("nowhere".to_owned(), "b".to_owned());
             tx.later_run::<Move>(space.place("nowhere"), &arguments).await
         });
@@ -228,7 +224,7 @@ fn an_action_that_panics_ends_its_transaction_and_no_node() {
     for protocol in ["bumper", "score"] {
         let db = open(protocol);
         let space = db.space("s").unwrap();
-        let body = move |tx: Tx| async move {
+        let body = async move |tx: &Tx| {
             tx.later(space, "b", Action::append("x")).await?;
             tx.later(space, "a", Action::named("burst", "")).await
         };

@@ -19,14 +19,13 @@ fn open() -> Db {
 
 fn append(db: &Db, bytes: usize) -> Result<(), Error> {
     let space = db.space("s")?;
-    db.blocking().transact(move |tx| async move {
-        tx.later(space, "k", Action::append(vec![7; bytes])).await
-    })
+    db.blocking()
+        .transact(async move |tx| tx.later(space, "k", Action::append(vec![7; bytes])).await)
 }
 
 fn length(db: &Db) -> usize {
     let space = db.space("s").unwrap();
-    let value = db.blocking().transact(move |tx| async move { tx.get(space, "k").await }).unwrap();
+    let value = db.blocking().transact(async move |tx| tx.get(space, "k").await).unwrap();
     value.map_or(0, |value: SmallBytes| value.len())
 }
 
@@ -72,12 +71,12 @@ fn answers_that_have_no_room_are_told_as_that_and_their_transaction_is_committed
     let space = db.space("s").unwrap();
     let (all, results) = db
         .blocking()
-        .transact_answering(move |tx| async move {
+        .transact_answering(async move |tx| {
             let mut all: Vec<Promised<Option<SmallBytes>>> = Vec::new();
             for _ in 0..9 {
                 all.push(tx.later_returning(space, "k", Action::max(7)).await?);
             }
-            Ok(all)
+            Ok::<_, Error>(all)
         })
         .unwrap();
     let given: Vec<_> = all.iter().map(|one| results.of(one)).collect();

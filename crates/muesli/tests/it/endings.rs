@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use muesli::blocking::block_on;
 use muesli::procedures::builtin::Amount;
-use muesli::{Db, Error, Options, Space, SpaceOptions, Tx};
+use muesli::{BodyFuture, Db, Error, Options, Space, SpaceOptions, Tx};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::start_with;
@@ -30,10 +30,7 @@ fn key_in(db: &Db, space: Space, partition: u16) -> String {
 
 fn read(db: &Db, space: Space, key: &str) -> Option<String> {
     let key = key.to_owned();
-    let get = move |tx: Tx| {
-        let key = key.clone();
-        async move { tx.get(space, key.as_str()).await }
-    };
+    let get = async move |tx: &Tx| tx.get(space, key.as_str()).await;
     let found = db.blocking().transact(get).unwrap();
     found.map(|value| String::from_utf8(value.as_slice().to_vec()).unwrap())
 }
@@ -77,33 +74,30 @@ fn a_panic_stays_with_its_caller(db: &Db) {
     let beside = {
         let (db, gate) = (db.clone(), gate.clone());
         std::thread::spawn(move || {
-            db.blocking().transact(move |tx| {
-                let (gate, begun) = (gate.clone(), begun.clone());
-                async move {
-                    tx.get(space, "beside").await?;
-                    begun.send(()).unwrap();
-                    gate.pass().await;
-                    tx.put(space, "beside", "written").await
-                }
+            db.blocking().transact(async move |tx| {
+                tx.get(space, "beside").await?;
+                begun.send(()).unwrap();
+                gate.pass().await;
+                tx.put(space, "beside", "written").await
             })
         })
     };
     is_open.recv().unwrap();
     for _ in 0..db.loops() {
         let said = panic_of(|| {
-            db.blocking().transact(move |tx| async move {
+            db.blocking().transact(async move |tx| {
                 tx.put(space, "k", "never").await?;
                 tx.get(space, "k").await?;
                 if tx.get(space, "other").await?.is_none() {
                     panic!("it was number {}", 7);
                 }
-                Ok(())
+                Ok::<_, Error>(())
             })
         });
         assert_eq!(said, "it was number 7");
     }
     assert_eq!(read(db, space, "k"), None);
-    db.blocking().transact(move |tx| async move { tx.put(space, "k", "later").await }).unwrap();
+    db.blocking().transact(async move |tx| tx.put(space, "k", "later").await).unwrap();
     gate.open();
     beside.join().unwrap().unwrap();
     assert_eq!(read(db, space, "k").as_deref(), Some("later"));
@@ -167,19 +161,19 @@ fn a_panic_of_a_codec_reaches_the_caller() {
     let db = embedded(1);
     let space = db.space("s").unwrap();
     let (numbers, broken) = (space.typed::<u64, u64>(), space.typed::<u64, Broken>());
-    let put = move |tx: Tx| async move { numbers.put(&tx, &1, &5).await };
+    let put = async move |tx: &Tx| numbers.put(tx, &1, &5).await;
     db.blocking().transact(put).unwrap();
     let said = panic_of(|| {
-        let body = move |tx: Tx| async move { broken.put(&tx, &1, &Broken).await };
+        let body = async move |tx: &Tx| broken.put(tx, &1, &Broken).await;
         db.blocking().transact(body)
     });
     assert_eq!(said, "it cannot be encoded");
     let said = panic_of(|| {
-        let body = move |tx: Tx| async move { broken.get(&tx, &1).await.map(|it| it.is_some()) };
+        let body = async move |tx: &Tx| broken.get(tx, &1).await.map(|it| it.is_some());
         db.blocking().transact(body)
     });
     assert_eq!(said, "it cannot be decoded");
-    let get = move |tx: Tx| async move { numbers.get(&tx, &1).await };
+    let get = async move |tx: &Tx| numbers.get(tx, &1).await;
     assert_eq!(db.blocking().transact(get).unwrap(), Some(5));
 }
 
@@ -203,17 +197,21 @@ fn hold_loop(db: &Db, which: usize) -> Sender<()> {
     let_go
 }
 
-type Ending = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+/// A body whose futures are known to be `Send`.
+fn boxed<B: for<'a> Fn(&'a Tx) -> BodyFuture<'a, ()> + Send + Sync + 'static>(body: B) -> B {
+    body
+}
 
 /// A body that writes keys, says that it is at its end, and ends when it is told to; the loop
 /// waits with it.
 fn at_its_end(
     space: Space,
     keys: Vec<String>,
-) -> (impl Fn(Tx) -> Ending, Receiver<()>, Sender<()>) {
+) -> (impl for<'a> Fn(&'a Tx) -> BodyFuture<'a, ()> + Send + Sync + 'static, Receiver<()>, Sender<()>)
+{
     let ((ends, is_at_end), (go_on, waits)) = (channel(), channel::<()>());
     let waits = Arc::new(Mutex::new(waits));
-    let body = move |tx: Tx| -> Ending {
+    let body = boxed(move |tx| {
         let (ends, waits, keys) = (ends.clone(), waits.clone(), keys.clone());
         Box::pin(async move {
             for key in keys {
@@ -223,7 +221,7 @@ fn at_its_end(
             waits.lock().unwrap().recv().unwrap();
             Ok(())
         })
-    };
+    });
     (body, is_at_end, go_on)
 }
 
@@ -233,7 +231,8 @@ fn a_future_that_is_dropped_before_the_commit_is_asked_for_aborts() {
     let space = db.space("s").unwrap();
     // The body is at its end, and its loop has not asked for the commit.
     let (body, is_at_end, go_on) = at_its_end(space, vec!["k".to_owned()]);
-    let mut running: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(db.transact(body));
+    let mut running: Pin<Box<dyn Future<Output = _> + Send>> =
+        Box::pin(db.transact(async move |tx| body(tx).await));
     assert!(!poll_once(&mut running));
     is_at_end.recv().unwrap();
     drop(running);
@@ -242,13 +241,10 @@ fn a_future_that_is_dropped_before_the_commit_is_asked_for_aborts() {
     assert_eq!(read(&db, space, "k"), None);
     // The body waits for ever; its transaction is over, for the database closes without it.
     let (begun, is_open) = channel();
-    let wait = move |tx: Tx| {
-        let begun = begun.clone();
-        async move {
-            tx.put(space, "k", "written").await?;
-            begun.send(()).unwrap();
-            pending::<Result<(), Error>>().await
-        }
+    let wait = async move |tx: &Tx| {
+        tx.put(space, "k", "written").await?;
+        begun.send(()).unwrap();
+        pending::<Result<(), Error>>().await
     };
     let mut running: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(db.transact(wait));
     assert!(!poll_once(&mut running));
@@ -274,7 +270,7 @@ fn a_commit_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
             }
             Box::pin(txn.commit())
         } else {
-            Box::pin(db.transact(body))
+            Box::pin(db.transact(async move |tx| body(tx).await))
         };
         assert!(!poll_once(&mut running));
         // What was handed to the first loop before this has been done.
@@ -298,7 +294,7 @@ fn a_call_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
     let keys: Vec<_> = (0..2).map(|partition| key_in(&db, space, partition)).collect();
     let deposit = |key: &String, by: i64| Amount::of(space, key.as_str(), by);
     let place = |key: &String| space.place(key.as_str());
-    let nothing_seen = block_on(db.past()).unwrap();
+    let nothing_seen = block_on(db.token()).unwrap();
     let let_go = hold_loop(&db, 1);
     let call = db.call("deposit", 1).at(place(&keys[0]), &deposit(&keys[0], 5));
     let call = call.at(place(&keys[1]), &deposit(&keys[1], 5));
@@ -309,7 +305,7 @@ fn a_call_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
     drop(running);
     let_go.send(()).unwrap();
     block_on(db.settle());
-    assert_ne!(block_on(db.past()).unwrap(), nothing_seen, "the session knows where it lies");
+    assert_ne!(block_on(db.token()).unwrap(), nothing_seen, "the session knows where it lies");
     for key in &keys {
         let call = db.call("deposit", 1).at(place(key), &deposit(key, 0));
         assert_eq!(call.wait().unwrap().of::<i64>(0), Ok(5), "{key}");
@@ -320,7 +316,7 @@ fn a_timeout_ends_what_waits(db: &Db) {
     let space = db.create_space("s", SpaceOptions::default()).unwrap();
     let short = db.timeout(Duration::from_millis(20));
     let over = Error::TransactionTimeout { after_ms: 20 };
-    let wait = move |tx: Tx| async move {
+    let wait = async move |tx: &Tx| {
         tx.put(space, "k", "never").await?;
         pending::<Result<(), Error>>().await
     };
@@ -335,7 +331,7 @@ fn a_timeout_ends_what_waits(db: &Db) {
     assert_eq!(read(db, space, "k"), None);
     assert!(over.to_string().contains("20 ms"), "{over}");
     // One that ends in time is not ended again, and its place is used by others.
-    let written = short.blocking().transact(move |tx| async move { tx.put(space, "k", "v").await });
+    let written = short.blocking().transact(async move |tx| tx.put(space, "k", "v").await);
     assert_eq!(written, Ok(()));
     let txn = db.timeout(Duration::from_secs(600)).blocking().begin().unwrap();
     block_on(txn.put(space, "k", "w")).unwrap();
@@ -363,6 +359,6 @@ fn the_options_bound_transactions_that_have_no_timeout_of_their_own() {
     let after = Duration::from_millis(10);
     let options = Options { transaction_timeout: after, ..Options::default() };
     let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
-    let ended = db.blocking().transact(|_| pending::<Result<(), Error>>());
+    let ended = db.blocking().transact(async |_| pending::<Result<(), Error>>().await);
     assert_eq!(ended, Err(Error::TransactionTimeout { after_ms: 10 }));
 }

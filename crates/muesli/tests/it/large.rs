@@ -41,23 +41,19 @@ fn connect(servers: &Servers, limits: Limits) -> Db {
 fn write(db: &Db, first: &str, rows: usize, value_bytes: usize) -> Result<(), Error> {
     let (space, width) = (db.space("s")?, KEY_BYTES - first.len());
     let first = first.to_owned();
-    db.blocking().transact(move |tx| {
-        let first = first.clone();
-        async move {
-            for row in 0..rows {
-                let key = format!("{first}{row:0width$}");
-                tx.put(space, key.as_str(), vec![7; value_bytes]).await?;
-            }
-            Ok(())
+    db.blocking().transact(async move |tx| {
+        for row in 0..rows {
+            let key = format!("{first}{row:0width$}");
+            tx.put(space, key.as_str(), vec![7; value_bytes]).await?;
         }
+        Ok(())
     })
 }
 
 /// How many rows there are whose keys begin so, and their bytes.
 fn held(db: &Db, first: &'static str) -> (usize, usize) {
     let space = db.space("s").unwrap();
-    let rows =
-        db.blocking().transact(move |tx| async move { tx.scan(space, Range::prefix(first)).await });
+    let rows = db.blocking().transact(async move |tx| tx.scan(space, Range::prefix(first)).await);
     let rows = rows.unwrap();
     (rows.len(), rows.iter().map(|(key, value)| key.len() + value.len()).sum())
 }

@@ -2,6 +2,7 @@
 //!
 //! One program: each further one would be linked with all of it again.
 
+mod bodies;
 mod closing;
 mod cluster;
 mod delayed;

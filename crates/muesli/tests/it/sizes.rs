@@ -21,7 +21,7 @@ fn small() -> Limits {
 /// Writes `rows` keys of `key_bytes` bytes with values of `value_bytes` in one transaction.
 fn write(db: &Db, rows: usize, key_bytes: usize, value_bytes: usize) -> Result<(), Error> {
     let space = db.space("s")?;
-    db.blocking().transact(move |tx| async move {
+    db.blocking().transact(async move |tx| {
         for row in 0..rows {
             let key = format!("{row:0key_bytes$}");
             tx.put(space, key.as_str(), vec![7; value_bytes]).await?;
@@ -33,7 +33,7 @@ fn write(db: &Db, rows: usize, key_bytes: usize, value_bytes: usize) -> Result<(
 /// Reads `rows` keys that are not there and writes one, in one transaction.
 fn read(db: &Db, rows: usize) -> Result<(), Error> {
     let space = db.space("s")?;
-    db.blocking().transact(move |tx| async move {
+    db.blocking().transact(async move |tx| {
         tx.get_many(space, (0..rows).map(|row| format!("absent {row}").into_bytes())).await?;
         tx.put(space, "read", "them").await
     })
@@ -126,20 +126,17 @@ type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 /// A range as a transaction sees it that has deleted the keys that end in 5 and written `k07x`.
 fn changed_and_scanned(db: &Db, range: Range) -> Rows {
     let space = db.space("s").unwrap();
-    let scanned = db.blocking().transact(move |tx| {
-        let range = range.clone();
-        async move {
-            for key in (5..100).step_by(10) {
-                tx.delete(space, format!("k{key:02}").into_bytes()).await?;
-            }
-            tx.put(space, "k07x", "own").await?;
-            let rows = tx.scan(space, range).await?;
-            let rows: Rows = rows
-                .iter()
-                .map(|(key, value)| (key.as_slice().to_vec(), value.as_slice().to_vec()))
-                .collect();
-            Err::<(), _>(Error::rollback(text_of(&rows)))
+    let scanned = db.blocking().transact(async move |tx| {
+        for key in (5..100).step_by(10) {
+            tx.delete(space, format!("k{key:02}").into_bytes()).await?;
         }
+        tx.put(space, "k07x", "own").await?;
+        let rows = tx.scan(space, range.clone()).await?;
+        let rows: Rows = rows
+            .iter()
+            .map(|(key, value)| (key.as_slice().to_vec(), value.as_slice().to_vec()))
+            .collect();
+        Err::<(), _>(Error::rollback(text_of(&rows)))
     });
     let Err(Error::Rollback(text)) = scanned else { panic!("{scanned:?}") };
     parsed(&text)
@@ -183,12 +180,12 @@ fn ranges_read_in_pages_are_as_if_read_at_once() {
             let space = db.space("s").unwrap();
             let value = |key: usize| "v".repeat(1 + key % 90);
             db.blocking()
-                .transact(move |tx| async move {
+                .transact(async move |tx| {
                     for key in 0..100 {
                         tx.put(space, format!("k{key:02}").into_bytes(), value(key).into_bytes())
                             .await?;
                     }
-                    Ok(())
+                    Ok::<_, Error>(())
                 })
                 .unwrap();
             let mut model: BTreeMap<_, _> =
@@ -223,14 +220,14 @@ fn many_keys_are_read_in_pages() {
             let db = paged(protocol, repositories, 1);
             let space = db.space("s").unwrap();
             let value = |key: usize| vec![key as u8; key];
-            let read = db.blocking().transact(move |tx| async move {
+            let read = db.blocking().transact(async move |tx| {
                 for key in 0..100 {
                     tx.put(space, format!("{key}").into_bytes(), value(key)).await?;
                 }
-                Ok(())
+                Ok::<_, Error>(())
             });
             read.unwrap();
-            let read = db.blocking().transact(move |tx| async move {
+            let read = db.blocking().transact(async move |tx| {
                 tx.put(space, "50", "own").await?;
                 tx.get_many(space, (0..120).map(|key| format!("{key}").into_bytes())).await
             });
@@ -266,9 +263,12 @@ fn many_keys_and_ranges_are_read_in_pages_of_servers() {
         write(&db, 50, 10, 60).unwrap();
         let space = db.space("s").unwrap();
         let keys = || (0..50).map(|key| format!("{key:010}").into_bytes());
-        let read = db.blocking().transact(move |tx| async move {
+        let read = db.blocking().transact(async move |tx| {
             let found = tx.get_many(space, keys()).await?;
-            Ok((found.into_iter().flatten().count(), tx.scan(space, Range::all()).await?.len()))
+            Ok::<_, Error>((
+                found.into_iter().flatten().count(),
+                tx.scan(space, Range::all()).await?.len(),
+            ))
         });
         assert_eq!(read, Ok((50, 50)));
         drop(db);
@@ -284,11 +284,11 @@ fn a_scan_in_pages_sees_one_snapshot_and_its_range_is_protected() {
         let db = paged(protocol, 2, 1);
         let numbers = db.space("s").unwrap().typed::<u64, u64>();
         db.blocking()
-            .transact(move |tx| async move {
+            .transact(async move |tx| {
                 for key in 0..40u64 {
-                    numbers.put(&tx, &key, &100).await?;
+                    numbers.put(tx, &key, &100).await?;
                 }
-                Ok(())
+                Ok::<_, Error>(())
             })
             .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
@@ -297,12 +297,12 @@ fn a_scan_in_pages_sees_one_snapshot_and_its_range_is_protected() {
             let mut moved = 0u64;
             while !stopped.load(Ordering::Relaxed) {
                 let (from, to) = (moved % 40, (moved * 7 + 3) % 40);
-                let done = writing.blocking().transact(move |tx| async move {
-                    let taken = numbers.get(&tx, &from).await?.unwrap_or(0).min(1);
-                    let rest = numbers.get(&tx, &from).await?.unwrap_or(0) - taken;
-                    numbers.put(&tx, &from, &rest).await?;
-                    let given = numbers.get(&tx, &to).await?.unwrap_or(0) + taken;
-                    numbers.put(&tx, &to, &given).await
+                let done = writing.blocking().transact(async move |tx| {
+                    let taken = numbers.get(tx, &from).await?.unwrap_or(0).min(1);
+                    let rest = numbers.get(tx, &from).await?.unwrap_or(0) - taken;
+                    numbers.put(tx, &from, &rest).await?;
+                    let given = numbers.get(tx, &to).await?.unwrap_or(0) + taken;
+                    numbers.put(tx, &to, &given).await
                 });
                 moved += u64::from(done.is_ok());
                 std::thread::sleep(std::time::Duration::from_millis(1));
@@ -311,8 +311,8 @@ fn a_scan_in_pages_sees_one_snapshot_and_its_range_is_protected() {
         });
         let reader = db.read_only();
         let sum = || {
-            reader.blocking().transact(move |tx| async move {
-                let rows = numbers.scan(&tx, Range::all()).await?;
+            reader.blocking().transact(async move |tx| {
+                let rows = numbers.scan(tx, Range::all()).await?;
                 Ok(rows.iter().map(|(_, value)| value).sum::<u64>())
             })
         };
@@ -341,9 +341,9 @@ fn phantoms_are_met(db: &Db, protocol: &str) {
             std::thread::spawn(move || {
                 for turn in 0..5 {
                     let add = || {
-                        db.blocking().transact(move |tx| async move {
-                            let count = numbers.scan(&tx, Range::all()).await?.len() as u64;
-                            numbers.put(&tx, &(1_000 + thread * 10 + turn), &count).await
+                        db.blocking().transact(async move |tx| {
+                            let count = numbers.scan(tx, Range::all()).await?.len() as u64;
+                            numbers.put(tx, &(1_000 + thread * 10 + turn), &count).await
                         })
                     };
                     while let Err(error) = add() {
@@ -354,9 +354,9 @@ fn phantoms_are_met(db: &Db, protocol: &str) {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    let rows = db.blocking().transact(move |tx| async move {
-        numbers.scan(&tx, Range::of(1_000u64.to_be_bytes()..)).await
-    });
+    let rows = db
+        .blocking()
+        .transact(async move |tx| numbers.scan(tx, Range::of(1_000u64.to_be_bytes()..)).await);
     let mut counts: Vec<_> = rows.unwrap().into_iter().map(|(_, count)| count).collect();
     counts.sort_unstable();
     assert_eq!(counts, (40..60).collect::<Vec<_>>(), "{protocol}");
@@ -376,15 +376,13 @@ fn an_answer_over_its_limit_is_refused_by_the_name_of_the_limit() {
         let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
         write(&db, 30, 3, 500).unwrap();
         let space = db.space("s").unwrap();
-        let error = db
-            .blocking()
-            .transact(move |tx| async move { tx.scan(space, Range::all()).await.map(drop) });
+        let error =
+            db.blocking().transact(async move |tx| tx.scan(space, Range::all()).await.map(drop));
         let error = error.unwrap_err();
         assert!(matches!(error, Error::TooLarge { what: Limit::Answer, .. }), "{error}");
         assert!(error.to_string().contains("`answer_bytes_max`"), "{error}");
-        let some = db
-            .blocking()
-            .transact(move |tx| async move { tx.scan(space, Range::all().limit(3)).await });
+        let some =
+            db.blocking().transact(async move |tx| tx.scan(space, Range::all().limit(3)).await);
         assert_eq!(some.unwrap().len(), 3, "{protocol}");
     }
 }

@@ -61,17 +61,17 @@ fn kept<P: Keeps>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
     let committed: Rc<Cell<u64>> = Rc::default();
     let counted = Rc::clone(&committed);
     let body: ClientBody = Rc::new(move |start| {
-        let (db, counted) = (db.session(), Rc::clone(&counted));
+        let (db, counted) = (db.independent(), Rc::clone(&counted));
         let space = db.space("s").expect("it was set up");
         let mut random = start.seed.stream();
         Box::pin(async move {
             while !start.stop.is_raised() {
                 let keys = [random.below(100), random.below(100)];
-                let write = move |tx: Tx| async move {
+                let write = async move |tx: &Tx| {
                     for key in keys {
                         tx.put(space, key.to_be_bytes().to_vec(), "new").await?;
                     }
-                    Ok(())
+                    Ok::<_, muesli::Error>(())
                 };
                 let done = db.transact_here(write).await;
                 counted.set(counted.get() + u64::from(done.is_ok()));

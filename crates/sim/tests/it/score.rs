@@ -82,21 +82,20 @@ async fn set_balance(tx: &Tx, accounts: Space, account: u64, to: u64) -> Result<
 async fn transfer(db: &Db, accounts: Space, random: &mut Random) -> Result<(), Error> {
     let (from, amount) = (random.below(ACCOUNTS), random.below(5));
     let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
-    db.transact_here(move |tx| async move {
-        let (mine, theirs) =
-            (balance(&tx, accounts, from).await?, balance(&tx, accounts, to).await?);
+    db.transact_here(async move |tx| {
+        let (mine, theirs) = (balance(tx, accounts, from).await?, balance(tx, accounts, to).await?);
         let amount = amount.min(mine);
-        set_balance(&tx, accounts, from, mine - amount).await?;
-        set_balance(&tx, accounts, to, theirs + amount).await
+        set_balance(tx, accounts, from, mine - amount).await?;
+        set_balance(tx, accounts, to, theirs + amount).await
     })
     .await
 }
 
 async fn total(db: &Db, accounts: Space) -> Result<u64, Error> {
-    db.transact_here(move |tx| async move {
+    db.transact_here(async move |tx| {
         let mut sum = 0;
         for account in 0..ACCOUNTS {
-            sum += balance(&tx, accounts, account).await?;
+            sum += balance(tx, accounts, account).await?;
         }
         Ok(sum)
     })
@@ -108,7 +107,7 @@ async fn total(db: &Db, accounts: Space) -> Result<u64, Error> {
 async fn note(db: &Db, notes: Space, random: &mut Random) -> Result<(), Error> {
     let (first, second, text) = (random.below(12), random.below(12), random.bits());
     let key = |note: u64| note.to_be_bytes().to_vec();
-    db.transact_here(move |tx| async move {
+    db.transact_here(async move |tx| {
         if text.is_multiple_of(2) {
             tx.get(notes, key(second)).await?;
         } else {
@@ -126,7 +125,7 @@ async fn note(db: &Db, notes: Space, random: &mut Random) -> Result<(), Error> {
 /// Transfers, audits and notes until told to stop.
 async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
     let space = |name| db.space(name).expect("it was set up");
-    let (db, accounts, notes) = (db.session(), space("accounts"), space("notes"));
+    let (db, accounts, notes) = (db.independent(), space("accounts"), space("notes"));
     let mut random = start.seed.stream();
     let add = |counter: &Cell<u64>, more: bool| counter.set(counter.get() + u64::from(more));
     while !start.stop.is_raised() {
@@ -251,14 +250,14 @@ fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
     let mut world = World::new(setup).expect("a setup");
     let db = Db::for_driver(world.database(), catalog, Retry::default());
     let body: ClientBody = Rc::new(move |start| {
-        let (db, accounts) = (db.session(), db.space("accounts").expect("it was set up"));
+        let (db, accounts) = (db.independent(), db.space("accounts").expect("it was set up"));
         Box::pin(async move {
             while !start.stop.is_raised() {
-                let write = move |tx: Tx| async move {
+                let write = async move |tx: &Tx| {
                     for account in 0..ACCOUNTS {
-                        set_balance(&tx, accounts, account, 0).await?;
+                        set_balance(tx, accounts, account, 0).await?;
                     }
-                    Ok(())
+                    Ok::<_, Error>(())
                 };
                 db.transact_here(write).await.expect("nobody is in the way for long");
             }

@@ -63,10 +63,10 @@ async fn read_all(
 
 async fn read_chunk(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
     let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
-    let read_all = async |tx| {
+    let read_all = async |tx: &muesli::Tx| {
         let mut found = Vec::with_capacity(keys.len());
         for &key in keys {
-            found.push((key, read(&tx, space, key).await?));
+            found.push((key, read(tx, space, key).await?));
         }
         Ok(found)
     };

@@ -174,10 +174,10 @@ impl Workload for Append {
         let (client, space) = (seat.client, memory.space);
         let (planned, clock): (&[Planned], &Clock) = (&planned, &seat.clock);
         let (seat, marks) = (&*seat, &marks[..]);
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             self.notebooks.of(client).begin(clock());
-            self.perform(&tx, space, client, planned).await?;
-            marks::perform(&tx, &seat.db, marks).await
+            self.perform(tx, space, client, planned).await?;
+            marks::perform(tx, &seat.db, marks).await
         })
         .await;
         let ended = ended(answer);

@@ -59,7 +59,8 @@ async fn read_accounts(bank: &Bank, db: &Db) -> Result<Vec<Account>, Error> {
     let numbers: Vec<u32> = (0..bank.accounts as u32).collect();
     let mut accounts = Vec::new();
     for chunk in numbers.chunks(CHUNK) {
-        let read = async |tx| bank.read_accounts(&tx, space, chunk.iter().copied()).await;
+        let read =
+            async |tx: &muesli::Tx| bank.read_accounts(tx, space, chunk.iter().copied()).await;
         accounts.extend(strict.transact_here(read).await?);
     }
     Ok(accounts)

@@ -165,10 +165,10 @@ impl Bank {
     ) -> (Ended, u32) {
         self.ledgers.of(seat.client).set_out(transfers.to_vec());
         let (space, overdraft) = (memory.space, self.overdraft);
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             let touched = |it: &Transfer| [Some(it.from), (!self.delayed).then_some(it.to)];
             let touched = transfers.iter().flat_map(touched).flatten();
-            let found = self.read_accounts(&tx, space, touched).await?;
+            let found = self.read_accounts(tx, space, touched).await?;
             let each = if self.delayed { 1 } else { 2 };
             for (transfer, found) in transfers.iter().zip(found.chunks_exact(each)) {
                 if !overdraft && found[0].balance < transfer.amount {
@@ -184,7 +184,7 @@ impl Bank {
                     None => tx.later(space, to, Account::receive(transfer.amount)).await?,
                 }
             }
-            marks::perform(&tx, &seat.db, marks).await
+            marks::perform(tx, &seat.db, marks).await
         })
         .await;
         let ended = ended(answer);
@@ -201,9 +201,9 @@ impl Bank {
         marks: &[marks::Use],
     ) -> (Ended, u32) {
         let space = memory.space;
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
-            marks::perform(&tx, &seat.db, marks).await?;
-            self.read_accounts(&tx, space, two.into_iter()).await
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
+            marks::perform(tx, &seat.db, marks).await?;
+            self.read_accounts(tx, space, two.into_iter()).await
         })
         .await;
         if let Ok(found) = &answer {
@@ -219,8 +219,8 @@ impl Bank {
 
     async fn read_all(&self, memory: &Memory, seat: &Seat) -> (Ended, u32) {
         let space = memory.space;
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
-            self.read_accounts(&tx, space, 0..self.accounts as u32).await
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
+            self.read_accounts(tx, space, 0..self.accounts as u32).await
         })
         .await;
         if let Ok(found) = &answer {
@@ -247,8 +247,8 @@ impl Bank {
     async fn write_all(&self, memory: &Memory, seat: &Seat) -> (Ended, u32) {
         self.ledgers.of(seat.client).set_out_all();
         let space = memory.space;
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
-            let found = self.read_accounts(&tx, space, 0..self.accounts as u32).await?;
+        let (answer, attempts) = transact(&seat.db, async |tx| {
+            let found = self.read_accounts(tx, space, 0..self.accounts as u32).await?;
             for (account, state) in found.iter().enumerate() {
                 tx.put(space, self.key(account as u32), state.after(0).encode()).await?;
             }

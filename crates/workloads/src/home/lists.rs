@@ -157,9 +157,9 @@ impl HomeLists {
 
     async fn look(&self, seat: &Seat, memory: &Memory) -> (Ended, u32) {
         let (home, element) = (self.homes.of(seat.client), memory.last);
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
-            self.enter(&tx, memory.space, home).await?;
-            Ok(self.find(&tx, memory.space, (home, element)).await?.1 == element)
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
+            self.enter(tx, memory.space, home).await?;
+            Ok(self.find(tx, memory.space, (home, element)).await?.1 == element)
         })
         .await;
         // Nobody else removes what a client has added, and its session sees it.
@@ -187,10 +187,10 @@ impl HomeLists {
 
     /// Runs an update; whether it changed the list.
     async fn update(&self, seat: &Seat, space: Space, update: Update) -> (Ended, u32, bool) {
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             self.ledgers.of(update.client).begin_attempt();
             self.changes.of(update.client).set_out(Vec::new());
-            self.attempt(&tx, space, update).await
+            self.attempt(tx, space, update).await
         })
         .await;
         let changed = answer == Ok(true);
@@ -295,12 +295,12 @@ impl Workload for HomeLists {
             changes.begin_life();
         }
         for home in self.homes.all() {
-            let walk = async |tx: Tx| {
-                let level = self.enter(&tx, space, home).await?;
-                let (mut elements, mut at) = (Vec::new(), next(&tx, space, home, HEAD).await?);
+            let walk = async |tx: &Tx| {
+                let level = self.enter(tx, space, home).await?;
+                let (mut elements, mut at) = (Vec::new(), next(tx, space, home, HEAD).await?);
                 while at != END {
                     elements.push(at);
-                    at = next(&tx, space, home, at).await?;
+                    at = next(tx, space, home, at).await?;
                 }
                 Ok((level, elements))
             };

@@ -106,7 +106,7 @@ impl HomeRecords {
 
     async fn read_one(&self, seat: &Seat, memory: &Memory, record: u32) -> (Ended, u32) {
         let key = &key(self.homes.of(seat.client), RECORD, record);
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
             present(tx.get(memory.space, key.clone()).await?.as_ref())
         })
         .await;
@@ -116,9 +116,9 @@ impl HomeRecords {
     async fn update(&self, seat: &Seat, memory: &Memory, drawn: Drawn) -> (Ended, u32) {
         let client = seat.client;
         let number = self.ledgers.of(client).next_number();
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             self.ledgers.of(client).begin_attempt();
-            self.attempt(&tx, memory.space, (client, number), drawn).await
+            self.attempt(tx, memory.space, (client, number), drawn).await
         })
         .await;
         let ended = ended(answer);

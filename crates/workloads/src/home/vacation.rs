@@ -191,26 +191,23 @@ impl HomeVacation {
     async fn ask(&self, seat: &Seat, memory: &Memory, asked: &[Resource]) -> (Ended, u32) {
         let at = (memory.space, self.homes.of(seat.client));
         let (answer, attempts) =
-            transact(
-                &memory.reader,
-                |tx| async move { self.dearest(&tx, at, asked).await.map(|_| ()) },
-            )
-            .await;
+            transact(&memory.reader, async |tx| self.dearest(tx, at, asked).await.map(|_| ()))
+                .await;
         (ended(answer), attempts)
     }
 
     async fn update(&self, seat: &Seat, space: Space, task: &Task) -> (Ended, u32) {
         let client = seat.client;
         let number = self.ledgers.of(client).next_number();
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             self.ledgers.of(client).begin_attempt();
-            let attempt = |home| Attempt { vacation: self, tx: &tx, space, home, client };
+            let attempt = |home| Attempt { vacation: self, tx, space, home, client };
             match task {
                 Task::Ask(_) => unreachable!("reads only"),
                 Task::Count(home) => attempt(*home).count().await,
                 Task::Reserve { home, remote, customer, asked } => {
                     let attempt = attempt(*home);
-                    let dearest = self.dearest(&tx, (space, *home), asked).await?;
+                    let dearest = self.dearest(tx, (space, *home), asked).await?;
                     if !remote {
                         attempt.reserve(*customer, dearest).await?;
                     }

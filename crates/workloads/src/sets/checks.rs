@@ -19,7 +19,7 @@ pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
     let (mut unsound, mut wrong) = (Complaints::default(), Complaints::default());
     let mut size = 0;
     for (number, structure) in structures.iter().enumerate() {
-        let inspected = strict.transact_here(async |tx| structure.inspect(&tx).await).await?;
+        let inspected = strict.transact_here(async |tx| structure.inspect(tx).await).await?;
         for broken in &inspected.wrong {
             unsound.add(|| format!("structure {number}: {broken}"));
         }

@@ -171,10 +171,10 @@ impl Sets {
 
     async fn look(&self, seat: &Seat, memory: &Memory, at: usize, keys: &[u64]) -> (Ended, u32) {
         let structure = &memory.structures[at];
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
             let mut wrong = None;
             for key in keys {
-                wrong = wrong.or(structure.contains(&tx, *key).await?.1);
+                wrong = wrong.or(structure.contains(tx, *key).await?.1);
             }
             Ok(wrong)
         })
@@ -189,7 +189,7 @@ impl Sets {
     async fn walk(&self, seat: &Seat, memory: &Memory, at: usize) -> (Ended, u32) {
         let structure = &memory.structures[at];
         let (answer, attempts) =
-            transact(&memory.reader, |tx| async move { structure.entries(&tx).await }).await;
+            transact(&memory.reader, async |tx| structure.entries(tx).await).await;
         if let Ok(entries) = &answer {
             let mut ledger = self.ledgers.of(seat.client);
             ledger.walks += 1;
@@ -212,12 +212,12 @@ impl Sets {
         adds: bool,
     ) -> (Ended, u32, Vec<u64>) {
         let (structure, client) = (&memory.structures[at], seat.client);
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             let mut changed = Vec::new();
             for &key in keys {
                 let effect = match adds {
-                    true => structure.add(&tx, key).await?,
-                    false => structure.remove(&tx, key).await?,
+                    true => structure.add(tx, key).await?,
+                    false => structure.remove(tx, key).await?,
                 };
                 changed.extend(effect.then_some(key));
             }
@@ -308,9 +308,9 @@ impl Workload for Sets {
     async fn load(&self, db: &Db) -> Result<(), Error> {
         for structure in self.structures(db.space(SPACE)?) {
             for keys in self.initial.chunks(BATCH) {
-                let add = async |tx: muesli::Tx| {
+                let add = async |tx: &muesli::Tx| {
                     for key in keys {
-                        structure.add(&tx, *key).await?;
+                        structure.add(tx, *key).await?;
                     }
                     Ok(())
                 };

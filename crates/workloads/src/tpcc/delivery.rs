@@ -31,9 +31,9 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let input = Input::draw(seat);
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             let districts = self.scale.districts_of(warehouse);
-            let each = districts.map(|district| deliver(&tx, terminal, district, input));
+            let each = districts.map(|district| deliver(tx, terminal, district, input));
             let delivered: Vec<_> = try_join_all(each).await?.into_iter().flatten().collect();
             let skipped = usize::from(self.scale.districts) - delivered.len();
             self.ledgers.of(client).set_out(Update::Delivery(delivered));

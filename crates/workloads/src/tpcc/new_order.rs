@@ -43,9 +43,9 @@ impl Tpcc {
         let entered = (seat.clock)().0 / 1_000;
         let input = &self.draw_order(warehouse, entered, &mut seat.chance);
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             self.ledgers.of(client).set_out(Update::NewOrder(input.customer.district));
-            self.enter_order(&tx, terminal, input).await
+            self.enter_order(tx, terminal, input).await
         })
         .await;
         if input.unused && answer.is_ok() {

@@ -17,11 +17,9 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let who = &self.draw_customer(&mut seat.chance);
-        let (answer, attempts) = transact(&terminal.reader, |tx| async move {
-            match self.reads_each {
-                true => self.newest_of_all(&tx, terminal, district, who).await,
-                false => newest_order(&tx, terminal, district, who).await,
-            }
+        let (answer, attempts) = transact(&terminal.reader, async |tx| match self.reads_each {
+            true => self.newest_of_all(tx, terminal, district, who).await,
+            false => newest_order(tx, terminal, district, who).await,
         })
         .await;
         if let Ok(Some((id, order, lines))) = &answer {

@@ -37,7 +37,7 @@ impl Tpcc {
         let (writer, date) = (seat.client + 1, (seat.clock)().0 / 1_000);
         let input = &self.draw_payment(warehouse, (writer, sequence), date, &mut seat.chance);
         let (answer, attempts) =
-            transact(&seat.db, |tx| async move { self.pay(&tx, terminal, input).await }).await;
+            transact(&seat.db, async |tx| self.pay(tx, terminal, input).await).await;
         (ended(answer), attempts)
     }
 

@@ -33,10 +33,9 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let threshold = seat.chance.between(10, 20) as u8;
-        let (answer, attempts) = transact(&terminal.reader, |tx| async move {
-            level(&tx, terminal, district, threshold).await
-        })
-        .await;
+        let (answer, attempts) =
+            transact(&terminal.reader, async |tx| level(tx, terminal, district, threshold).await)
+                .await;
         if let Ok(level) = &answer {
             self.judge_level(seat, district, *level);
         }

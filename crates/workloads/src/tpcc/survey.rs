@@ -66,21 +66,21 @@ pub(super) async fn survey<S: Surveyor>(
     let (tables, strict) = (&Tables::of(db)?, db.strict().read_only());
     let accounts = scale.balance_apart.then(|| Accounts::of(db)).transpose()?;
     let begin = &begin;
-    let show = |tx: Tx| async move {
+    let show = async |tx: &Tx| {
         let mut surveyor = begin();
         for warehouse in scale.all_warehouses() {
             for id in scale.districts_of(warehouse) {
-                let mut rows = read_district(&tx, tables, id).await?;
+                let mut rows = read_district(tx, tables, id).await?;
                 if let Some(accounts) = accounts {
-                    join_accounts(&tx, accounts, &mut rows.customers).await?;
+                    join_accounts(tx, accounts, &mut rows.customers).await?;
                 }
                 surveyor.district(&rows);
             }
         }
         for warehouse in scale.all_warehouses() {
-            surveyor.warehouse(&read_warehouse(&tx, tables, warehouse).await?);
+            surveyor.warehouse(&read_warehouse(tx, tables, warehouse).await?);
         }
-        surveyor.items(&read_all(&tx, tables.items, &SmallBytes::EMPTY).await?);
+        surveyor.items(&read_all(tx, tables.items, &SmallBytes::EMPTY).await?);
         Ok(surveyor)
     };
     strict.transact_here(show).await

@@ -123,7 +123,7 @@ async fn read(
     let strict = db.strict().read_only();
     let mut values = Vec::with_capacity(keys.len());
     for chunk in keys.chunks(CHUNK) {
-        let read = async |tx: muesli::Tx| tx.get_many(space, chunk.iter().cloned()).await;
+        let read = async |tx: &muesli::Tx| tx.get_many(space, chunk.iter().cloned()).await;
         values.extend(strict.transact_here(read).await?);
     }
     Ok(values)

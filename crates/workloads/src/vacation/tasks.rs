@@ -13,7 +13,7 @@ use crate::workload::{Seat, ended, transact};
 /// One attempt at a task.
 struct Attempt<'a> {
     vacation: &'a Vacation,
-    tx: Tx,
+    tx: &'a Tx,
     memory: &'a Memory,
     /// What it adds to units and customers.
     added: Added,
@@ -25,7 +25,7 @@ impl Vacation {
             return self.look(seat, memory, resources).await;
         }
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             let mut attempt = Attempt { vacation: self, tx, memory, added: [0, 0] };
             match task {
                 Task::Look(_) => unreachable!("done above"),
@@ -43,7 +43,7 @@ impl Vacation {
     }
 
     async fn look(&self, seat: &Seat, memory: &Memory, resources: &[Resource]) -> (Ended, u32) {
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
             let keys = resources.iter().map(|resource| resource.price_key());
             let prices = tx.get_many(memory.resources, keys).await?;
             prices.iter().flatten().map(decode_price).collect::<Result<Vec<_>, _>>()

@@ -46,7 +46,7 @@ async fn read_records(ycsb: &Ycsb, db: &Db) -> Result<(Vec<Record>, Complaints),
     let (mut records, mut wrong) = (Vec::new(), Complaints::default());
     for chunk in numbers.chunks(CHUNK) {
         let keys = || chunk.iter().map(|number| ycsb.keys.name(*number));
-        let read = async |tx: muesli::Tx| tx.get_many(space, keys()).await;
+        let read = async |tx: &muesli::Tx| tx.get_many(space, keys()).await;
         let values = strict.transact_here(read).await?;
         for (&number, value) in chunk.iter().zip(values) {
             match value.map(|value| ycsb.decode(&value)) {

@@ -84,7 +84,7 @@ impl Ycsb {
     async fn read(&self, seat: &Seat, memory: &Memory, number: u64) -> (Ended, u32) {
         let (space, key) = (memory.space, &self.keys.name(number));
         let (answer, attempts) =
-            transact(&memory.reader, |tx| async move { tx.get(space, key.clone()).await }).await;
+            transact(&memory.reader, async |tx| tx.get(space, key.clone()).await).await;
         if let Ok(value) = &answer {
             let record = value.as_ref().map(|value| self.decode(value));
             self.judge_record(seat, number, record);
@@ -94,7 +94,7 @@ impl Ycsb {
 
     async fn update(&self, seat: &Seat, memory: &Memory, number: u64) -> (Ended, u32) {
         let (space, key, client) = (memory.space, &self.keys.name(number), seat.client);
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             let value = tx.get(space, key.clone()).await?;
             let value = value.ok_or_else(|| Error::Codec("a record is missing".to_owned()))?;
             let record = self.decode(&value)?.changed(0);
@@ -119,8 +119,7 @@ impl Ycsb {
         let (space, key) = (memory.space, &self.keys.name(number));
         let value = &self.layout.encode(&Record::first(number));
         let (answer, attempts) =
-            transact(&seat.db, |tx| async move { tx.put(space, key.clone(), value.clone()).await })
-                .await;
+            transact(&seat.db, async |tx| tx.put(space, key.clone(), value.clone()).await).await;
         if answer.is_ok() {
             self.ledgers.of(seat.client).inserting = None;
             self.keys.acknowledge(number);
@@ -138,7 +137,7 @@ impl Ycsb {
         let (space, key) = (memory.space, &self.keys.name(number));
         let range = &Range::of::<SmallBytes>(key..).limit(rows);
         let (answer, attempts) =
-            transact(&memory.reader, |tx| async move { tx.scan(space, range.clone()).await }).await;
+            transact(&memory.reader, async |tx| tx.scan(space, range.clone()).await).await;
         if let Ok(found) = &answer {
             if number < self.keys.first_count() {
                 let first = found.first().map(|(_, value)| self.decode(value));

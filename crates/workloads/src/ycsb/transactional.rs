@@ -61,8 +61,7 @@ impl Ycsb {
         whole_group: bool,
     ) -> (Ended, u32) {
         let (answer, attempts) =
-            transact(&memory.reader, |tx| async move { self.records(&tx, memory, numbers).await })
-                .await;
+            transact(&memory.reader, async |tx| self.records(tx, memory, numbers).await).await;
         if let Ok(records) = &answer {
             for (number, record) in numbers.iter().zip(records) {
                 self.judge_record(seat, *number, Some(Ok(*record)));
@@ -107,8 +106,8 @@ impl Ycsb {
         whole_group: bool,
     ) -> (Ended, u32) {
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
-            let records = self.records(&tx, memory, numbers).await?;
+        let (answer, attempts) = transact(&seat.db, async |tx| {
+            let records = self.records(tx, memory, numbers).await?;
             self.ledgers.of(client).set_out(changed as u64);
             for step in 0..changed {
                 let record = &records[(first + step) % records.len()];
@@ -151,7 +150,7 @@ impl Ycsb {
 
     async fn scan_group(&self, seat: &Seat, memory: &Memory, first: u64) -> (Ended, u32) {
         let (space, range) = (memory.space, &self.range(first));
-        let (answer, attempts) = transact(&memory.reader, |tx| async move {
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
             self.decode_rows(&tx.scan(space, range.clone()).await?)
         })
         .await;
@@ -170,7 +169,7 @@ impl Ycsb {
         change: Change,
     ) -> (Ended, u32) {
         let (space, range, client) = (memory.space, &self.range(first), seat.client);
-        let (answer, attempts) = transact(&seat.db, |tx| async move {
+        let (answer, attempts) = transact(&seat.db, async |tx| {
             let records = self.decode_rows(&tx.scan(space, range.clone()).await?)?;
             let (writes, changes) = plan(&records, first, self.reads as u64, place, change);
             self.ledgers.of(client).set_out(changes);

@@ -66,18 +66,15 @@ fn furthest(world: &World, behind: NodeId) -> Member {
 
 /// Writes keys over and over, on one of the nodes.
 fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
-    let db = db.session();
+    let db = db.independent();
     Rc::new(move |start| {
-        let db = db.session();
+        let db = db.independent();
         Box::pin(async move {
             let mut turn = number;
             while !start.stop.is_raised() {
                 turn += 2;
                 let key = (turn % KEYS).to_be_bytes().to_vec();
-                let put = move |tx: Tx| {
-                    let key = key.clone();
-                    async move { tx.put(space, key, vec![7; 40]).await }
-                };
+                let put = async move |tx: &Tx| tx.put(space, key.clone(), vec![7; 40]).await;
                 let _ = db.transact_here(put).await; // One that fails is no matter here.
             }
         })

@@ -35,18 +35,18 @@ struct Seen {
 
 /// Writes keys over and over, on one of the nodes.
 fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
-    let db = db.session();
+    let db = db.independent();
     Rc::new(move |start| {
-        let db = db.session();
+        let db = db.independent();
         Box::pin(async move {
             let mut turn = number;
             while !start.stop.is_raised() {
                 turn += 2;
-                let put = move |tx: Tx| async move {
+                let put = async move |tx: &Tx| {
                     for at in turn * TOGETHER..(turn + 1) * TOGETHER {
                         tx.put(space, (at % KEYS).to_be_bytes().to_vec(), vec![7; 40]).await?;
                     }
-                    Ok(())
+                    Ok::<_, muesli::Error>(())
                 };
                 let _ = db.transact_here(put).await; // One that fails is no matter here.
             }

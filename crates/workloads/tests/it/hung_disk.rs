@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use muesli::{Db, Error, Space, Tx};
+use muesli::{Db, Error, Space};
 use muesli_core::Nanos;
 use muesli_core::client;
 use muesli_group::Rules;
@@ -27,7 +27,7 @@ const SERVERS_HANG_FOR: Nanos = Nanos::from_millis(3_000);
 const FOLLOWS_WITHIN: Nanos = Nanos::from_millis(1_000);
 
 async fn write(db: &Db, space: Space, by: u32) -> Result<(), Error> {
-    db.transact_here(move |tx: Tx| async move {
+    db.transact_here(async move |tx| {
         tx.put(space, by.to_be_bytes().to_vec(), b"written".to_vec()).await
     })
     .await
@@ -47,9 +47,9 @@ fn longest_wait(
     let database = world.database();
     let ends: Rc<RefCell<Vec<Nanos>>> = Rc::default();
     for node in nodes.into_iter().filter(|node| node.0 != hung) {
-        let (db, ends) = (db.session(), Rc::clone(&ends));
+        let (db, ends) = (db.independent(), Rc::clone(&ends));
         let body: ClientBody = Rc::new(move |start| {
-            let (db, ends) = (db.session(), Rc::clone(&ends));
+            let (db, ends) = (db.independent(), Rc::clone(&ends));
             Box::pin(async move {
                 while !start.stop.is_raised() {
                     if write(&db, space, node.0).await.is_ok() {

@@ -42,10 +42,10 @@ async fn value(tx: &Tx, space: Space) -> Result<u64, Error> {
 async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
     while !start.stop.is_raised() {
         let due = seen.acknowledged.get();
-        let written = db.transact_here(move |tx: Tx| async move {
-            let read = value(&tx, space).await?;
+        let written = db.transact_here(async move |tx| {
+            let read = value(tx, space).await?;
             tx.put(space, b"x".to_vec(), (read + 1).to_be_bytes().to_vec()).await?;
-            Ok(read)
+            Ok::<_, Error>(read)
         });
         if let Ok(read) = written.await {
             seen.missed.set(seen.missed.get() + u64::from(read < due));
@@ -63,7 +63,7 @@ fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) 
     let seen = Rc::new(Seen::default());
     let told = Rc::clone(&seen);
     let body: ClientBody =
-        Rc::new(move |start| Box::pin(count_up(db.session(), space, start, Rc::clone(&told))));
+        Rc::new(move |start| Box::pin(count_up(db.independent(), space, start, Rc::clone(&told))));
     world.add_client(NodeId(NODES - 1), body);
     world.run_until(BEFORE);
     let before = seen.acknowledged.get();

@@ -27,21 +27,18 @@ fn run(seed: u64, limits: Limits) -> (u64, usize) {
     let rules = Rules { limits, ..Rules::default() };
     let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, seed, &plan, rules);
     for (number, node) in (0..).zip(nodes) {
-        let db = db.session();
+        let db = db.independent();
         let body: ClientBody = Rc::new(move |start| {
-            let db = db.session();
+            let db = db.independent();
             Box::pin(async move {
                 let mut turn: u64 = number;
                 while !start.stop.is_raised() {
                     turn += 3;
                     let key = (turn % KEYS).to_be_bytes().to_vec();
-                    let put = move |tx: Tx| {
-                        let key = key.clone();
-                        async move {
-                            let seen = tx.get(space, key.clone()).await?;
-                            let next = seen.map_or(1, |it| it.as_slice().len() % 90 + 1);
-                            tx.put(space, key, vec![7; next]).await
-                        }
+                    let put = async move |tx: &Tx| {
+                        let seen = tx.get(space, key.clone()).await?;
+                        let next = seen.map_or(1, |it| it.as_slice().len() % 90 + 1);
+                        tx.put(space, key.clone(), vec![7; next]).await
                     };
                     let _ = db.transact_here(put).await; // One that fails is no matter here.
                 }

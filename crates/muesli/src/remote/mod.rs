@@ -1,6 +1,8 @@
 //! Databases on a cluster: the same handle, whose transactions are coordinated by a loop of this
 //! process that speaks to the servers.
 
+mod catch_up;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +18,9 @@ use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
 };
 
-use crate::catch_up::CatchUp;
-use crate::db::{Away, Db, Job, next_database};
-use crate::embedded::Report;
+use self::catch_up::CatchUp;
+use crate::database::handle::{Away, Db, Job, next_database};
+use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::{CLOSE_WITHIN, Retry, TRANSACTION_TIMEOUT};
 use crate::procedures::{self, StoredProcedure, builtin};
@@ -234,21 +236,18 @@ impl Remote {
     ) -> Result<Result<Register, Unwritten>, Error> {
         let directory = db.space(register::SPACE)?;
         let (name, options, most) = (name.to_owned(), options.clone(), self.0.frame_bytes_max());
-        db.session().strict().blocking().transact(move |tx| {
-            let (name, options, map) = (name.clone(), options.clone(), map.clone());
-            async move {
-                let key = SmallBytes::new(register::KEY);
-                let found = tx.get(directory, key.clone()).await?;
-                let next = match next_row(found.as_ref(), &name, &options, &map, most) {
-                    Ok(next) => next,
-                    Err(why) => return Ok(Err(why)),
-                };
-                let row = next.to_row();
-                if Some(&row) != found.as_ref() {
-                    tx.put(directory, key, row).await?;
-                }
-                Ok(Ok(next))
+        db.session().strict().blocking().transact(async move |tx| {
+            let key = SmallBytes::new(register::KEY);
+            let found = tx.get(directory, key.clone()).await?;
+            let next = match next_row(found.as_ref(), &name, &options, &map, most) {
+                Ok(next) => next,
+                Err(why) => return Ok(Err(why)),
+            };
+            let row = next.to_row();
+            if Some(&row) != found.as_ref() {
+                tx.put(directory, key, row).await?;
             }
+            Ok(Ok(next))
         })
     }
 }
@@ -282,6 +281,10 @@ fn next_row(
 impl Away for Remote {
     fn loops(&self) -> usize {
         1
+    }
+
+    fn has_several_coordinators(&self) -> bool {
+        true
     }
 
     fn submit(&self, _: usize, job: Job) -> Result<(), Job> {

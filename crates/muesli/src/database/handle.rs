@@ -1,6 +1,5 @@
 //! The database handle: transactions, sessions, spaces.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -12,21 +11,26 @@ use muesli_core::{
     TxnOptions,
 };
 
-use crate::commit::{Caller, Orphans};
-use crate::embedded::Report;
+use crate::bodies::timeout::nanos;
+use crate::data::space::Space;
+use crate::dispatch::oneshot;
+use crate::dispatch::report::Report;
+use crate::dispatch::shipped::Shipped;
 use crate::error::Error;
-use crate::explicit::Transaction;
-use crate::later::Results;
-use crate::oneshot;
 use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
-use crate::past::Carried;
-use crate::shipped::Shipped;
-use crate::space::Space;
-use crate::timeout::nanos;
-use crate::transaction::Tx;
+use crate::session::token::{Carried, CausalContext};
+use crate::transaction::commit::{Caller, Orphans};
+use crate::transaction::explicit::Transaction;
+use crate::transaction::later::Results;
+use crate::transaction::tx::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
-/// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.
+/// read it never un-reads. Clones share the session; [`session`](Db::session) begins another one.
+///
+/// All sessions of an opened or connected database see what any of them was told: once a commit is
+/// answered to one handle, every transaction that begins afterwards through another one sees it.
+/// [`token`](Db::token) carries that to other processes, [`independent`](Db::independent) does
+/// without.
 ///
 /// A session knows of what was answered. A transaction whose future is dropped before its commit is
 /// asked for is aborted. Dropped later, it is decided as if somebody waited: the session learns of
@@ -59,6 +63,11 @@ pub(crate) struct Inner {
 pub(crate) trait Away: Send + Sync {
     /// How many loops there are.
     fn loops(&self) -> usize;
+    /// Whether sessions may be run by several coordinators: of several loops, or of several
+    /// connections that share what they are told.
+    fn has_several_coordinators(&self) -> bool {
+        self.loops() > 1
+    }
     /// Hands a job to a loop; back if that has stopped.
     fn submit(&self, home: usize, job: Job) -> Result<(), Job>;
     /// Tells every loop of a newer catalog.
@@ -100,9 +109,7 @@ pub(crate) type Job = Box<dyn FnOnce() -> Task + Send>;
 
 struct Session {
     id: u64,
-    seen: AtomicU64,
-    /// What a timestamp does not tell, where several coordinators run it.
-    carried: Option<Carried>,
+    context: Arc<CausalContext>,
     orphans: Orphans,
 }
 
@@ -141,9 +148,9 @@ impl Db {
         let (conflicts, strayed) = (Default::default(), Mutex::default());
         let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
         let inner = Arc::new(inner);
-        let several = inner.away.as_ref().is_some_and(|away| away.loops() > 1);
-        let carried = several.then(Carried::default);
-        Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, 0, carried)
+        let several = inner.away.as_ref().is_some_and(|away| away.has_several_coordinators());
+        let context = Arc::new(CausalContext::new(0, several.then(Carried::default)));
+        Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, context)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -156,33 +163,46 @@ impl Db {
         inner: Arc<Inner>,
         options: TxnOptions,
         timeout: Duration,
-        seen: u64,
-        carried: Option<Carried>,
+        context: Arc<CausalContext>,
     ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let (seen, orphans) = (AtomicU64::new(seen), Orphans::default());
-        let session = Arc::new(Session { id, seen, carried, orphans });
+        let session = Arc::new(Session { id, context, orphans: Orphans::default() });
         Db { inner, session, options, timeout }
     }
 
-    /// The same database in a new session, which sees at least what this one has seen so far and
-    /// then goes its own way. Sessions that have nothing in common may read snapshots older than
-    /// what another one was just told is committed; [`strict`](Self::strict) transactions do not.
+    /// The same database in a session of its own, for another task or thread: it sees what any
+    /// session was told that shares its context, as all do that come from one [`open`](Db::open) or
+    /// [`connect`](Db::connect) by this call. Histories judge each session by itself.
+    ///
+    /// What they share costs a word of memory that all of them write. A read waits where the copy
+    /// that it takes has not applied yet what another session was told.
     pub fn session(&self) -> Db {
-        let seen = self.seen();
-        let carried = self.carried().map(Carried::copy);
-        self.in_next_session(seen, carried)
+        self.in_next_session(self.session.context.clone())
+    }
+
+    /// The same database in a session that sees at least what this one has seen so far and then
+    /// goes its own way, as another process would. Its snapshots may be older than what other
+    /// sessions were told is committed; those of [`strict`](Self::strict) transactions are not.
+    pub fn independent(&self) -> Db {
+        self.in_next_session(Arc::new(self.session.context.copy()))
+    }
+
+    /// The same database in a new session that shares what it is told with another handle, as
+    /// [`session`](Self::session) does: of another connection to the same cluster, where a process
+    /// has several. (The timestamps of another cluster would mean nothing here.)
+    pub fn sharing(&self, with: &Db) -> Db {
+        self.in_next_session(with.session.context.clone())
     }
 
     /// The same database and options, in another session.
-    pub(crate) fn in_next_session(&self, seen: u64, carried: Option<Carried>) -> Db {
-        Db::in_new_session(self.inner.clone(), self.options, self.timeout, seen, carried)
+    pub(crate) fn in_next_session(&self, context: Arc<CausalContext>) -> Db {
+        Db::in_new_session(self.inner.clone(), self.options, self.timeout, context)
     }
 
     /// The same database in a new session that has seen this.
     #[cfg(feature = "cluster")]
     pub(crate) fn having_seen(&self, at: Timestamp) -> Db {
-        self.in_next_session(at.0, None)
+        self.in_next_session(Arc::new(CausalContext::new(at.0, None)))
     }
 
     /// The same database in a new session that has seen nothing.
@@ -272,12 +292,12 @@ impl Db {
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {
-        let floor = Timestamp(self.session.seen.load(Ordering::Relaxed));
+        let floor = Timestamp(self.session.context.seen());
         TxnOptions { floor, session: self.session.id, ..self.options }
     }
 
     pub(crate) fn seen(&self) -> u64 {
-        self.session.seen.load(Ordering::Relaxed)
+        self.session.context.seen()
     }
 
     pub(crate) fn orphans(&self) -> &Orphans {
@@ -285,13 +305,13 @@ impl Db {
     }
 
     pub(crate) fn carried(&self) -> Option<&Carried> {
-        self.session.carried.as_ref()
+        self.session.context.carried.as_ref()
     }
 
     /// A transaction of the session is about to begin on this loop.
     #[inline]
     pub(crate) fn arrive(&self) {
-        if let Some(carried) = &self.session.carried {
+        if let Some(carried) = &self.session.context.carried {
             carried.arrive(self.inner.database);
         }
     }
@@ -299,19 +319,63 @@ impl Db {
     /// One has committed on this loop.
     #[inline]
     pub(crate) fn leave(&self) {
-        if let Some(carried) = &self.session.carried {
+        if let Some(carried) = &self.session.context.carried {
             carried.leave(self.inner.database);
         }
     }
 
     pub(crate) fn see(&self, at: Timestamp) {
-        if at.0 > self.session.seen.load(Ordering::Relaxed) {
-            self.session.seen.fetch_max(at.0, Ordering::Relaxed);
-        }
+        self.session.context.see(at.0);
     }
 
     /// Runs `body` in a transaction and commits it; conflicts are retried with growing random
-    /// pauses. The body may run several times, so it should have no other effects.
+    /// pauses. The body may run several times, so it should have no other effects. It borrows what
+    /// its closure owns:
+    ///
+    /// ```
+    /// # use muesli::{Db, Error, Options, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let space = db.space("s")?;
+    /// let names = vec!["ann".to_owned(), "bob".to_owned()];
+    /// let greeted = db.transact(async move |tx| {
+    ///     for name in &names {
+    ///         tx.put(space, name.as_str(), "hello").await?;
+    ///     }
+    ///     Ok::<_, Error>(names.len())
+    /// });
+    /// assert_eq!(muesli::blocking::block_on(greeted)?, 2);
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// Its error is any type that [`Error`] can become, and is returned as it is. The compiler has
+    /// to be told which: by the body's last line, as above, by an error that it returns, or by
+    /// what is done with the answer. A body that met a conflict is run again, whatever error it
+    /// made of that.
+    ///
+    /// It is sent to the thread of a loop, so it must be `Send + 'static`; its future, and what is
+    /// made there, need not be:
+    ///
+    /// ```compile_fail,E0277
+    /// # use muesli::{Db, Error, Options, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let space = db.space("s")?;
+    /// let name = std::rc::Rc::new("ann"); // An `Rc` cannot be sent between threads safely.
+    /// let greeted = db.transact(async move |tx| tx.put(space, *name, "hello").await);
+    /// # muesli::blocking::block_on(greeted)?;
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0597
+    /// # use muesli::{Db, Error, Options, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let space = db.space("s")?;
+    /// let name = "ann".to_owned(); // Borrowed for `'static`; `async move` gives it to the body.
+    /// let greeted = db.transact(async |tx| tx.put(space, name.as_str(), "hello").await);
+    /// # muesli::blocking::block_on(greeted)?;
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// [`BodyFuture`](crate::BodyFuture) is for code that takes bodies of others and is `Send`.
     ///
     /// Called from a task on one of the database's loops, the body runs there; from any other
     /// thread or executor, it is shipped to a loop. If the future is dropped before the commit is
@@ -324,11 +388,11 @@ impl Db {
     ///
     /// # Panics
     /// Where the body does: its transaction is aborted, and its panic goes on here.
-    pub async fn transact<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    pub async fn transact<T, E, F>(&self, body: F) -> Result<T, E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         if self.is_here() {
             return self.transact_here(body).await;
@@ -339,14 +403,14 @@ impl Db {
     }
 
     /// As [`transact`](Self::transact), for tasks on one of the database's loops only: the body
-    /// need not be `Send`.
+    /// need not be `Send`, and borrows what is around it.
     ///
     /// # Errors
     /// As [`transact`](Self::transact); [`Error::Closed`] on any other thread.
-    pub async fn transact_here<T, F, Fut>(&self, body: F) -> Result<T, Error>
+    pub async fn transact_here<T, E, F>(&self, body: F) -> Result<T, E>
     where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
     {
         self.repeat(&body, false, None).await.map(|(answer, _)| answer)
     }
@@ -356,11 +420,11 @@ impl Db {
     ///
     /// # Errors
     /// As [`transact`](Self::transact).
-    pub async fn transact_answering<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    pub async fn transact_answering<T, E, F>(&self, body: F) -> Result<(T, Results), E>
     where
-        F: Fn(Tx) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
         T: Send + 'static,
+        E: From<Error> + Send + 'static,
     {
         if self.is_here() {
             return self.transact_answering_here(body).await;
@@ -376,10 +440,10 @@ impl Db {
     ///
     /// # Errors
     /// As [`transact_here`](Self::transact_here).
-    pub async fn transact_answering_here<T, F, Fut>(&self, body: F) -> Result<(T, Results), Error>
+    pub async fn transact_answering_here<T, E, F>(&self, body: F) -> Result<(T, Results), E>
     where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
     {
         self.repeat(&body, true, None).await.map(|(answer, given)| (answer, Results(given)))
     }
@@ -425,8 +489,8 @@ impl Db {
         let deadline = client::with(database, |engine| {
             engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
         });
-        let away = home.map(|home| Box::new((self.clone(), home)));
-        Ok(Transaction::new(Tx { database, txn, away }, self.clone(), deadline.flatten()))
+        let tx = Tx::away(database, txn, home.map(|home| (self.clone(), home)));
+        Ok(Transaction::new(tx, self.clone(), deadline.flatten()))
     }
 
     /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on

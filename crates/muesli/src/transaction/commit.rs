@@ -13,9 +13,9 @@ use std::task::{Context, Poll, Waker};
 use muesli_core::client::{self, Answered, Waiting};
 use muesli_core::{Answer, Committed, OpId, Step};
 
-use crate::db::Db;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// The commits of a session that were asked for and that nobody waits for.
 #[derive(Debug, Default)]

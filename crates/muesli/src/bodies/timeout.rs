@@ -67,21 +67,21 @@ impl<'a, F> Bounded<'a, F> {
     }
 }
 
-impl<T, F: Future<Output = Result<T, Error>>> Future for Bounded<'_, F> {
-    type Output = Result<T, Error>;
+impl<T, E: From<Error>, F: Future<Output = Result<T, E>>> Future for Bounded<'_, F> {
+    type Output = Result<T, E>;
 
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         match self.body.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(answer),
-            Poll::Pending => self.wait(cx),
+            Poll::Pending => self.wait(cx).map(|over: Error| Err(over.into())),
         }
     }
 }
 
 impl<F> Bounded<'_, F> {
     #[cold]
-    fn wait<T>(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         let timeout = self.timeout;
         if let Some(deadline) = self.deadline {
             // A driver without deadlines has set none, and its bodies wait for ever.
@@ -90,7 +90,7 @@ impl<F> Bounded<'_, F> {
                 self.deadline = None;
                 client::with(timeout.database, |engine| engine.take_back(deadline));
             }
-            return over.err().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+            return over.err().map_or(Poll::Pending, Poll::Ready);
         }
         self.deadline = client::with(timeout.database, |engine| {
             let until = timeout.until(engine.now());

@@ -1,26 +1,58 @@
 //! A running transaction, as its body sees it.
 
 use std::ops::Bound;
+use std::pin::Pin;
+use std::sync::OnceLock;
 
 use muesli_core::client::{self, Engine};
 use muesli_core::{Operation, Scan, SmallBytes, Txn};
 
-use crate::db::Db;
+use crate::data::space::Space;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::operation::{Get, GetMany, Put, RangeScan, Reply};
-use crate::space::Space;
+use crate::transaction::operation::{Get, GetMany, Put, RangeScan, Reply};
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
 /// writes are buffered until it commits.
 ///
-/// Handles are cheap to clone; operations of one transaction may run side by side.
-#[derive(Clone, Debug)]
+/// Operations of one transaction may run side by side, so they take the handle by shared
+/// reference. It stays with the body: what a transaction does, it does before it ends.
+#[derive(Debug)]
 pub struct Tx {
     pub(crate) database: u64,
     pub(crate) txn: Txn,
     /// Where the transaction lives, if that is not the loop that polls this.
     pub(crate) away: Option<Box<(Db, usize)>>,
+    /// The first conflict that an operation met: the transaction cannot commit any more, whatever
+    /// error its body makes of that.
+    conflict: OnceLock<Error>,
 }
+
+/// The future of a body that may be polled on any thread.
+///
+/// Bodies are async closures, `async move |tx| { .. }`, and nothing needs to be said of their
+/// futures, as long as the closure is written where it is used. Code that takes bodies of others,
+/// and whose own future is to be [`Send`] (a task of a multi-threaded executor), cannot say of an
+/// `impl AsyncFn(&Tx) -> ..` that its futures are. It takes functions that give this instead:
+///
+/// ```
+/// use muesli::{BodyFuture, Db, Error, Tx};
+///
+/// async fn twice<T: Send + 'static>(
+///     db: &Db,
+///     body: impl for<'a> Fn(&'a Tx) -> BodyFuture<'a, T> + Clone + Send + Sync + 'static,
+/// ) -> Result<(T, T), Error> {
+///     let again = body.clone();
+///     let first = db.transact(async move |tx| body(tx).await).await?;
+///     Ok((first, db.transact(async move |tx| again(tx).await).await?))
+/// }
+///
+/// fn is_send(_: impl Send) {}
+/// fn show(db: &'static Db) {
+///     is_send(twice(db, |_| Box::pin(async { Ok(1) })));
+/// }
+/// ```
+pub type BodyFuture<'a, T, E = Error> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
 /// A range of keys to scan, and how: by default all keys, ascending, without limit.
 #[derive(Clone, Debug)]
@@ -70,6 +102,32 @@ impl Range {
 }
 
 impl Tx {
+    /// A transaction of the loop that polls this.
+    #[inline]
+    pub(crate) fn at(database: u64, txn: Txn) -> Tx {
+        Tx { database, txn, away: None, conflict: OnceLock::new() }
+    }
+
+    /// A transaction of a loop of this number, which is used from elsewhere.
+    pub(crate) fn away(database: u64, txn: Txn, home: Option<(Db, usize)>) -> Tx {
+        Tx { away: home.map(Box::new), ..Tx::at(database, txn) }
+    }
+
+    /// Why its transaction cannot commit any more, if an operation met a conflict.
+    pub(crate) fn conflict(&self) -> Option<Error> {
+        self.conflict.get().cloned()
+    }
+
+    /// An operation failed.
+    #[cold]
+    pub(crate) fn failed(&self, error: impl Into<Error>) -> Error {
+        let error = error.into();
+        if error.is_conflict() {
+            let _ = self.conflict.set(error.clone()); // The first one counts.
+        }
+        error
+    }
+
     /// Reads a key; `None` where it is absent.
     ///
     /// # Errors
@@ -133,7 +191,7 @@ impl Tx {
     }
 
     pub(crate) fn at_home(&self) -> Tx {
-        Tx { database: self.database, txn: self.txn, away: None }
+        Tx::at(self.database, self.txn)
     }
 
     #[inline]

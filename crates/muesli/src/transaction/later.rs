@@ -15,10 +15,10 @@
 //! let options = Options { protocol: "bumper".to_owned(), ..Options::default() };
 //! let db = Db::open(options.space("stock", SpaceOptions::default()))?;
 //! let stock = db.space("stock")?;
-//! let (left, results) = db.blocking().transact_answering(move |tx| async move {
+//! let (left, results) = db.blocking().transact_answering(async move |tx| {
 //!     let pens = tx.later_returning(stock, "pens", Action::add(5)).await?;
 //!     let inks = tx.later_returning(stock, "inks", Action::add(7)).await?;
-//!     Ok([pens, inks])
+//!     Ok::<_, Error>([pens, inks])
 //! })?;
 //! let number = |value: Option<muesli::SmallBytes>| {
 //!     value.map_or(0, |it| i64::from_le_bytes(it.as_slice().try_into().unwrap_or_default()))
@@ -37,10 +37,10 @@ use muesli_core::limits::Limit;
 use muesli_core::procedure::ProcedureFn;
 use muesli_core::{Action, Answer, Delay, Gave, Later, Operation, Place, SmallBytes};
 
+use crate::data::space::Space;
 use crate::error::Error;
 use crate::procedures::{self, StoredProcedure};
-use crate::space::Space;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// Reads what was given as what was promised.
 type Read<T> = fn(&Gave) -> Result<T, Error>;
@@ -76,7 +76,7 @@ impl Results {
     ///
     /// # Errors
     /// [`Error::Procedure`] where it failed in its turn, and changed nothing there.
-    /// [`Error::Timeout`] where it was done, and nobody told in time what it gave.
+    /// [`Error::AnswerLost`] where it was done, and nobody told in time what it gave.
     /// [`Error::TooLarge`] where it was done, and what it gave, with what else the transaction is
     /// told, is over the limit of a transaction.
     /// [`Error::Codec`] where the answer is of another type or another transaction.
@@ -110,7 +110,7 @@ fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
         Gave::Nothing(reason) => {
             Err(Error::Procedure(String::from_utf8_lossy(reason.as_slice()).into_owned()))
         }
-        Gave::Unknown => Err(Error::Timeout { after_ms: 0 }),
+        Gave::Unknown => Err(Error::AnswerLost),
         Gave::TooMuch { size, limit } => {
             let bytes = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
             Err(Error::TooLarge { what: Limit::Told, size: bytes(size), limit: bytes(limit) })
@@ -231,11 +231,12 @@ impl Tx {
             other => return Ok(deferred(&other)),
         };
         let gave = match self.away.as_deref() {
-            None => crate::rerun::run(self, run, &arguments).await?,
+            None => crate::transaction::rerun::run(self, run, &arguments).await?,
             Some((db, home)) => {
                 let tx = self.at_home();
-                let there = async move || crate::rerun::run(&tx, run, &arguments).await;
-                db.run_on(*home, there).await??
+                let there =
+                    async move || crate::transaction::rerun::run(&tx, run, &arguments).await;
+                db.run_on(*home, there).await?.map_err(|error| self.failed(error))?
             }
         };
         Ok(Where::Here(Gave::Value(Some(gave))))
@@ -251,7 +252,7 @@ impl Tx {
                 db.run_on(*home, ask).await??
             }
         };
-        Ok(asked.map(Answer::delayed).at_once()?)
+        asked.map(Answer::delayed).at_once().map_err(|failure| self.failed(failure))
     }
 }
 

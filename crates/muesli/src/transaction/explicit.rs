@@ -7,12 +7,12 @@ use muesli_core::Gave;
 use muesli_core::client::{self, Answered};
 use muesli_core::deadlines::DeadlineId;
 
-use crate::attempts::Open;
-use crate::commit::{Caller, Fate};
-use crate::db::{Db, Job};
+use crate::bodies::attempts::Open;
+use crate::database::handle::{Db, Job};
 use crate::error::Error;
-use crate::later::Results;
-use crate::transaction::Tx;
+use crate::transaction::commit::{Caller, Fate};
+use crate::transaction::later::Results;
+use crate::transaction::tx::Tx;
 
 /// A transaction that is committed or rolled back by hand.
 ///

@@ -7,9 +7,9 @@
 use muesli_core::moving::{MoveOrder, PlacedPartition, partitions};
 use muesli_core::{Call, Invoked, RepositoryId, SmallBytes};
 
-use crate::db::Db;
+use crate::data::space::Space;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::space::Space;
 
 impl Db {
     /// The partition that holds a key.

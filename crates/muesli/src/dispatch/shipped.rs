@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::oneshot::Sender;
+use crate::dispatch::oneshot::Sender;
 
 /// What a task gave: its answer, or what it panicked with.
 pub(crate) type Ran<T> = Result<T, Box<dyn Any + Send>>;

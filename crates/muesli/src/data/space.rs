@@ -6,9 +6,9 @@ use muesli_core::{Place, SmallBytes, SpaceId};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
+use crate::data::key::Key;
 use crate::error::Error;
-use crate::key::Key;
-use crate::transaction::{Range, Tx};
+use crate::transaction::tx::{Range, Tx};
 
 /// A space of raw byte strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,7 +92,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
     /// As [`Tx::get`], and [`Error::Codec`].
     pub async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         let value = tx.get(self.space, key.encoded()).await?;
-        value.map(|value| decode(&value)).transpose()
+        value.map(|value| self.decode(&key.encoded(), &value)).transpose()
     }
 
     /// Reads several keys at once.
@@ -101,7 +101,10 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
     /// As [`get`](Self::get).
     pub async fn get_many(&self, tx: &Tx, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
         let values = tx.get_many(self.space, keys.iter().map(Key::encoded)).await?;
-        values.into_iter().map(|value| value.map(|value| decode(&value)).transpose()).collect()
+        let decoded = |(key, value): (&K, Option<SmallBytes>)| {
+            value.map(|value| self.decode(&key.encoded(), &value)).transpose()
+        };
+        keys.iter().zip(values).map(decoded).collect()
     }
 
     /// Writes a key.
@@ -143,10 +146,27 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedSpace<K, V> {
     /// As [`range`](Self::range).
     pub async fn scan(&self, tx: &Tx, range: Range) -> Result<Vec<(K, V)>, Error> {
         let rows = tx.scan(self.space, range).await?;
-        rows.iter().map(|(key, value)| Ok((K::decoded(key.as_slice())?, decode(value)?))).collect()
+        let decoded = |(key, value): &(SmallBytes, SmallBytes)| {
+            Ok((self.decode_key(key)?, self.decode(key, value)?))
+        };
+        rows.iter().map(decoded).collect()
     }
-}
 
-fn decode<V: DeserializeOwned>(value: &SmallBytes) -> Result<V, Error> {
-    postcard::from_bytes(value.as_slice()).map_err(|error| Error::Codec(error.to_string()))
+    fn decode(&self, key: &SmallBytes, value: &SmallBytes) -> Result<V, Error> {
+        postcard::from_bytes(value.as_slice()).map_err(|error| {
+            let (key, type_) = (key.as_slice().escape_ascii(), std::any::type_name::<V>());
+            let space = self.space.id.0;
+            Error::Codec(format!(
+                "the value of key `{key}` of space {space} is no `{type_}`: {error}"
+            ))
+        })
+    }
+
+    fn decode_key(&self, key: &SmallBytes) -> Result<K, Error> {
+        K::decoded(key.as_slice()).map_err(|error| {
+            let (key, type_) = (key.as_slice().escape_ascii(), std::any::type_name::<K>());
+            let space = self.space.id.0;
+            Error::Codec(format!("key `{key}` of space {space} is no `{type_}`: {error}"))
+        })
+    }
 }

@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 use muesli_core::client::{self, Engine, Waiting};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
-use crate::db::Db;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::transaction::Tx;
+use crate::transaction::tx::Tx;
 
 /// An operation whose answer has a type of its own.
 pub trait Ask: Send + Unpin + 'static {
@@ -124,9 +124,7 @@ enum Stage<T> {
 /// The reply to an operation of a transaction; nothing happens before it is awaited.
 #[must_use = "an operation does nothing unless it is awaited"]
 pub struct Reply<'a, A: Ask> {
-    database: u64,
-    txn: Txn,
-    away: Option<&'a (Db, usize)>,
+    tx: &'a Tx,
     ask: Option<A>,
     stage: Stage<A::Answer>,
 }
@@ -134,18 +132,13 @@ pub struct Reply<'a, A: Ask> {
 impl<'a, A: Ask> Reply<'a, A> {
     #[inline]
     pub(crate) fn new(tx: &'a Tx, ask: A) -> Reply<'a, A> {
-        let away = tx.away.as_deref();
-        Reply { database: tx.database, txn: tx.txn, away, ask: Some(ask), stage: Stage::New }
+        Reply { tx, ask: Some(ask), stage: Stage::New }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
-        let (database, txn, ask) = (self.database, self.txn, self.ask.take());
-        let db = db.clone();
+        let (tx, ask, db) = (self.tx.at_home(), self.ask.take(), db.clone());
         Box::pin(async move {
-            let there = async move || {
-                let (away, stage) = (None, Stage::New);
-                Reply { database, txn, away, ask, stage }.await
-            };
+            let there = async move || Reply { tx: &tx, ask, stage: Stage::New }.await;
             db.run_on(home, there).await
         })
     }
@@ -157,16 +150,14 @@ impl<A: Ask> Future for Reply<'_, A> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if let (Stage::New, None) = (&this.stage, this.away) {
+        let tx = this.tx;
+        if let (Stage::New, None) = (&this.stage, &tx.away) {
             let ask = this.ask.as_mut().expect("polled after it was ready");
-            let txn = this.txn;
-            match client::with(this.database, |engine| ask.start(engine, txn)) {
+            match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
                 Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
-                Some(Step::Done(Err(failure))) => return Poll::Ready(Err(failure.into())),
+                Some(Step::Done(Err(failure))) => return Poll::Ready(Err(tx.failed(failure))),
                 None => return Poll::Ready(Err(Error::Closed)),
-                Some(Step::Wait(op)) => {
-                    this.stage = Stage::Waiting(Waiting::new(this.database, op))
-                }
+                Some(Step::Wait(op)) => this.stage = Stage::Waiting(Waiting::new(tx.database, op)),
             }
         }
         this.poll_later(cx)
@@ -176,19 +167,20 @@ impl<A: Ask> Future for Reply<'_, A> {
 impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_later(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
-        if let (Stage::New, Some((db, home))) = (&self.stage, self.away) {
+        if let (Stage::New, Some((db, home))) = (&self.stage, self.tx.away.as_deref()) {
             self.stage = Stage::Away(self.ship(db, *home));
         }
-        match &mut self.stage {
+        let polled = match &mut self.stage {
             Stage::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
-                Poll::Ready(answer) => Poll::Ready(answer.map(A::answer).map_err(Error::from)),
-                Poll::Pending => Poll::Pending,
+                Poll::Ready(answer) => answer.map(A::answer).map_err(Error::from),
+                Poll::Pending => return Poll::Pending,
             },
             Stage::Away(shipped) => match shipped.as_mut().poll(cx) {
-                Poll::Ready(answer) => Poll::Ready(answer.and_then(|answer| answer)),
-                Poll::Pending => Poll::Pending,
+                Poll::Ready(answer) => answer.and_then(|answer| answer),
+                Poll::Pending => return Poll::Pending,
             },
             Stage::New => unreachable!("begun above"),
-        }
+        };
+        Poll::Ready(polled.map_err(|error| self.tx.failed(error)))
     }
 }

@@ -17,9 +17,9 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::procedure::ProcedureFn;
 use muesli_core::{Catalog, Limits, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 
+use crate::data::space::Space;
 use crate::error::Error;
-use crate::space::Space;
-use crate::transaction::{Range, Tx};
+use crate::transaction::tx::{Range, Tx};
 
 /// Runs a procedure in a transaction of this loop; what it answers.
 ///

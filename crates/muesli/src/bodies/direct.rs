@@ -8,18 +8,21 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use muesli_core::client::{self, Direct};
-use muesli_core::{SmallBytes, Step, Txn, TxnOptions};
+use muesli_core::{Failure, SmallBytes, Step, Txn, TxnOptions};
 
-use crate::commit::Committing;
-use crate::db::Db;
+use crate::bodies::attempts::Stopped;
+use crate::data::space::Space;
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::space::Space;
+use crate::transaction::commit::Committing;
 
 /// A transaction inside a plain closure.
 pub struct DirectTx<'a> {
     direct: &'a mut dyn Direct,
     txn: Txn,
     waits: bool,
+    /// The first conflict that an operation met.
+    conflict: Option<Error>,
 }
 
 impl DirectTx<'_> {
@@ -60,7 +63,7 @@ impl DirectTx<'_> {
         key: &SmallBytes,
     ) -> Result<Option<SmallBytes>, Error> {
         match self.direct.get(self.txn, space.id, key) {
-            Step::Done(answer) => Ok(answer?),
+            Step::Done(answer) => answer.map_err(|failure| self.failed(failure)),
             Step::Wait(op) => {
                 self.direct.forget(op);
                 self.waits = true;
@@ -80,7 +83,8 @@ impl DirectTx<'_> {
         key: SmallBytes,
         value: impl Into<SmallBytes>,
     ) -> Result<(), Error> {
-        Ok(self.direct.put(self.txn, space.id, key, Some(value.into()))?)
+        let put = self.direct.put(self.txn, space.id, key, Some(value.into()));
+        put.map_err(|failure| self.failed(failure))
     }
 
     /// Deletes a key of this loop.
@@ -88,13 +92,23 @@ impl DirectTx<'_> {
     /// # Errors
     /// As [`Tx::delete`](crate::Tx::delete).
     pub fn delete(&mut self, space: Space, key: SmallBytes) -> Result<(), Error> {
-        Ok(self.direct.put(self.txn, space.id, key, None)?)
+        let put = self.direct.put(self.txn, space.id, key, None);
+        put.map_err(|failure| self.failed(failure))
+    }
+
+    #[cold]
+    fn failed(&mut self, failure: Failure) -> Error {
+        let error = Error::from(failure);
+        if error.is_conflict() {
+            self.conflict.get_or_insert_with(|| error.clone());
+        }
+        error
     }
 }
 
 /// How one run of a body went.
-enum Ran<T> {
-    Done(Result<T, Error>),
+enum Ran<T, E> {
+    Done(Result<T, Stopped<E>>),
     Committing(T, muesli_core::OpId),
     /// With this; the transaction was rolled back.
     Panicked(Box<dyn Any + Send>),
@@ -107,10 +121,10 @@ impl Db {
     /// # Errors
     /// As [`transact`](Db::transact); [`Error::NotHere`] where the body read a key that lives on
     /// another loop; [`Error::Closed`] where no loop of this database polls this.
-    pub async fn call_here<T>(
+    pub async fn call_here<T, E: From<Error> + 'static>(
         &self,
-        mut body: impl FnMut(&mut DirectTx<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        mut body: impl FnMut(&mut DirectTx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let database = self.inner.database;
         let mut attempts = 0;
         loop {
@@ -118,7 +132,7 @@ impl Db {
             let options = self.txn_options();
             self.arrive();
             if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
-                crate::attempts::yield_now().await;
+                crate::bodies::attempts::yield_now().await;
             }
             let mut ran = None;
             client::with(database, |engine| {
@@ -127,17 +141,19 @@ impl Db {
             let done = match ran.ok_or(Error::Closed)? {
                 Ran::Done(done) => done,
                 Ran::Panicked(panic) => std::panic::resume_unwind(panic),
-                Ran::Committing(answer, op) => self.committed(answer, op).await,
+                Ran::Committing(answer, op) => self.committed(answer, op).await.map_err(Into::into),
             };
-            match done {
-                Err(Error::Conflict { reason, .. }) => {
+            let ended = match done {
+                Err(Stopped::Database(Error::Conflict { reason, .. })) => {
                     self.after_conflict(reason, attempts).await?;
+                    continue;
                 }
-                done => {
-                    self.leave();
-                    return done;
-                }
-            }
+                Ok(answer) => Ok(answer),
+                Err(Stopped::Database(error)) => Err(error.into()),
+                Err(Stopped::Body(error)) => Err(error),
+            };
+            self.leave();
+            return ended;
         }
     }
 
@@ -149,17 +165,18 @@ impl Db {
 }
 
 #[inline]
-fn run<T>(
+fn run<T, E: 'static>(
     db: &Db,
     direct: &mut dyn Direct,
     options: TxnOptions,
-    body: &mut impl FnMut(&mut DirectTx<'_>) -> Result<T, Error>,
-) -> Ran<T> {
+    body: &mut impl FnMut(&mut DirectTx<'_>) -> Result<T, E>,
+) -> Ran<T, E> {
+    let database = |failure: Failure| Ran::Done(Err(Stopped::Database(failure.into())));
     let txn = match direct.begin(options) {
         Ok(txn) => txn,
-        Err(failure) => return Ran::Done(Err(failure.into())),
+        Err(failure) => return database(failure),
     };
-    let mut tx = DirectTx { direct, txn, waits: false };
+    let mut tx = DirectTx { direct, txn, waits: false, conflict: None };
     let answer = match catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
         Ok(Ok(answer)) if !tx.waits => answer,
         Err(panic) => {
@@ -167,8 +184,12 @@ fn run<T>(
             return Ran::Panicked(panic);
         }
         Ok(done) => {
+            let conflict = tx.conflict;
             direct.rollback(txn);
-            return Ran::Done(done.and(Err(Error::NotHere)));
+            return Ran::Done(Err(match done {
+                Err(error) => Stopped::by(error, conflict),
+                Ok(_) => Stopped::Database(Error::NotHere),
+            }));
         }
     };
     match direct.commit(txn) {
@@ -176,7 +197,7 @@ fn run<T>(
             db.see(committed.at);
             Ran::Done(Ok(answer))
         }
-        Step::Done(Err(failure)) => Ran::Done(Err(failure.into())),
+        Step::Done(Err(failure)) => database(failure),
         Step::Wait(op) => Ran::Committing(answer, op),
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use muesli_core::{Nanos, RepositoryId, Timestamp, issuance};
 
-use crate::db::{Db, Job};
+use crate::database::handle::{Db, Job};
 use crate::error::Error;
 use crate::options::Retry;
 

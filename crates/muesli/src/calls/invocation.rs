@@ -11,11 +11,11 @@ use muesli_core::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::StoredProcedure;
-use crate::attempts::yield_now;
-use crate::commit::{Caller, Committing, Fate};
-use crate::db::Db;
+use crate::bodies::attempts::yield_now;
+use crate::database::handle::Db;
 use crate::error::Error;
+use crate::procedures::{self, StoredProcedure};
+use crate::transaction::commit::{Caller, Committing, Fate};
 
 /// A one-round transaction that is being put together; awaited (or [`wait`](Self::wait)ed for),
 /// it runs.
@@ -49,7 +49,7 @@ impl Answers {
         let count = self.0.results.len();
         let missing = || Error::Codec(format!("there is no fragment {fragment} of {count}"));
         let result = self.0.results.get(fragment).ok_or_else(missing)?;
-        postcard::from_bytes(result.as_slice()).map_err(|error| Error::Codec(error.to_string()))
+        procedures::decode_answer(result)
     }
 
     /// What all fragments answered, as it came.
@@ -67,7 +67,7 @@ impl Invocation {
     /// A further fragment of the procedure that was named last. Fragments at one repository run
     /// there one after the other, and each sees what those before it wrote.
     pub fn at<A: Serialize + ?Sized>(mut self, place: Place, arguments: &A) -> Invocation {
-        match super::encode(arguments) {
+        match procedures::encode(arguments) {
             Ok(arguments) => self.at_raw(place, arguments),
             Err(error) => {
                 self.broken.get_or_insert(error);
@@ -161,9 +161,9 @@ impl Db {
         place: Place,
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
-        let fragments = vec![super::fragment::<P>(place, arguments)?];
+        let fragments = vec![procedures::fragment::<P>(place, arguments)?];
         let done = self.invoke(Class::Auto, fragments).await?;
-        super::answer::<P>(done.results.first().unwrap_or(&SmallBytes::EMPTY))
+        procedures::answer::<P>(done.results.first().unwrap_or(&SmallBytes::EMPTY))
     }
 
     /// Runs a one-round transaction: all of its fragments, at one point of the serial order, or

@@ -122,6 +122,18 @@ impl Key for String {
     }
 }
 
+/// As many keys, one after the other.
+impl<K: Key, const N: usize> Key for [K; N] {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|key| key.encode(out));
+    }
+
+    fn decode(bytes: &mut &[u8]) -> Result<[K; N], Error> {
+        let keys = (0..N).map(|_| K::decode(bytes)).collect::<Result<Vec<K>, Error>>()?;
+        Ok(keys.try_into().unwrap_or_else(|_| unreachable!("there are N of them")))
+    }
+}
+
 macro_rules! tuple_keys {
     ($($($part:ident)+;)*) => {$(
         impl<$($part: Key),+> Key for ($($part,)+) {
@@ -163,7 +175,8 @@ mod tests {
             keeps_order(a.clone(), b.clone())?;
             keeps_order((a.1, a.0 as i8), (b.1, b.0 as i8))?;
             keeps_order(x, y)?;
-            keeps_order(p, q)?;
+            keeps_order(p.clone(), q.clone())?;
+            keeps_order([p.0, vec![p.1]], [q.0, vec![q.1]])?;
         }
 
         #[test]

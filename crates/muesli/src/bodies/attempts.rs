@@ -1,5 +1,6 @@
 //! The attempts of a transaction: begin, run the body, commit; after a conflict, again.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -9,24 +10,24 @@ use std::time::Duration;
 use muesli_core::client;
 use muesli_core::{Abort, Gave, TxnOptions};
 
-use crate::commit::Fate;
-use crate::db::Db;
+use crate::bodies::timeout::{Bounded, Timeout};
+use crate::database::handle::Db;
 use crate::error::Error;
-use crate::timeout::{Bounded, Timeout};
-use crate::transaction::Tx;
+use crate::transaction::commit::Fate;
+use crate::transaction::tx::Tx;
 
 impl Db {
     /// Runs a body until it commits or is not to be tried again; with the answer, what delayed
     /// actions gave if it `asks` that.
-    pub(crate) async fn repeat<T, F, Fut>(
+    pub(crate) async fn repeat<T, E, F>(
         &self,
         body: &F,
         asks: bool,
         fate: Option<&Arc<Fate>>,
-    ) -> Result<(T, Vec<Gave>), Error>
+    ) -> Result<(T, Vec<Gave>), E>
     where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
     {
         let timeout = Timeout::new(self.inner.database, self.timeout);
         let (mut attempts, mut eager) = (0, false);
@@ -34,13 +35,15 @@ impl Db {
             attempts += 1;
             let how = Attempt { timeout: &timeout, fate, eager, asks };
             let reason = match self.attempt(body, how).await {
-                Err(Error::Conflict { reason, .. }) => reason,
-                Err(Error::Strayed(why)) => {
+                Ok(done) => return Ok(done),
+                Err(Stopped::Body(error)) => return Err(error),
+                Err(Stopped::Database(Error::Conflict { reason, .. })) => reason,
+                Err(Stopped::Database(Error::Strayed(why))) => {
                     let last = self.inner.strayed.lock();
                     *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
                     Abort::Strayed
                 }
-                done => return done,
+                Err(Stopped::Database(error)) => return Err(error.into()),
             };
             eager |= reason.ends_delays();
             self.after_conflict(reason, attempts).await?;
@@ -58,10 +61,14 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, F, Fut>(&self, body: &F, how: Attempt<'_>) -> Result<(T, Vec<Gave>), Error>
+    async fn attempt<T, E, F>(
+        &self,
+        body: &F,
+        how: Attempt<'_>,
+    ) -> Result<(T, Vec<Gave>), Stopped<E>>
     where
-        F: Fn(Tx) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
     {
         let Attempt { timeout, fate, eager, asks } = how;
         let database = self.inner.database;
@@ -74,11 +81,15 @@ impl Db {
             yield_now().await;
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
-        let txn = begun.flatten().ok_or(Error::Closed)?.at_once()?;
-        let open = Open { tx: Tx { database, txn, away: None } };
-        let answer = {
-            let body = pin!(body(open.tx.clone()));
-            Bounded::new(body, timeout).await?
+        let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
+        let open = Open { tx: Tx::at(database, txn) };
+        let ran = {
+            let body = pin!(body(&open.tx));
+            Bounded::new(body, timeout).await
+        };
+        let answer = match ran {
+            Ok(answer) => answer,
+            Err(error) => return Err(Stopped::by(error, open.tx.conflict())),
         };
         let committed = open.tx.commit_here(self, fate).await;
         std::mem::forget(open);
@@ -93,6 +104,33 @@ impl Db {
         let random = client::with(self.inner.database, |engine| engine.random());
         let nanos = random.ok_or(Error::Closed)? % (most.as_nanos() as u64).max(1);
         self.sleep(Duration::from_nanos(nanos)).await
+    }
+}
+
+/// Why an attempt did not commit.
+pub(crate) enum Stopped<E> {
+    /// The database says so, to the body perhaps.
+    Database(Error),
+    /// The body says so.
+    Body(E),
+}
+
+impl<E> From<Error> for Stopped<E> {
+    fn from(error: Error) -> Stopped<E> {
+        Stopped::Database(error)
+    }
+}
+
+impl<E: 'static> Stopped<E> {
+    /// A body returned `error`. If its transaction met a conflict, that is why: what the body made
+    /// of it is of no interest, since it is to run again.
+    #[cold]
+    pub fn by(error: E, conflict: Option<Error>) -> Stopped<E> {
+        let own = (&error as &dyn Any).downcast_ref::<Error>();
+        match conflict.or_else(|| own.filter(|error| error.is_conflict()).cloned()) {
+            Some(conflict) => Stopped::Database(conflict),
+            None => Stopped::Body(error),
+        }
     }
 }
 

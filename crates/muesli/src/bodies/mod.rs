@@ -1,0 +1,5 @@
+//! Bodies of transactions: run, bounded in time, and run again after a conflict.
+
+pub(crate) mod attempts;
+pub(crate) mod direct;
+pub(crate) mod timeout;

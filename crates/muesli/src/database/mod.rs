@@ -1,0 +1,3 @@
+//! The handle of a database.
+
+pub(crate) mod handle;

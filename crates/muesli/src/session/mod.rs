@@ -1,0 +1,3 @@
+//! What a session has seen.
+
+pub(crate) mod token;
