@@ -140,7 +140,8 @@ impl LoopState {
 
     /// Begins: the repositories set their timers.
     pub fn start(&mut self) {
-        self.machine.start(&mut self.outside);
+        self.machine.start(&[]);
+        self.machine.perform(&mut self.outside);
     }
 
     /// Takes another process's message to the node, which judges it, and performs what follows.

@@ -57,6 +57,7 @@ impl Station {
         let inner = &mut *self.inner.borrow_mut();
         let in_step = InStep(&self.broken);
         let answer = step(inner);
+        inner.machine.perform(&mut inner.outside);
         std::mem::forget(in_step);
         answer
     }
@@ -82,7 +83,7 @@ impl Engine for Station {
                 environment.now = self.clock.now();
             }
         }
-        self.step(|inner| inner.machine.operate(operation, &mut inner.outside))
+        self.step(|inner| inner.machine.operate(operation))
     }
 
     fn peek(
@@ -92,7 +93,7 @@ impl Engine for Station {
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        self.step(|inner| inner.machine.peek(txn, space, keys, out, &mut inner.outside))
+        self.step(|inner| inner.machine.peek(txn, space, keys, out))
     }
 
     fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use muesli_core::{Catalog, NodeId};
+use muesli_core::{Catalog, NodeId, Typed};
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
@@ -25,7 +25,7 @@ use registers::client::Db;
 const CLIENTS_A_NODE: u32 = 10;
 const KEYS: u64 = 100_000;
 
-fn world(nodes: u32, virtual_time: VirtualTime, logging: bool) -> World<Registers> {
+fn world(nodes: u32, virtual_time: VirtualTime, logging: bool) -> World {
     let homes: Vec<NodeId> = (0..nodes).map(NodeId).collect();
     let catalog = Arc::new(Catalog::new(&homes, 1, &homes).expect("a catalog"));
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
@@ -33,7 +33,8 @@ fn world(nodes: u32, virtual_time: VirtualTime, logging: bool) -> World<Register
     let topology =
         Topology::uniform(nodes as usize, LaneClass { latency, bandwidth: 1_250_000_000 });
     let plan = Plan::calm(virtual_time);
-    let mut setup: Setup<Registers> = Setup::new(Seed::new(1), catalog, topology, plan);
+    let protocol = Arc::new(Typed::<Registers>(Default::default()));
+    let mut setup = Setup::new(protocol, Seed::new(1), catalog, topology, plan);
     setup.settings.logging = logging;
     let mut world = World::new(setup).expect("a setup");
     let db = Db(world.database());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use cpu_time::ProcessTime;
 use muesli::{Db, Error, Retry, Space, SpaceOptions};
-use muesli_core::{Catalog, NodeId};
+use muesli_core::{Catalog, NodeId, Typed};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
 use muesli_sim::plan::Plan;
@@ -107,7 +107,7 @@ async fn transaction(db: &Db, records: Space, key: u64, update: bool) -> Result<
     .await
 }
 
-fn world(choice: Choice, end: VirtualTime, done: &Rc<Cell<u64>>) -> World<Score> {
+fn world(choice: Choice, end: VirtualTime, done: &Rc<Cell<u64>>) -> World {
     let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
     let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog");
     let catalog = catalog.with_space("usertable", SpaceOptions::default()).expect("a space");
@@ -115,7 +115,13 @@ fn world(choice: Choice, end: VirtualTime, done: &Rc<Cell<u64>>) -> World<Score>
     let latency = Latency::Exponential { least, mean_tail };
     let topology =
         Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 1_250_000_000 });
-    let setup = Setup::new(Seed::new(1), Arc::new(catalog), topology, Plan::calm(end));
+    let setup = Setup::new(
+        Arc::new(Typed::<Score>(Default::default())),
+        Seed::new(1),
+        Arc::new(catalog),
+        topology,
+        Plan::calm(end),
+    );
     let catalog = Arc::clone(&setup.catalog);
     let mut world = World::new(setup).expect("a setup");
     let db = Db::for_driver(world.database(), catalog, Retry::default());

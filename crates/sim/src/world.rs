@@ -24,6 +24,7 @@ mod host;
 mod journal;
 mod links;
 mod longest;
+mod message;
 mod operations;
 mod run;
 mod setup;
@@ -40,7 +41,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use muesli_core::{Catalog, Envelope, NodeId, OpId, Protocol, Role, Settings};
+use muesli_core::{AnyProtocol, Catalog, Envelope, NodeId, OpId, Role, Settings};
 
 use crate::disk::Disk;
 use crate::fault::Fault;
@@ -62,16 +63,17 @@ pub use strangers::{Heard, Strangers};
 use clients::Client;
 use host::{Host, Input};
 use links::Sent;
+use message::Message;
 use station::Station;
 use strangers::Crowd;
 use tasks::{TaskId, Tasks, Woken};
 
-/// A world of nodes that run protocol `P`.
-pub struct World<P: Protocol> {
+/// A world of nodes that run one protocol.
+pub struct World {
     now: VirtualTime,
-    queue: EventQueue<Event<P::Message>>,
-    network: Network<Sent<P::Message>>,
-    stations: Vec<Rc<Station<P>>>,
+    queue: EventQueue<Event>,
+    network: Network<Sent>,
+    stations: Vec<Rc<Station>>,
     /// Nodes that the catalog does not list: clients that come and go.
     visitors: Arc<BTreeSet<NodeId>>,
     /// The tasks of each host. Beside the stations and not in them, because a poll borrows both.
@@ -86,7 +88,7 @@ pub struct World<P: Protocol> {
     seed: Seed,
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
-    rules: P::Rules,
+    protocol: Arc<dyn AnyProtocol>,
     patience: Span,
     reconnect_every: Span,
     plan: Plan,
@@ -96,7 +98,7 @@ pub struct World<P: Protocol> {
     /// Which timers fire early, if any do.
     early_timers: Option<Random>,
     mistake: Option<Mistake>,
-    crowd: Option<Crowd<P::Message>>,
+    crowd: Option<Crowd>,
     /// How many faults keep each host down.
     crashes: Vec<u32>,
     /// Nodes whose next sync fails, and whether it has.
@@ -110,9 +112,9 @@ pub struct World<P: Protocol> {
 }
 
 /// What happens in the world.
-enum Event<M> {
+enum Event {
     /// A message is due at its receiver.
-    Arrive { epoch: Epoch, sent: Sent<M> },
+    Arrive { epoch: Epoch, sent: Sent },
     /// A host's turn begins.
     Turn(usize),
     /// A role's timer is due.
@@ -140,12 +142,12 @@ enum Event<M> {
 /// Names databases of simulated worlds; those of other drivers have the upper bit clear.
 static DATABASES: AtomicU64 = AtomicU64::new(1 << 63);
 
-impl<P: Protocol> World<P> {
+impl World {
     /// A world at time zero, all of its nodes started, without clients.
     ///
     /// # Errors
     /// The setup cannot be run; see [`Setup::check`].
-    pub fn new(setup: Setup<P>) -> Result<Self, SetupError> {
+    pub fn new(setup: Setup) -> Result<Self, SetupError> {
         setup.check()?;
         let database = DATABASES.fetch_add(1, Ordering::Relaxed);
         let hosts = setup.topology.nodes();
@@ -173,7 +175,7 @@ impl<P: Protocol> World<P> {
             seed: setup.seed,
             catalog: setup.catalog,
             settings: Arc::new(setup.settings),
-            rules: setup.rules,
+            protocol: setup.protocol,
             patience: setup.patience,
             reconnect_every: setup.reconnect_every,
             plan: setup.plan,
@@ -220,7 +222,7 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn happen(&mut self, event: Event<P::Message>) {
+    fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive { epoch, sent } => self.arrive(epoch, sent),
             Event::Turn(place) => self.turn(place),
@@ -249,7 +251,7 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn arrive(&mut self, epoch: Epoch, sent: Sent<P::Message>) {
+    fn arrive(&mut self, epoch: Epoch, sent: Sent) {
         let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
         match self.network.arrive(self.now, from, to, epoch, sent) {
             Arrival::Delivered(sent) => self.deliver(sent),
@@ -258,12 +260,12 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn deliver(&mut self, sent: Sent<P::Message>) {
+    fn deliver(&mut self, sent: Sent) {
         let envelope = &sent.envelope;
-        self.trace_message(P::message_name(&envelope.message), envelope);
+        self.trace_message(envelope.message.name, envelope);
         self.messages += u64::from(envelope.from.node != envelope.to.node);
         if let Some(crowd) = &mut self.crowd {
-            crowd.hear(P::message_name(&envelope.message), envelope);
+            crowd.hear(envelope.message.name, envelope);
         }
         let sender = self.sender_of(&sent);
         self.offer(sent.envelope.to.node.0 as usize, Input::Message(sender, sent));
@@ -287,7 +289,7 @@ impl<P: Protocol> World<P> {
     /// Whether the host still is in that life of its node.
     fn is_alive(&self, place: usize, incarnation: u32) -> bool {
         let host = self.stations[place].host.borrow();
-        host.node().is_some() && host.incarnation == incarnation
+        host.is_up() && host.incarnation == incarnation
     }
 
     /// The time.
@@ -315,16 +317,16 @@ impl<P: Protocol> World<P> {
         self.messages
     }
 
-    fn trace_message(&mut self, event: &'static str, envelope: &Envelope<P::Message>) {
+    fn trace_message(&mut self, event: &'static str, envelope: &Envelope<Message>) {
         let numbers = [
             u64::from(envelope.from.node.0) << 32 | role_number(envelope.from.role),
             role_number(envelope.to.role),
-            P::wire_bytes(&envelope.message) as u64,
+            envelope.message.bytes,
         ];
         let line = Line { at: self.now, node: envelope.to.node.0, event, numbers };
         self.trace.event(line, |text| {
             use fmt::Write as _;
-            write!(text, " {:?}", envelope.message)
+            write!(text, " {}", envelope.message.shown.as_deref().unwrap_or_default())
         });
     }
 
@@ -342,11 +344,7 @@ impl<P: Protocol> World<P> {
     }
 }
 
-fn new_host<P: Protocol>(
-    setup: &Setup<P>,
-    place: u32,
-    visitors: &Arc<BTreeSet<NodeId>>,
-) -> Host<P> {
+fn new_host(setup: &Setup, place: u32, visitors: &Arc<BTreeSet<NodeId>>) -> Host {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let mut disk = Disk::new(setup.disk, disk_seed.stream());
     let crashes =
@@ -357,6 +355,7 @@ fn new_host<P: Protocol>(
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
     host.outside.visitors = Arc::clone(visitors);
+    host.outside.shows = setup.trace_text;
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     if setup.history {
         host.record();

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use muesli::{Db, Error};
-use muesli_core::{NodeId, Protocol, SmallBytes};
+use muesli_core::{NodeId, SmallBytes};
 use muesli_sim::time::Span;
 use muesli_sim::world::{ClientBody, World};
 
@@ -33,7 +33,7 @@ const LOOK_EVERY: Span = Span::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// A client comes to `node`, which is killed when the client has changed something.
-pub(crate) fn comes_and_goes<P: Protocol>(world: &mut World<P>, db: &Db, node: NodeId) {
+pub(crate) fn comes_and_goes(world: &mut World, db: &Db, node: NodeId) {
     let changes = Rc::<Cell<u64>>::default();
     let (db, counted) = (db.clone(), changes.clone());
     let body: ClientBody = Rc::new(move |_| {
@@ -48,7 +48,7 @@ pub(crate) fn comes_and_goes<P: Protocol>(world: &mut World<P>, db: &Db, node: N
 }
 
 /// The lease of clients may be about as long as a run, and begins anew where a node does.
-pub(crate) fn wait_until_forgotten<P: Protocol>(world: &mut World<P>, lease: Span) {
+pub(crate) fn wait_until_forgotten(world: &mut World, lease: Span) {
     let limit = world.now() + lease.times(2);
     while world.background().maintenance.clients_forgotten == 0 && world.now() < limit {
         world.run_until(world.now() + LOOK_EVERY);

@@ -1,8 +1,8 @@
 //! What protocols promise, as the checker judges it.
 
 use muesli_check::Level;
-use muesli_core::{Isolation, Protocol};
-use muesli_protocols::{Choice, choose, offers_strict};
+use muesli_core::Isolation;
+use muesli_protocols::offers_strict;
 
 /// The check that holds under every protocol, whatever it promises.
 pub(crate) const ENDS: &str = "everything that was begun ends";
@@ -14,15 +14,7 @@ pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
 
 /// The same, where all transactions are strict if `strict` says so and the protocol has such.
 pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
-    struct Promise;
-    impl Choice for Promise {
-        type Output = Isolation;
-
-        fn chosen<P: Protocol>(self, _rules: P::Rules) -> Isolation {
-            P::ISOLATION
-        }
-    }
-    let isolation = choose(protocol, Promise).ok()?;
+    let isolation = muesli_registry::protocol(protocol, None).ok()?.isolation();
     let level = match isolation {
         _ if strict && offers_strict(protocol) => Level::StrictSerializable,
         Isolation::Serializable => Level::Serializable,

@@ -12,10 +12,10 @@ use std::time::Duration;
 use muesli::{Db, Error, SpaceOptions};
 use muesli_core::catalog::CatalogError;
 use muesli_core::together::Shuffled;
-use muesli_core::{Catalog, Nanos, NodeId, Protocol, Together};
-use muesli_group::Grouped;
+use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, Protocol, Together, Typed};
 use muesli_group::layout::{self, Unfit};
-use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
+use muesli_protocols::{NoMasters, UnknownProtocol};
+use muesli_registry::Grouping;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -136,7 +136,7 @@ impl Simulated {
     }
 
     /// What of this is the world's own.
-    fn set_up<P: Protocol>(&self, setup: &mut Setup<P>) {
+    fn set_up(&self, setup: &mut Setup) {
         setup.replicated = self.upkeep.group > 1;
         setup.checkpoint_every = self.upkeep.checkpoint_every;
         setup.early_timers = self.early_timers;
@@ -248,35 +248,16 @@ pub fn run_on(
     plan: &Simulated,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    choose(&plan.protocol, Chosen { machine, workload, plan, tallies })?
-}
-
-/// A run under the protocol that its plan names.
-struct Chosen<'a> {
-    machine: &'a Machine,
-    workload: &'a Arc<dyn AnyWorkload>,
-    plan: &'a Simulated,
-    tallies: &'a Arc<Tallies>,
-}
-
-impl Choice for Chosen<'_> {
-    type Output = Result<SimulatedOutcome, SimulationError>;
-
-    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
-        let size = self.plan.upkeep.group;
-        let Chosen { machine, workload, plan, tallies } = self;
-        if size <= 1 {
-            return Simulation::<P>::new(machine, workload, plan, rules, tallies)?.run();
-        }
-        // Short runs reach what gigabytes do: trimmed logs, transfers, entries that wait.
-        let limits = match plan.tempo {
-            Some(_) => muesli_group::Limits::tight(),
-            None => muesli_group::Limits::default(),
-        };
-        let usual = muesli_group::Rules { inner: rules, limits, ..muesli_group::Rules::default() };
-        let rules = muesli_group::Rules { tick: plan.upkeep.tick.unwrap_or(usual.tick), ..usual };
-        Simulation::<Grouped<P>>::new(machine, workload, plan, rules, tallies)?.run()
-    }
+    // Short runs reach what gigabytes do: trimmed logs, transfers, entries that wait.
+    let limits = match plan.tempo {
+        Some(_) => muesli_group::Limits::tight(),
+        None => muesli_group::Limits::default(),
+    };
+    let usual = Grouping { limits, ..Grouping::default() };
+    let tick = plan.upkeep.tick.unwrap_or(usual.tick);
+    let grouping = (plan.upkeep.group > 1).then_some(Grouping { tick, ..usual });
+    let protocol = muesli_registry::protocol(&plan.protocol, grouping)?;
+    Simulation::new(machine, workload, plan, protocol, tallies)?.run()
 }
 
 /// As [`run`], under protocol `P` with its switches set as given, whatever the plan names.
@@ -289,15 +270,17 @@ pub fn run_protocol<P: Protocol>(
     rules: P::Rules,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    Simulation::<P>::new(&Machine::measured(), workload, plan, rules, tallies)?.run()
+    let protocol = Arc::new(Typed::<P>(rules));
+    Simulation::new(&Machine::measured(), workload, plan, protocol, tallies)?.run()
 }
 
 /// What a task in the world leaves when it has ended.
 type Answer<T> = Rc<RefCell<Option<Result<T, Error>>>>;
 
-struct Simulation<'a, P: Protocol> {
-    world: World<P>,
+struct Simulation<'a> {
+    world: World,
     db: Db,
+    keeps_old_versions: bool,
     workload: &'a Arc<dyn AnyWorkload>,
     plan: &'a Simulated,
     tallies: &'a Arc<Tallies>,
@@ -310,15 +293,15 @@ struct Simulation<'a, P: Protocol> {
     ended: Rc<Cell<u64>>,
 }
 
-impl<'a, P: Protocol> Simulation<'a, P> {
+impl<'a> Simulation<'a> {
     fn new(
         machine: &Machine,
         workload: &'a Arc<dyn AnyWorkload>,
         plan: &'a Simulated,
-        rules: P::Rules,
+        protocol: Arc<dyn AnyProtocol>,
         tallies: &'a Arc<Tallies>,
     ) -> Result<Self, SimulationError> {
-        if plan.masters > 0 && !P::has_masters(&rules) {
+        if plan.masters > 0 && !protocol.has_masters() {
             return Err(NoMasters { name: plan.protocol.clone() }.into());
         }
         let client_nodes = machine.client_nodes + plan.client_nodes;
@@ -335,8 +318,8 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
         let seed = Seed::new(plan.seed);
-        let mut setup = Setup::<P>::new(seed, catalog.clone(), topology, plan.plan.clone());
-        setup.rules = rules;
+        let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
+        let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
         setup.costs = machine.costs;
         machine.set_times(&mut setup.settings);
         if let Some(tempo) = &plan.tempo {
@@ -365,6 +348,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         Ok(Simulation {
             world,
             db,
+            keeps_old_versions,
             workload,
             plan,
             tallies,
@@ -448,7 +432,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         }
         // Whatever the faults are, snapshots become too old in each run of a search.
         let tempo =
-            self.plan.tempo.filter(|_| P::KEEPS_OLD_VERSIONS && !self.workload.is_one_round());
+            self.plan.tempo.filter(|_| self.keeps_old_versions && !self.workload.is_one_round());
         if let Some(tempo) = tempo {
             let node = self.node_of(self.plan.seed as u32);
             let body = self.lingering_body(tempo.outlives_snapshots());

@@ -1,5 +1,6 @@
 //! The machine of a node, whatever its protocol.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::driver::Through;
@@ -24,9 +25,12 @@ use crate::wire::{Reader, Wire, WireError};
 /// Which version chains a repository has: space, key, versions.
 pub type Chains = Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
 
-/// A [`Machine`] whose driver does not know its protocol. What follows from a call is performed
-/// before the call returns.
+/// A [`Machine`] whose driver does not know its protocol. What follows from a call that is given
+/// the driver is performed before that returns; what follows from others waits for
+/// [`perform`](Self::perform).
 pub trait AnyMachine {
+    /// The machine itself, for tests that know its protocol: a `Machine<P, Note>`.
+    fn as_any(&self) -> &dyn Any;
     /// What the node is given beside inputs.
     fn environment(&self) -> &Environment;
     /// The same, to be changed.
@@ -44,11 +48,13 @@ pub trait AnyMachine {
     fn replay(&mut self, records: Records);
     /// All of the log was replayed: positions count from here.
     fn end_replay(&mut self);
-    /// [`Node::start`](crate::node::Node::start).
-    fn start(&mut self, driver: &mut dyn Driver);
+    /// [`Node::start`](crate::node::Node::start), with links to these.
+    fn start(&mut self, linked: &[NodeId]);
 
+    /// [`Machine::perform`].
+    fn perform(&mut self, driver: &mut dyn Driver);
     /// [`Node::operate`](crate::node::Node::operate).
-    fn operate(&mut self, operation: Operation, driver: &mut dyn Driver) -> Step;
+    fn operate(&mut self, operation: Operation) -> Step;
     /// [`Node::peek`](crate::node::Node::peek).
     fn peek(
         &mut self,
@@ -56,7 +62,6 @@ pub trait AnyMachine {
         space: SpaceId,
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
-        driver: &mut dyn Driver,
     ) -> bool;
     /// [`Node::receive`](crate::node::Node::receive), of an encoded message.
     ///
@@ -142,6 +147,10 @@ pub trait AnyMachine {
 }
 
 impl<P: Protocol> AnyMachine for Machine<P, Note> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn environment(&self) -> &Environment {
         &self.effects.environment
     }
@@ -171,15 +180,17 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         (self.effects.logged, self.effects.gate) = (LogPosition(0), LogPosition(0));
     }
 
-    fn start(&mut self, driver: &mut dyn Driver) {
+    fn start(&mut self, linked: &[NodeId]) {
         self.node.start(&mut self.effects);
-        self.perform(&mut Through(driver));
+        linked.iter().for_each(|other| self.node.linked(*other, &mut self.effects));
     }
 
-    fn operate(&mut self, operation: Operation, driver: &mut dyn Driver) -> Step {
-        let step = self.node.operate(operation, &mut self.effects);
-        self.perform(&mut Through(driver));
-        step
+    fn perform(&mut self, driver: &mut dyn Driver) {
+        Machine::perform(self, &mut Through(driver));
+    }
+
+    fn operate(&mut self, operation: Operation) -> Step {
+        self.node.operate(operation, &mut self.effects)
     }
 
     fn peek(
@@ -188,11 +199,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         space: SpaceId,
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
-        driver: &mut dyn Driver,
     ) -> bool {
-        let done = self.node.peek(txn, space, keys, &mut self.effects, out);
-        self.perform(&mut Through(driver));
-        done
+        self.node.peek(txn, space, keys, &mut self.effects, out)
     }
 
     fn receive(
@@ -217,12 +225,12 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn place(&mut self, catalog: Arc<Catalog>, driver: &mut dyn Driver) {
         self.node.place(catalog, &mut self.effects);
-        self.perform(&mut Through(driver));
+        AnyMachine::perform(self, driver);
     }
 
     fn linked(&mut self, node: NodeId, driver: &mut dyn Driver) {
         self.node.linked(node, &mut self.effects);
-        self.perform(&mut Through(driver));
+        AnyMachine::perform(self, driver);
     }
 
     fn unlinked(&mut self, node: NodeId) {
@@ -231,12 +239,12 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn leave(&mut self, driver: &mut dyn Driver) {
         self.node.leave(&mut self.effects);
-        self.perform(&mut Through(driver));
+        AnyMachine::perform(self, driver);
     }
 
     fn abort_open(&mut self, driver: &mut dyn Driver) {
         self.node.abort_open(&mut self.effects);
-        self.perform(&mut Through(driver));
+        AnyMachine::perform(self, driver);
     }
 
     fn adopt(&mut self, past: &SmallBytes) {

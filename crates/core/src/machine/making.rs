@@ -10,6 +10,18 @@ use crate::effects::{Effects, Environment};
 use crate::ids::NodeId;
 use crate::node::Node;
 use crate::options::{Nanos, Settings};
+use crate::wire::Wire;
+
+/// What a message is called, and how long it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// [`Protocol::message_name`].
+    pub name: &'static str,
+    /// [`Protocol::wire_bytes`].
+    pub bytes: usize,
+    /// As traces show it.
+    pub shown: String,
+}
 
 /// A protocol with its switches set, whichever it is.
 pub trait AnyProtocol: Debug + Send + Sync {
@@ -25,6 +37,10 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn offers_strict(&self) -> bool;
     /// [`Protocol::has_masters`].
     fn has_masters(&self) -> bool;
+    /// A message that was encoded, altered perhaps; `None`: the bytes are no message.
+    fn look(&self, message: &[u8]) -> Option<Looked>;
+    /// [`Protocol::as_client`], of an encoded message.
+    fn as_client(&self, message: &[u8], node: NodeId) -> Option<Vec<u8>>;
     /// The machine of a node that has not started, with the repositories whose home it is, empty.
     fn machine(
         &self,
@@ -63,6 +79,19 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn has_masters(&self) -> bool {
         P::has_masters(&self.0)
+    }
+
+    fn look(&self, message: &[u8]) -> Option<Looked> {
+        let message = P::Message::decode_all(message).ok()?;
+        let (name, bytes) = (P::message_name(&message), P::wire_bytes(&message));
+        Some(Looked { name, bytes, shown: format!("{message:?}") })
+    }
+
+    fn as_client(&self, message: &[u8], node: NodeId) -> Option<Vec<u8>> {
+        let message = P::Message::decode_all(message).ok()?;
+        let mut bytes = Vec::new();
+        P::as_client(&message, node)?.encode(&mut bytes);
+        Some(bytes)
     }
 
     fn machine(

@@ -20,7 +20,7 @@ mod records;
 
 pub use any::AnyMachine;
 pub use driver::{Driver, Encode, Note, Said};
-pub use making::{AnyProtocol, Typed};
+pub use making::{AnyProtocol, Looked, Typed};
 pub use records::{Decoding, Records};
 
 use std::collections::{BTreeMap, VecDeque};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options};
 use muesli_core::wire::Wire;
-use muesli_core::{Catalog, Isolation, NodeId, Post, Protocol, RepositoryId};
+use muesli_core::{Catalog, Isolation, NodeId, Post, Protocol, RepositoryId, Typed};
 use muesli_group::placement::{KEY, Refused, Row, Shape};
 use muesli_group::{Grouped, Limits, Rules, layout};
 use muesli_sim::fault::FaultKinds;
@@ -194,9 +194,11 @@ struct By {
 }
 
 /// What nodes that are up say.
-fn survey<P: Protocol>(world: &World<Grouped<P>>, nodes: u32) -> Survey {
-    let said =
-        |node: u32| world.with_node(NodeId(node), |node| (node.catalog().placement, node.posts()));
+fn survey<P: Protocol>(world: &World, nodes: u32) -> Survey {
+    let said = |node: u32| {
+        let look = |node: &muesli_core::Node<Grouped<P>>| (node.catalog().placement, node.posts());
+        world.with_node(NodeId(node), look)
+    };
     (0..nodes).map(said).collect()
 }
 
@@ -223,15 +225,16 @@ impl Outcome {
 }
 
 /// The world of a trial, without clients.
-fn world<P: Protocol>(trial: &Trial, first: &Arc<Catalog>) -> World<Grouped<P>> {
+fn world<P: Protocol>(trial: &Trial, first: &Arc<Catalog>) -> World {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology = Topology::uniform(trial.nodes as usize, LaneClass { latency, bandwidth: 0 });
     let (seed, plan) = (Seed::new(trial.seed), trial.plan.clone());
-    let mut setup = Setup::<Grouped<P>>::new(seed, Arc::clone(first), topology, plan);
     let Trial { keeps_to_placement, ends_configurations, .. } = *trial;
     let rules = Rules { limits: Limits::tight(), ..Rules::default() };
-    setup.rules = Rules { keeps_to_placement, ends_configurations, ..rules };
+    let rules = Rules { keeps_to_placement, ends_configurations, ..rules };
+    let protocol = Arc::new(Typed::<Grouped<P>>(rules));
+    let mut setup = Setup::new(protocol, seed, Arc::clone(first), topology, plan);
     setup.settings.logging = true;
     setup.settings.record_collected = true;
     setup.checkpoint_every = Some(Span::from_millis(40));
@@ -270,12 +273,12 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
             told = decided.len();
             world.place(NodeId(random.below(nodes.into()) as u32), Arc::clone(&newest));
         }
-        *tally.survey.borrow_mut() = survey(&world, nodes);
+        *tally.survey.borrow_mut() = survey::<P>(&world, nodes);
     }
     (0..nodes).for_each(|node| world.place(NodeId(node), Arc::clone(&newest)));
     let settled = world.run_to_end(Span::from_secs(60));
     if let Err(stuck) = settled {
-        let survey = survey(&world, nodes);
+        let survey = survey::<P>(&world, nodes);
         for node in 0..nodes {
             let said = |node: &muesli_core::Node<Grouped<P>>| format!("{:?}", node.participants());
             eprintln!("n{node}: {:?}", world.with_node(NodeId(node), said));

@@ -1,7 +1,7 @@
 //! Checkpoints of hosts: begun at drawn moments, a piece a turn, published once the log is stable
 //! as far as their pieces know it.
 
-use muesli_core::{Checkpoint, Protocol, Readiness};
+use muesli_core::{Checkpoint, Readiness};
 
 use super::host::Host;
 use super::{Event, World};
@@ -22,7 +22,7 @@ pub(super) struct UnderWay {
 /// Pieces are drawn to have at most so many bytes, few enough that many turns come between them.
 const PIECE_BYTES_MOST: u64 = 600;
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Draws when each host begins its next checkpoint.
     pub(super) fn schedule_checkpoints(&mut self) {
         for place in 0..self.stations.len() {
@@ -50,13 +50,13 @@ impl<P: Protocol> World<P> {
     }
 }
 
-impl<P: Protocol> Host<P> {
+impl Host {
     fn begin_checkpoint(&mut self, random: &mut Random) -> Option<u64> {
-        let node = self.node()?;
+        let machine = self.machine.as_ref()?;
         if self.checkpoint.is_some() {
             return None;
         }
-        let checkpoint = node.begin_checkpoint(self.effects())?;
+        let checkpoint = machine.begin_checkpoint()?;
         let covers = checkpoint.covers().0;
         let piece_bytes = random.between(1, PIECE_BYTES_MOST) as usize;
         self.checkpoint =
@@ -76,10 +76,10 @@ impl<P: Protocol> Host<P> {
     }
 
     fn take_piece(&mut self, under_way: &mut UnderWay) -> bool {
-        let Some(node) = self.node() else { return false };
+        let Some(machine) = &self.machine else { return false };
         let UnderWay { checkpoint, pieces, piece_bytes, complete } = under_way;
         let mut piece = Vec::new();
-        if !*complete && node.checkpoint_piece(checkpoint, *piece_bytes, &mut piece) {
+        if !*complete && machine.checkpoint_piece(checkpoint, *piece_bytes, &mut piece) {
             self.outside.load.bytes += piece.len() as u64;
             self.outside.longest.note_piece(piece.len() as u64);
             pieces.push(piece);
@@ -94,8 +94,8 @@ impl<P: Protocol> Host<P> {
     pub(super) fn publish_checkpoint(&mut self) {
         let stable = self.stable();
         let Some(mut under_way) = self.checkpoint.take_if(|it| it.complete) else { return };
-        let Some(node) = self.node() else { return };
-        match node.checkpoint_readiness(&mut under_way.checkpoint, self.effects()) {
+        let Some(machine) = &self.machine else { return };
+        match machine.checkpoint_readiness(&mut under_way.checkpoint) {
             Readiness::Void => return,
             Readiness::Waits => return self.checkpoint = Some(under_way),
             Readiness::Ready => self.checkpoint = Some(under_way),

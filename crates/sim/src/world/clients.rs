@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use muesli_core::NodeId;
 use muesli_core::client::Task;
-use muesli_core::{NodeId, Protocol};
 
 use super::World;
 use super::tasks::TaskId;
@@ -52,7 +52,7 @@ pub(super) struct Client {
     pub(super) task: Option<TaskId>,
 }
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Adds a client that runs on `node`, and begins it. Returns its number.
     pub fn add_client(&mut self, node: NodeId, body: ClientBody) -> u32 {
         self.clients.push(Client { node, life: 0, body, task: None });
@@ -75,7 +75,7 @@ impl<P: Protocol> World<P> {
         let Some(client) = self.clients.get_mut(number) else { return };
         let place = client.node.0 as usize;
         let old = client.task.is_some_and(|task| self.tasks[place].is_alive(task));
-        let up = self.stations[place].host.borrow().node().is_some();
+        let up = self.stations[place].host.borrow().is_up();
         if old || !up || self.stop.is_raised() {
             return;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Catalog, Node, NodeId, Protocol, Settings};
+use muesli_core::{Catalog, NodeId, Settings};
 
 use super::host::Input;
 use super::links::pair;
@@ -12,7 +12,7 @@ use crate::clock::Drift;
 use crate::fault::{Direction, Fault};
 use crate::time::{Span, VirtualTime};
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Does to the world what the plan says.
     pub(super) fn inflict(&mut self, number: usize) {
         let timed = self.plan.faults()[number].clone();
@@ -90,11 +90,7 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn machine(
-        &mut self,
-        node: NodeId,
-        change: impl FnOnce(&mut super::host::Host<P>, VirtualTime),
-    ) {
+    fn machine(&mut self, node: NodeId, change: impl FnOnce(&mut super::host::Host, VirtualTime)) {
         change(&mut self.stations[node.0 as usize].host.borrow_mut(), self.now);
     }
 
@@ -175,9 +171,11 @@ impl<P: Protocol> World<P> {
         // Each node is a process of its own, and so is each life of it.
         let memory = self.settings.memory.anew();
         let settings = Arc::new(Settings { memory, ..(*self.settings).clone() });
-        let node = Node::new(host.id, host.incarnation, catalog, settings, &self.rules);
         host.set_time(self.now);
-        host.start(node, self.mistake, &linked);
+        let environment = host.take_environment();
+        let (id, life) = (host.id, host.incarnation);
+        let machine = self.protocol.machine(id, life, catalog, settings, environment);
+        host.start(machine, self.mistake, &linked);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
         self.trace_node(place, "start", numbers);
@@ -190,7 +188,7 @@ impl<P: Protocol> World<P> {
     /// If there is no such node.
     pub fn place(&mut self, node: NodeId, catalog: Arc<Catalog>) {
         let place = node.0 as usize;
-        if self.stations[place].host.borrow().node().is_some() {
+        if self.stations[place].host.borrow().is_up() {
             self.trace_node(place, "placement", [catalog.placement, 0, 0]);
             self.offer(place, Input::Placement(catalog));
         }

@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use muesli_core::operations::SLICE;
 use muesli_core::{
-    Answer, Catalog, Effects, Envelope, Environment, LogPosition, Machine, Node, NodeId, OpId,
-    Protocol, Recorder, RepositoryId, Role, Sender, Work,
+    Answer, AnyMachine, Catalog, Envelope, Environment, LogPosition, NodeId, OpId, Reader,
+    Recorder, Rejection, Role, Sender, Work,
 };
 
 use super::background::Background;
 use super::checkpoints::UnderWay;
 use super::links::Sent;
+use super::message::{Logged, Message};
 use super::setup::Mistake;
 use super::strangers::Heard;
-use super::surroundings::{Note, Peers, Surroundings};
+use super::surroundings::{Peers, Surroundings};
 use crate::clock::LocalClock;
 use crate::costs::Costs;
 use crate::disk::Disk;
@@ -26,11 +27,11 @@ use crate::time::{Span, VirtualTime};
 
 /// What a node's processor takes in.
 #[derive(Debug)]
-pub(super) enum Input<M> {
+pub(super) enum Input {
     /// A message from another node, and who that is.
-    Message(Sender, Sent<M>),
+    Message(Sender, Sent),
     /// A message of a stranger, as whose word it counts.
-    Strange(Sender, Envelope<M>),
+    Strange(Sender, Envelope<Message>),
     /// A timer of a role is due.
     Timer(Role, u32),
     /// A client's sleep is over.
@@ -46,23 +47,23 @@ pub(super) enum Input<M> {
 }
 
 /// A node with its host. The processor, the disk and the clock outlive a crash of the node.
-pub(super) struct Host<P: Protocol> {
+pub(super) struct Host {
     pub(super) id: NodeId,
     /// The newest that its node went by: on the disk before anything that was said under it left.
     pub(super) catalog: Arc<Catalog>,
     /// `None` while it is down.
-    machine: Option<Machine<P, Note>>,
+    pub(super) machine: Option<Box<dyn AnyMachine>>,
     /// For the node's next life, while it is down.
-    next: Effects<P>,
+    next: Environment,
     /// Which life of the node this is, from 1.
     pub(super) incarnation: u32,
-    pub(super) outside: Surroundings<P>,
+    pub(super) outside: Surroundings,
     pub(super) checkpoint: Option<UnderWay>,
     /// As in [`Setup`](super::Setup).
     pub(super) cuts_too_much: bool,
     /// Whether the last turn was one for what was left over.
     went_on: bool,
-    pub(super) disk: Disk<(RepositoryId, P::Record)>,
+    pub(super) disk: Disk<Logged>,
     /// How many records the disk held when this life began; log positions count from here.
     pub(super) log_base: usize,
     pub(super) clock: LocalClock,
@@ -77,12 +78,12 @@ pub(super) struct Host<P: Protocol> {
     pub(super) polled_operations: u32,
 }
 
-impl<P: Protocol> Host<P> {
+impl Host {
     /// A machine without a node.
     pub(super) fn new(
         id: NodeId,
         catalog: Arc<Catalog>,
-        disk: Disk<(RepositoryId, P::Record)>,
+        disk: Disk<Logged>,
         costs: Costs,
         random: Random,
     ) -> Self {
@@ -90,7 +91,7 @@ impl<P: Protocol> Host<P> {
             id,
             catalog,
             machine: None,
-            next: Effects::default(),
+            next: Environment::default(),
             incarnation: 0,
             outside: Surroundings::new(costs),
             checkpoint: None,
@@ -109,43 +110,52 @@ impl<P: Protocol> Host<P> {
 
     /// Has the node record what it does.
     pub(super) fn record(&mut self) {
-        self.effects_mut().recorder = Some(Box::new(Recorder::new()));
+        self.environment_mut().recorder = Some(Box::new(Recorder::new()));
     }
 
     /// The log position of this life up to which the node knows its log to be stable.
     pub(super) fn stable(&self) -> LogPosition {
-        self.machine.as_ref().map_or(LogPosition(0), Machine::stable)
+        self.machine().map_or(LogPosition(0), AnyMachine::stable)
     }
 
-    /// The node, if it is up.
-    pub(super) fn node(&self) -> Option<&Node<P>> {
-        self.machine.as_ref().map(|machine| &machine.node)
+    /// The node's machine, if it is up.
+    pub(super) fn machine(&self) -> Option<&dyn AnyMachine> {
+        self.machine.as_deref()
     }
 
-    /// The node and its effects, if it is up.
-    pub(super) fn node_mut(&mut self) -> Option<(&mut Node<P>, &mut Effects<P>)> {
-        self.machine.as_mut().map(|machine| (&mut machine.node, &mut machine.effects))
+    /// Whether the node is up.
+    pub(super) fn is_up(&self) -> bool {
+        self.machine.is_some()
     }
 
-    /// The effects of the node, or those that its next life begins with.
-    pub(super) fn effects(&self) -> &Effects<P> {
-        self.machine.as_ref().map_or(&self.next, |machine| &machine.effects)
+    /// The environment of the node, or that which its next life begins with.
+    pub(super) fn environment(&self) -> &Environment {
+        self.machine.as_ref().map_or(&self.next, |machine| machine.environment())
     }
 
-    fn effects_mut(&mut self) -> &mut Effects<P> {
+    fn environment_mut(&mut self) -> &mut Environment {
         match &mut self.machine {
-            Some(machine) => &mut machine.effects,
+            Some(machine) => machine.environment_mut(),
             None => &mut self.next,
         }
     }
 
+    /// What the node's next life begins with.
+    pub(super) fn take_environment(&mut self) -> Environment {
+        std::mem::take(&mut self.next)
+    }
+
     /// Puts a node of the next life on the machine, which goes through the log that is there, and
     /// then has links to these. With a mistake it leaves one record out, which must be noticed.
-    pub(super) fn start(&mut self, mut node: Node<P>, mistake: Option<Mistake>, linked: &[NodeId]) {
+    pub(super) fn start(
+        &mut self,
+        mut machine: Box<dyn AnyMachine>,
+        mistake: Option<Mistake>,
+        linked: &[NodeId],
+    ) {
         self.log_base = self.disk.stable();
-        let mut effects = std::mem::take(&mut self.next);
         for piece in self.disk.checkpoint().iter().flat_map(|checkpoint| &checkpoint.pieces) {
-            node.restore(piece, &mut effects).expect("the node's own checkpoint");
+            machine.restore(piece).expect("the node's own checkpoint");
         }
         let records = self.disk.records();
         let left_out = match mistake {
@@ -153,17 +163,16 @@ impl<P: Protocol> Host<P> {
             Some(Mistake::LosesTheNewest) => records.len().checked_sub(1),
             Some(Mistake::CutsTooMuch) | None => None,
         };
-        for (at, (repository, record)) in records.iter().enumerate() {
+        let mut decoding = machine.decoding();
+        for (at, record) in records.iter().enumerate() {
             if Some(at) != left_out {
-                node.replay(*repository, record.clone(), &mut effects);
+                decoding.decode(&record.body).expect("the node's own record");
             }
         }
+        machine.replay(decoding.take());
         self.outside.load.logged += records.len() as u64;
-        // A replay says nothing; what it would have said was said in the earlier life.
-        effects.list.clear();
-        node.start(&mut effects);
-        linked.iter().for_each(|other| node.linked(*other, &mut effects));
-        self.machine = Some(Machine::new(node, effects));
+        machine.start(linked);
+        self.machine = Some(machine);
     }
 
     /// The node is gone, with everything that was in its memory.
@@ -172,9 +181,9 @@ impl<P: Protocol> Host<P> {
             self.outside.journal.crash(recorder);
             Box::new(Recorder::new())
         });
-        self.background.maintenance += self.effects().maintenance;
+        self.background.maintenance += self.environment().maintenance;
         self.machine = None;
-        self.next = Effects::new(Environment { recorder, ..Environment::default() });
+        self.next = Environment { recorder, ..Environment::default() };
         self.outside.crash();
         self.checkpoint = None;
         self.sources.clear();
@@ -184,7 +193,7 @@ impl<P: Protocol> Host<P> {
     /// What the node did beside transactions, over all lives.
     pub(super) fn background(&self) -> Background {
         let mut all = self.background;
-        all.maintenance += self.effects().maintenance;
+        all.maintenance += self.environment().maintenance;
         all
     }
 
@@ -204,9 +213,9 @@ impl<P: Protocol> Host<P> {
     /// The recorder, if there is one, with the transactions that are running.
     fn take_running(&mut self) -> Option<Recorder> {
         self.perform();
-        let mut recorder = self.effects_mut().recorder.take()?;
-        if let Some(node) = self.node() {
-            node.record_running(&mut recorder);
+        let mut recorder = self.environment_mut().recorder.take()?;
+        if let Some(machine) = self.machine() {
+            machine.record_running(&mut recorder);
         }
         Some(*recorder)
     }
@@ -223,7 +232,6 @@ impl<P: Protocol> Host<P> {
         for _ in 0..self.outside.processor.waiting() {
             let Some(input) = self.outside.processor.take() else { break };
             self.take_input(input);
-            self.perform();
         }
         self.perform();
     }
@@ -231,7 +239,8 @@ impl<P: Protocol> Host<P> {
     /// Does what is left over, for as long as drivers do so at a time.
     fn go_on(&mut self) {
         let slice = Span::from_nanos(SLICE.0);
-        while self.has_left_over() && self.outside.moment(self.effects()) < self.outside.now + slice
+        while self.has_left_over()
+            && self.outside.moment(self.environment()) < self.outside.now + slice
         {
             let Some(machine) = &mut self.machine else { return };
             self.outside.load.operations += 1;
@@ -242,7 +251,7 @@ impl<P: Protocol> Host<P> {
 
     /// Whether something is left over for another turn.
     pub(super) fn has_left_over(&self) -> bool {
-        self.machine.as_ref().is_some_and(Machine::has_left_over)
+        self.machine().is_some_and(AnyMachine::has_left_over)
     }
 
     /// Now, or the end of the turn under way: the node has told times up to there, and what
@@ -254,19 +263,18 @@ impl<P: Protocol> Host<P> {
     /// Tells the node the time.
     pub(super) fn set_time(&mut self, now: VirtualTime) {
         self.outside.now = now;
-        self.effects_mut().now = self.clock.local(now);
+        self.environment_mut().now = self.clock.local(now);
     }
 
     /// Tells the node how far the turn has come: when the work of the turn so far is done.
     /// Histories want the time of every begin and end, and within a turn these follow each other.
     pub(super) fn tell_moment(&mut self) {
-        let moment = self.outside.moment(self.effects());
-        self.effects_mut().now = self.clock.local(moment);
+        let moment = self.outside.moment(self.environment());
+        self.environment_mut().now = self.clock.local(moment);
     }
 
-    fn take_input(&mut self, input: Input<P::Message>) {
+    fn take_input(&mut self, input: Input) {
         let Host { machine: Some(machine), outside, .. } = self else { return };
-        let Machine { node, effects, .. } = machine;
         match input {
             Input::Message(sender, Sent { envelope, proven }) => {
                 if sender.is_member() {
@@ -274,34 +282,34 @@ impl<P: Protocol> Host<P> {
                 }
                 outside.load.received += 1;
                 outside.load.sources += u64::from(self.sources.insert(envelope.from.node));
-                outside.load.bytes += P::wire_bytes(&envelope.message) as u64;
+                outside.load.bytes += envelope.message.bytes;
                 // What is left out is counted by the node, and as lost as what a link loses.
-                let _ = node.receive(sender, envelope, effects);
+                let _ = receive(&mut **machine, sender, &envelope, outside);
             }
             Input::Strange(sender, envelope) => {
                 outside.load.received += 1;
-                outside.load.bytes += P::wire_bytes(&envelope.message) as u64;
-                let heard = self.strange.entry(P::message_name(&envelope.message)).or_default();
-                match node.receive(sender, envelope, effects) {
+                outside.load.bytes += envelope.message.bytes;
+                let heard = self.strange.entry(envelope.message.name).or_default();
+                match receive(&mut **machine, sender, &envelope, outside) {
                     Ok(()) => heard.taken += 1,
                     Err(_) => heard.rejected += 1,
                 }
             }
             Input::Timer(role, timer) => {
                 outside.load.operations += 1;
-                node.timer(role, timer, effects);
+                machine.timer(role, timer, outside);
             }
             Input::Awake(op) => outside.tell(op, Ok(Answer::Awake), None),
             Input::Stable => self.release(),
-            Input::Placement(catalog) => node.place(catalog, effects),
-            Input::Linked(other) => node.linked(other, effects),
-            Input::Unlinked(other) => node.unlinked(other),
+            Input::Placement(catalog) => machine.place(catalog, outside),
+            Input::Linked(other) => machine.linked(other, outside),
+            Input::Unlinked(other) => machine.unlinked(other),
         }
         self.keep_catalog();
     }
 
     fn keep_catalog(&mut self) {
-        let newest = self.node().map(Node::catalog);
+        let newest = self.machine().map(AnyMachine::catalog);
         let is_news = |it: &&Arc<Catalog>| {
             it.placement > self.catalog.placement || it.begun.len() > self.catalog.begun.len()
         };
@@ -339,19 +347,32 @@ impl<P: Protocol> Host<P> {
     /// Ends the turn. Returns when its effects leave.
     pub(super) fn end_turn(&mut self) -> VirtualTime {
         self.sources.clear();
-        let effects = match &mut self.machine {
-            Some(machine) => &mut machine.effects,
+        let environment = match &mut self.machine {
+            Some(machine) => machine.environment_mut(),
             None => &mut self.next,
         };
-        let leave = self.outside.end_turn(effects);
-        effects.work = Work::default();
+        let leave = self.outside.end_turn(environment);
+        environment.work = Work::default();
         leave
     }
 
     /// Whether nothing waits for the disk and nobody for an answer.
     pub(super) fn is_settled(&self) -> bool {
-        let unfinished = self.node().map_or((0, 0), Node::unfinished);
-        let waits = self.machine.as_ref().and_then(Machine::waits_for);
+        let unfinished = self.machine().map_or((0, 0), AnyMachine::unfinished);
+        let waits = self.machine().and_then(AnyMachine::waits_for);
         waits.is_none() && self.outside.operations.len() == 0 && unfinished == (0, 0)
     }
+}
+
+/// Takes a message of another node to one.
+fn receive(
+    machine: &mut dyn AnyMachine,
+    sender: Sender,
+    envelope: &Envelope<Message>,
+    outside: &mut Surroundings,
+) -> Result<(), Rejection> {
+    let Envelope { from, to, message } = envelope;
+    let mut body = Reader::new(&message.body);
+    let received = machine.receive(sender, (*from, *to), &mut body, outside);
+    received.expect("what a node wrote, or what was decoded before")
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
-use muesli_core::{Answer, Effects, Failure, Protocol, Recorder, Timestamp, TxnId};
+use muesli_core::{Answer, Environment, Failure, Recorder, Timestamp, TxnId};
 
 use crate::clock::LocalClock;
 use crate::time::{Span, VirtualTime};
@@ -50,11 +50,15 @@ pub(super) struct Promise {
     place: usize,
 }
 
-#[cfg(test)]
 impl Promise {
-    /// Of the transaction at `place` of the recorder.
-    pub(super) fn first(place: usize) -> Promise {
+    /// The one at this place of the list.
+    pub(super) fn at(place: usize) -> Promise {
         Promise { place }
+    }
+
+    /// Where it stands in the list.
+    pub(super) fn place(self) -> usize {
+        self.place
     }
 }
 
@@ -85,9 +89,9 @@ pub struct Recorded {
 impl Journal {
     /// Takes over what has been recorded since the last look, ahead of the answers that belong to
     /// it, which are among the effects still to be sorted.
-    pub(super) fn look<P: Protocol>(&mut self, effects: &mut Effects<P>) -> Matching {
+    pub(super) fn look(&mut self, environment: &mut Environment) -> Matching {
         let mut committed = Vec::new();
-        if let Some(recorder) = effects.recorder.as_deref_mut()
+        if let Some(recorder) = environment.recorder.as_deref_mut()
             && !recorder.is_empty()
         {
             let ended = recorder.transactions().zip(self.recorder.len()..);

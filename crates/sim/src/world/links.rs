@@ -9,17 +9,18 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::{Catalog, Envelope, NodeId, Protocol, Sender, Timestamp};
+use muesli_core::{Catalog, Envelope, NodeId, Sender, Timestamp};
 
 use super::host::Input;
+use super::message::Message;
 use super::{Event, World};
 use crate::network::Break;
 use crate::time::Span;
 
 /// A message between two nodes, as it passes over a link.
 #[derive(Clone, Debug)]
-pub(super) struct Sent<M> {
-    pub(super) envelope: Envelope<M>,
+pub(super) struct Sent {
+    pub(super) envelope: Envelope<Message>,
     /// Up to where timestamps are proven to be issued; nothing between members.
     pub(super) proven: Timestamp,
 }
@@ -30,7 +31,7 @@ pub(super) fn visitors(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {
     all.filter(|node| catalog.visiting_coordinators && catalog.is_client(*node)).collect()
 }
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Whether there is a link between two nodes at all.
     pub(super) fn are_joined(&self, first: NodeId, second: NodeId) -> bool {
         let visit = self.visitors.contains(&first) && self.visitors.contains(&second);
@@ -38,7 +39,7 @@ impl<P: Protocol> World<P> {
     }
 
     /// Who sent a message, as far as whoever receives it can know.
-    pub(super) fn sender_of(&self, sent: &Sent<P::Message>) -> Sender {
+    pub(super) fn sender_of(&self, sent: &Sent) -> Sender {
         match self.visitors.contains(&sent.envelope.from.node) {
             true => Sender::Client { issued: sent.proven },
             false => Sender::Member,

@@ -138,17 +138,17 @@ mod tests {
         let [gone, answered, heard, there] = [1, 2, 3, 4].map(OpId);
         let answer = |operations: &mut Operations, op: OpId| {
             let told = Ok(Answer::Committed(Committed { at: Timestamp::ZERO }));
-            operations.answer(op, told, Some(Promise::first(op.0 as usize)))
+            operations.answer(op, told, Some(Promise::at(op.0 as usize)))
         };
         [gone, answered, heard, there].into_iter().for_each(|op| operations.open(op));
         assert_eq!(operations.forget(gone), None, "nothing could be heard yet");
-        assert_eq!(answer(&mut operations, gone), Some(Promise::first(1)));
+        assert_eq!(answer(&mut operations, gone), Some(Promise::at(1)));
         assert_eq!(answer(&mut operations, answered), None);
-        assert_eq!(operations.forget(answered), Some(Promise::first(2)));
+        assert_eq!(operations.forget(answered), Some(Promise::at(2)));
         assert_eq!(answer(&mut operations, heard), None);
         assert!(poll(&mut operations, heard).is_ready());
         assert_eq!(answer(&mut operations, there), None);
-        assert_eq!(operations.forget_all().collect::<Vec<_>>(), [Promise::first(4)]);
+        assert_eq!(operations.forget_all().collect::<Vec<_>>(), [Promise::at(4)]);
         assert_eq!(operations.len(), 0);
     }
 }

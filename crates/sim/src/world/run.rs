@@ -7,7 +7,8 @@ use std::sync::Arc;
 use muesli_check::{BuildError, History};
 use muesli_core::recorder::{Operation, PartRan};
 use muesli_core::{
-    Catalog, Modes, Node, NodeId, Post, Protocol, Rejection, RepositoryId, Timestamp, TxnId,
+    AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Post, Protocol, Rejection,
+    RepositoryId, Timestamp, TxnId,
 };
 use serde_json::{Map, Value as Json};
 
@@ -148,7 +149,7 @@ impl fmt::Display for Stuck {
 /// How often is looked whether everything has ended.
 const LOOK_EVERY: Span = Span::from_millis(5);
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Runs to the plan's horizon, tells the clients to end, and demands that everything has ended
     /// within `patience` of virtual time.
     ///
@@ -186,12 +187,12 @@ impl<P: Protocol> World<P> {
     fn stuck(&self, waited: Span) -> Stuck {
         let nodes = self.stations.iter().filter_map(|station| {
             let host = station.host.borrow();
-            let (running, in_doubt) = host.node().map_or((0, 0), Node::unfinished);
+            let (running, in_doubt) = host.machine().map_or((0, 0), AnyMachine::unfinished);
             (running + in_doubt > 0).then_some((host.id, running, in_doubt))
         });
         let members = self.stations.iter().flat_map(|station| {
             let host = station.host.borrow();
-            let posts = host.node().map_or(Vec::new(), Node::posts);
+            let posts = host.machine().map_or(Vec::new(), AnyMachine::posts);
             let waits =
                 |post: &Post| !(post.takes_part() || matches!(post, Post::Alone | Post::Away));
             let waiting = posts.into_iter().filter(|(_, post)| waits(post));
@@ -201,12 +202,18 @@ impl<P: Protocol> World<P> {
         Stuck { waited, tasks: self.tasks_alive(), nodes, members }
     }
 
-    /// Looks at a node that is up, for tests; `None` if it is down.
+    /// Looks at a node that is up, for tests that know its protocol; `None` if it is down.
     ///
     /// # Panics
-    /// If there is no such node.
-    pub fn with_node<T>(&self, node: NodeId, look: impl FnOnce(&Node<P>) -> T) -> Option<T> {
-        self.stations[node.0 as usize].host.borrow().node().map(look)
+    /// If there is no such node, or it runs another protocol.
+    pub fn with_node<P: Protocol, T>(
+        &self,
+        node: NodeId,
+        look: impl FnOnce(&Node<P>) -> T,
+    ) -> Option<T> {
+        let host = self.stations[node.0 as usize].host.borrow();
+        let machine = host.machine()?.as_any().downcast_ref::<Machine<P, Note>>();
+        Some(look(&machine.expect("a machine of this protocol").node))
     }
 
     /// What all nodes have done so far beside transactions.
@@ -220,7 +227,7 @@ impl<P: Protocol> World<P> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
         for station in &self.stations {
             let host = station.host.borrow();
-            if let Some(counted) = host.node().map(Node::rejections) {
+            if let Some(counted) = host.machine().map(AnyMachine::rejections) {
                 let each = counted.iter();
                 each.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
             }
@@ -240,9 +247,9 @@ impl<P: Protocol> World<P> {
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
-            modes += host.effects().modes;
+            modes += host.environment().modes;
             longest = longest.or(host.outside.longest);
-            let chains = host.node().map_or_else(Vec::new, Node::chains);
+            let chains = host.machine().map_or_else(Vec::new, AnyMachine::chains);
             let (journal, clock) = (std::mem::take(&mut host.outside.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }
         });

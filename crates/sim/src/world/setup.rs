@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
-use muesli_core::{Catalog, NodeId, Protocol, Settings};
+use muesli_core::{AnyProtocol, Catalog, NodeId, Settings};
 
 use super::strangers::Strangers;
 use crate::costs::Costs;
@@ -16,15 +16,15 @@ use crate::topology::Topology;
 
 /// Everything that a run is a function of, but for the code of its clients.
 #[derive(Clone, Debug)]
-pub struct Setup<P: Protocol> {
+pub struct Setup {
     /// Where all chance comes from.
     pub seed: Seed,
     /// Spaces, and where their keys live.
     pub catalog: Arc<Catalog>,
     /// Settings of all nodes.
     pub settings: Settings,
-    /// Switches of the protocol.
-    pub rules: P::Rules,
+    /// What the nodes run.
+    pub protocol: Arc<dyn AnyProtocol>,
     /// The nodes, and how far they are from each other.
     pub topology: Topology,
     /// What the nodes' work costs.
@@ -91,9 +91,15 @@ pub enum SetupError {
     Lost(String),
 }
 
-impl<P: Protocol> Setup<P> {
+impl Setup {
     /// A sound world: measured costs, local disks, no history, a digest of the trace.
-    pub fn new(seed: Seed, catalog: Arc<Catalog>, topology: Topology, plan: Plan) -> Self {
+    pub fn new(
+        protocol: Arc<dyn AnyProtocol>,
+        seed: Seed,
+        catalog: Arc<Catalog>,
+        topology: Topology,
+        plan: Plan,
+    ) -> Self {
         Setup {
             seed,
             catalog,
@@ -102,7 +108,7 @@ impl<P: Protocol> Setup<P> {
                 issuer: Some(Issuer::new([7; 16])),
                 ..Settings::default()
             },
-            rules: P::Rules::default(),
+            protocol,
             topology,
             costs: Costs::measured(),
             disk: DiskSpeed::default(),

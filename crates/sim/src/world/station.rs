@@ -7,40 +7,47 @@ use std::task::{Poll, Waker};
 use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
-    Answer, Catalog, Doubt, Effects, Failure, Nanos, Node, NodeId, OpId, Operation, Outcome,
-    Protocol, SmallBytes, SpaceId, Step, Txn, TxnId,
+    Answer, AnyMachine, Catalog, Doubt, Failure, Nanos, NodeId, OpId, Operation, Outcome,
+    SmallBytes, SpaceId, Step, Txn, TxnId,
 };
 
 use super::host::Host;
+use super::surroundings::Surroundings;
 
 /// A host behind the client port. The world borrows it between polls, clients within.
-pub(super) struct Station<P: Protocol> {
+pub(super) struct Station {
     pub(super) database: u64,
-    pub(super) host: RefCell<Host<P>>,
+    pub(super) host: RefCell<Host>,
 }
 
 /// After so many operations of one poll, a task should let others run.
 const OPERATIONS_A_POLL: u32 = 128;
 
-impl<P: Protocol> Station<P> {
+impl Station {
     /// Asks the node something, if it is up. It counts as work of whoever asks.
-    fn ask<T>(&self, ask: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> Result<T, Failure> {
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&mut dyn AnyMachine, &mut Surroundings) -> T,
+    ) -> Result<T, Failure> {
         let host = &mut *self.host.borrow_mut();
         host.outside.load.operations += 1;
         host.polled_operations += 1;
-        host.node_mut().map(|(node, effects)| ask(node, effects)).ok_or(Failure::Closed)
+        let Host { machine: Some(machine), outside, .. } = host else {
+            return Err(Failure::Closed);
+        };
+        Ok(ask(&mut **machine, outside))
     }
 
     /// Lets the node know the moment, if a history wants it.
     fn tell_moment(&self) {
         let mut host = self.host.borrow_mut();
-        if host.effects().recorder.is_some() {
+        if host.environment().recorder.is_some() {
             host.tell_moment();
         }
     }
 }
 
-impl<P: Protocol> Engine for Station<P> {
+impl Engine for Station {
     fn database(&self) -> u64 {
         self.database
     }
@@ -49,14 +56,14 @@ impl<P: Protocol> Engine for Station<P> {
         if operation.is_timed() {
             self.tell_moment();
         }
-        match self.ask(|node, effects| node.operate(operation, effects)) {
-            Ok(Step::Wait(op)) => {
-                self.host.borrow_mut().outside.operations.open(op);
-                Step::Wait(op)
+        let asked = self.ask(|machine, outside| {
+            let step = machine.operate(operation);
+            if let Step::Wait(op) = step {
+                outside.operations.open(op);
             }
-            Ok(done) => done,
-            Err(closed) => Step::Done(Err(closed)),
-        }
+            step
+        });
+        asked.unwrap_or_else(|closed| Step::Done(Err(closed)))
     }
 
     /// Every operation costs time here, and is asked for by itself.
@@ -65,15 +72,15 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
-        self.ask(|node, _| node.past())
+        self.ask(|machine, _| machine.past())
     }
 
     fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
-        self.ask(|node, _| node.adopt(past))
+        self.ask(|machine, _| machine.adopt(past))
     }
 
     fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        self.ask(|node, _| node.catalog().clone())
+        self.ask(|machine, _| machine.catalog().clone())
     }
 
     fn deadline(&self, _: Nanos, _: Due) -> Option<DeadlineId> {
@@ -104,7 +111,7 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn now(&self) -> Nanos {
-        self.host.borrow().effects().now
+        self.host.borrow().environment().now
     }
 
     fn random(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Strangers: whoever says to nodes what no honest process says.
 //!
 //! A stranger hears what nodes say to each other, and says it again: altered, to somebody else, as
-//! the word of a client that owns the transaction ([`Protocol::as_client`]), or as it was. So its
+//! the word of a client that owns the transaction ([`AnyProtocol::as_client`]), or as it was. So its
 //! messages have the structure of honest ones, and many get past the first questions. What they may
 //! not do: end a node, or change what honest clients see. A stranger that passes for a member may
 //! lie in votes, and then histories may break; nodes live all the same.
@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Envelope, NodeId, Protocol, RepositoryId, Role, Sender, Timestamp, Wire,
+    Address, AnyMachine, AnyProtocol, Envelope, NodeId, RepositoryId, Role, Sender, Timestamp,
 };
 
 use super::host::Input;
+use super::message::Message;
 use super::{Event, World};
 use crate::random::Random;
 use crate::time::Span;
@@ -100,27 +101,27 @@ impl Choices {
 }
 
 /// The strangers of a world.
-pub(super) struct Crowd<M> {
+pub(super) struct Crowd {
     how: Strangers,
     random: Choices,
-    heard: VecDeque<Envelope<M>>,
+    heard: VecDeque<Envelope<Message>>,
     /// The newest of each kind: what is rarely said would be forgotten before it is said again.
-    newest: BTreeMap<&'static str, Envelope<M>>,
+    newest: BTreeMap<&'static str, Envelope<Message>>,
     /// Which of these is forgotten next.
     oldest: usize,
     /// They say nothing more.
     pub(super) silent: bool,
 }
 
-impl<M: Wire + Clone> Crowd<M> {
-    pub(super) fn new(how: Strangers, random: Random, script: Option<Arc<[u8]>>) -> Crowd<M> {
+impl Crowd {
+    pub(super) fn new(how: Strangers, random: Random, script: Option<Arc<[u8]>>) -> Crowd {
         let random = script.map_or(Choices::Drawn(random), |bytes| Choices::Script(bytes, 0));
         let (heard, newest) = (VecDeque::new(), BTreeMap::new());
         Crowd { how, random, heard, newest, oldest: 0, silent: how.as_members }
     }
 
     /// A node has said something of this kind to another one.
-    pub(super) fn hear(&mut self, kind: &'static str, envelope: &Envelope<M>) {
+    pub(super) fn hear(&mut self, kind: &'static str, envelope: &Envelope<Message>) {
         if self.how.as_members {
             self.newest.insert(kind, envelope.clone());
         }
@@ -137,10 +138,11 @@ impl<M: Wire + Clone> Crowd<M> {
     }
 
     /// The next message, and whose word it is.
-    fn next<P: Protocol<Message = M>>(
+    fn next(
         &mut self,
+        protocol: &dyn AnyProtocol,
         issued: Timestamp,
-    ) -> Option<(Sender, Envelope<M>)> {
+    ) -> Option<(Sender, Envelope<Message>)> {
         self.silent |= self.random.is_over();
         if self.heard.is_empty() || self.silent {
             return None;
@@ -150,13 +152,13 @@ impl<M: Wire + Clone> Crowd<M> {
         let mut envelope = match members && self.random.below(RARE_ONCE_IN) == 0 {
             true => self.some_kind(),
             false => {
-                let at = self.some_heard::<P>(stranger);
+                let at = self.some_heard(protocol, stranger);
                 self.heard[at].clone()
             }
         };
         let owns = !members || self.random.below(4) == 0;
         let own = match owns && self.random.below(8) != 0 {
-            true => P::as_client(&envelope.message, stranger),
+            true => envelope.message.as_client(protocol, stranger),
             false => None,
         };
         let is_own = own.is_some();
@@ -169,9 +171,10 @@ impl<M: Wire + Clone> Crowd<M> {
         self.misdirect(&mut envelope);
         if self.random.below(3) == 0 {
             // A client may write, in its own transactions; honest ones would see that.
-            let stays_harmless =
-                |message: &M| members || !is_own || is_as_client_says::<P>(message, stranger);
-            self.alter(&mut envelope.message, stays_harmless);
+            let stays_harmless = |message: &Message| {
+                members || !is_own || is_as_client_says(protocol, message, stranger)
+            };
+            self.alter(protocol, &mut envelope.message, stays_harmless);
         }
         let sender = match members {
             true => Sender::Member,
@@ -182,18 +185,19 @@ impl<M: Wire + Clone> Crowd<M> {
     }
 
     /// The newest message of one of the kinds that were heard.
-    fn some_kind(&mut self) -> Envelope<M> {
+    fn some_kind(&mut self) -> Envelope<Message> {
         let at = self.random.below(self.newest.len() as u64) as usize;
         self.newest.values().nth(at).expect("one of so many").clone()
     }
 
     /// One of the messages heard. Most that nodes say to each other, no client says: where
     /// strangers are clients, one that a client might say is looked for, a few times.
-    fn some_heard<P: Protocol<Message = M>>(&mut self, stranger: NodeId) -> usize {
+    fn some_heard(&mut self, protocol: &dyn AnyProtocol, stranger: NodeId) -> usize {
         let count = self.heard.len() as u64;
         let mut at = self.random.below(count) as usize;
         for _ in 0..LOOKS {
-            if self.how.as_members || P::as_client(&self.heard[at].message, stranger).is_some() {
+            if self.how.as_members || self.heard[at].message.as_client(protocol, stranger).is_some()
+            {
                 break;
             }
             at = self.random.below(count) as usize;
@@ -202,7 +206,7 @@ impl<M: Wire + Clone> Crowd<M> {
     }
 
     /// Now and then it is for another role of the node, or comes from another one.
-    fn misdirect(&mut self, envelope: &mut Envelope<M>) {
+    fn misdirect(&mut self, envelope: &mut Envelope<Message>) {
         let repository = RepositoryId(self.random.below(8) as u16);
         match self.random.below(24) {
             0 => envelope.to.role = Role::Coordinator,
@@ -213,9 +217,13 @@ impl<M: Wire + Clone> Crowd<M> {
     }
 
     /// Another number somewhere, as far as what comes out is a message that `may` be said.
-    fn alter(&mut self, message: &mut M, may: impl Fn(&M) -> bool) {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
+    fn alter(
+        &mut self,
+        protocol: &dyn AnyProtocol,
+        message: &mut Message,
+        may: impl Fn(&Message) -> bool,
+    ) {
+        let bytes = message.body.clone();
         for _ in 0..8 {
             let mut other = bytes.clone();
             let at = self.random.below(other.len() as u64) as usize;
@@ -228,7 +236,7 @@ impl<M: Wire + Clone> Crowd<M> {
                     other[at..end].copy_from_slice(&edge.to_le_bytes()[..end - at]);
                 }
             }
-            if let Some(altered) = M::decode_all(&other).ok().filter(&may) {
+            if let Some(altered) = Message::decoded(protocol, other).filter(&may) {
                 *message = altered;
                 return;
             }
@@ -237,16 +245,11 @@ impl<M: Wire + Clone> Crowd<M> {
 }
 
 /// Whether a message is what a client says of a transaction of its own that writes nothing.
-fn is_as_client_says<P: Protocol>(message: &P::Message, stranger: NodeId) -> bool {
-    let bytes = |message: &P::Message| {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        bytes
-    };
-    P::as_client(message, stranger).is_some_and(|said| bytes(&said) == bytes(message))
+fn is_as_client_says(protocol: &dyn AnyProtocol, message: &Message, stranger: NodeId) -> bool {
+    message.as_client(protocol, stranger).is_some_and(|said| said.body == message.body)
 }
 
-impl<P: Protocol> World<P> {
+impl World {
     /// From here on, strangers that pass for members speak, who are silent while a world is filled.
     pub fn let_strangers_speak(&mut self) {
         if self.crowd.as_mut().is_some_and(|crowd| std::mem::take(&mut crowd.silent)) {
@@ -265,12 +268,12 @@ impl<P: Protocol> World<P> {
         self.schedule_stranger();
         let issued = |place: usize| {
             let host = self.stations[place].host.borrow();
-            host.node().map_or(Timestamp::ZERO, |node| node.issued())
+            host.machine().map_or(Timestamp::ZERO, AnyMachine::issued)
         };
         // What a client can have been told at most.
         let issued = (0..self.stations.len()).map(issued).max().unwrap_or_default();
         let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.silent) else { return };
-        let Some((sender, envelope)) = crowd.next::<P>(issued) else { return };
+        let Some((sender, envelope)) = crowd.next(&*self.protocol, issued) else { return };
         let place = envelope.to.node.0 as usize;
         if envelope.from.node != envelope.to.node && place < self.stations.len() {
             self.trace_message("stranger", &envelope);

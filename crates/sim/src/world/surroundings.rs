@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Answer, Effects, Envelope, Failure, Nanos, Node, NodeId, OpId, Outside, Protocol, RepositoryId,
-    Role, Timestamp,
+    Answer, Driver, Encode, Envelope, Environment, Failure, Nanos, NodeId, Note, OpId,
+    RepositoryId, Role, Said, Timestamp, Wire,
 };
 
 use super::host::Input;
 use super::journal::{Journal, Matching, Promise};
 use super::links::Sent;
 use super::longest::Longest;
+use super::message::{Logged, Message};
 use super::operations::Operations;
 use super::strangers;
 use crate::costs::Costs;
@@ -19,13 +20,13 @@ use crate::processor::{Load, Processor};
 use crate::time::VirtualTime;
 
 /// What surrounds a node on its host.
-pub(super) struct Surroundings<P: Protocol> {
+pub(super) struct Surroundings {
     pub(super) journal: Journal,
     /// For the batch of effects under way.
     matching: Matching,
     pub(super) operations: Operations,
-    pub(super) outgoing: Outgoing<P>,
-    pub(super) processor: Processor<Input<P::Message>>,
+    pub(super) outgoing: Outgoing,
+    pub(super) processor: Processor<Input>,
     costs: Costs,
     /// What this turn has done so far.
     pub(super) load: Load,
@@ -39,31 +40,22 @@ pub(super) struct Surroundings<P: Protocol> {
     pub(super) visitors: Arc<BTreeSet<NodeId>>,
     /// Of such a client: members have proven to it that timestamps up to this one are issued.
     pub(super) proven: Timestamp,
+    /// Whether messages are kept as text, too.
+    pub(super) shows: bool,
 }
 
 /// What leaves at the end of a turn.
-pub(super) struct Outgoing<P: Protocol> {
-    pub(super) messages: Vec<Sent<P::Message>>,
-    pub(super) records: Vec<(RepositoryId, P::Record)>,
+#[derive(Default)]
+pub(super) struct Outgoing {
+    pub(super) messages: Vec<Sent>,
+    pub(super) records: Vec<Logged>,
     pub(super) timers: Vec<(Role, u32, Nanos)>,
     pub(super) sleeps: Vec<(OpId, Nanos)>,
     pub(super) spawned: Vec<muesli_core::client::Task>,
 }
 
-impl<P: Protocol> Default for Outgoing<P> {
-    fn default() -> Self {
-        Outgoing {
-            messages: Vec::new(),
-            records: Vec::new(),
-            timers: Vec::new(),
-            sleeps: Vec::new(),
-            spawned: Vec::new(),
-        }
-    }
-}
-
-impl<P: Protocol> Surroundings<P> {
-    pub(super) fn new(costs: Costs) -> Surroundings<P> {
+impl Surroundings {
+    pub(super) fn new(costs: Costs) -> Surroundings {
         Surroundings {
             journal: Journal::default(),
             matching: Matching::default(),
@@ -77,6 +69,7 @@ impl<P: Protocol> Surroundings<P> {
             longest: Longest::default(),
             visitors: Arc::default(),
             proven: Timestamp::ZERO,
+            shows: false,
         }
     }
 
@@ -93,13 +86,13 @@ impl<P: Protocol> Surroundings<P> {
     }
 
     /// When the work of the turn so far is done.
-    pub(super) fn moment(&self, effects: &Effects<P>) -> VirtualTime {
-        self.now + self.processor.cost(&self.load_so_far(effects), &self.costs)
+    pub(super) fn moment(&self, environment: &Environment) -> VirtualTime {
+        self.now + self.processor.cost(&self.load_so_far(environment), &self.costs)
     }
 
     /// What the turn has done so far, the work that the node says it did included.
-    pub(super) fn load_so_far(&self, effects: &Effects<P>) -> Load {
-        let work = &effects.work;
+    pub(super) fn load_so_far(&self, environment: &Environment) -> Load {
+        let work = &environment.work;
         Load {
             reads: self.load.reads + work.reads,
             validated: self.load.validated + work.validated,
@@ -109,8 +102,8 @@ impl<P: Protocol> Surroundings<P> {
     }
 
     /// Ends the turn. Returns when its effects leave.
-    pub(super) fn end_turn(&mut self, effects: &Effects<P>) -> VirtualTime {
-        let load = self.load_so_far(effects);
+    pub(super) fn end_turn(&mut self, environment: &Environment) -> VirtualTime {
+        let load = self.load_so_far(environment);
         self.load = Load::default();
         self.destinations.clear();
         self.processor.end(self.now, &load, &self.costs)
@@ -130,9 +123,9 @@ impl<P: Protocol> Surroundings<P> {
 
     /// Up to where this node proves to another one that timestamps are issued: what members of it
     /// know where that one is a visitor, what they have proven where this one is.
-    fn proof_for(&self, node: &Node<P>, other: NodeId) -> Timestamp {
-        match self.visitors.contains(&other) {
-            true => node.issued(),
+    fn proof_for(&self, said: &Said<'_>) -> Timestamp {
+        match self.visitors.contains(&said.to.node) {
+            true => (said.issued)(),
             false => self.proven,
         }
     }
@@ -140,35 +133,53 @@ impl<P: Protocol> Surroundings<P> {
 
 /// What is kept with an answer: the transaction whose client it tells, and whether it has waited.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Note {
+struct Kept {
     promise: Option<Promise>,
     waited: bool,
 }
 
-impl<P: Protocol> Outside<P> for Surroundings<P> {
-    type Note = Note;
+impl From<Kept> for Note {
+    fn from(kept: Kept) -> Note {
+        let place = kept.promise.map_or(0, |promise| promise.place() as u64 + 1);
+        Note(place << 1 | u64::from(kept.waited))
+    }
+}
 
-    fn begin(&mut self, effects: &mut Effects<P>) {
-        self.matching = self.journal.look(effects);
+impl From<Note> for Kept {
+    fn from(note: Note) -> Kept {
+        let promise = (note.0 >> 1).checked_sub(1).map(|place| Promise::at(place as usize));
+        Kept { promise, waited: note.0 & 1 == 1 }
+    }
+}
+
+impl Driver for Surroundings {
+    fn begin(&mut self, environment: &mut Environment) {
+        self.matching = self.journal.look(environment);
     }
 
-    fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>) {
-        if envelope.to.node.0 >= strangers::FIRST {
+    fn send(&mut self, said: Said<'_>) {
+        if said.to.node.0 >= strangers::FIRST {
             return; // Whatever strangers are told, they say what they like.
         }
         self.load.sent += 1;
-        self.load.destinations += u64::from(self.destinations.insert(envelope.to.node));
-        let bytes = P::wire_bytes(&envelope.message) as u64;
+        self.load.destinations += u64::from(self.destinations.insert(said.to.node));
+        let bytes = said.bytes as u64;
         self.load.bytes += bytes;
-        self.longest.note_message(bytes, || P::message_name(&envelope.message));
-        let proven = self.proof_for(node, envelope.to.node);
+        self.longest.note_message(bytes, || said.name);
+        let proven = self.proof_for(&said);
+        let message = Message::of(&said, self.shows);
+        let envelope = Envelope { from: said.from, to: said.to, message };
         self.outgoing.messages.push(Sent { envelope, proven });
     }
 
-    fn append(&mut self, repository: RepositoryId, record: P::Record) {
+    fn append(&mut self, repository: RepositoryId, record: &dyn Encode, bytes: usize) {
+        let bytes = bytes as u64;
         self.load.logged += 1;
-        self.longest.note_record(P::record_bytes(&record) as u64);
-        self.outgoing.records.push((repository, record));
+        self.longest.note_record(bytes);
+        let mut body = Vec::new();
+        repository.encode(&mut body);
+        record.encode_to(&mut body);
+        self.outgoing.records.push(Logged { body, bytes });
     }
 
     fn arm(&mut self, _: Nanos, role: Role, timer: u32, after: Nanos) {
@@ -180,21 +191,22 @@ impl<P: Protocol> Outside<P> for Surroundings<P> {
             true => self.journal.gate(&mut self.matching, result),
             false => self.matching.promise_of(result),
         };
-        Note { promise, waited: waits }
+        Kept { promise, waited: waits }.into()
     }
 
     fn answer(
         &mut self,
-        effects: &Effects<P>,
+        environment: &Environment,
         op: OpId,
         result: Result<Answer, Failure>,
         note: Note,
     ) {
-        if let (Some(promise), true) = (note.promise, note.waited) {
-            let moment = self.moment(effects);
+        let kept = Kept::from(note);
+        if let (Some(promise), true) = (kept.promise, kept.waited) {
+            let moment = self.moment(environment);
             self.journal.tell(promise, moment);
         }
-        self.tell(op, result, note.promise);
+        self.tell(op, result, kept.promise);
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
+use muesli_core::Nanos;
 use muesli_core::client::{self, Engine};
-use muesli_core::{Nanos, Protocol};
 
 use super::host::{Host, Input};
 use super::links::Sent;
@@ -19,11 +19,11 @@ const POLLS_A_TURN: usize = 1_024;
 /// One timer of so many is early, where any are.
 const EARLY_ONCE_IN: u64 = 64;
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Gives a host an input, unless its node is down.
-    pub(super) fn offer(&mut self, place: usize, input: Input<P::Message>) {
+    pub(super) fn offer(&mut self, place: usize, input: Input) {
         let mut host = self.stations[place].host.borrow_mut();
-        if host.node().is_none() {
+        if !host.is_up() {
             return;
         }
         let start = host.outside.processor.offer(self.now, input);
@@ -60,7 +60,7 @@ impl<P: Protocol> World<P> {
         let pieces_left = host.go_on_with_checkpoint();
         let leave = host.end_turn();
         self.flush(place, &mut host, leave);
-        if host.effects().restart {
+        if host.environment().restart {
             drop(host);
             return self.restart(place);
         }
@@ -72,7 +72,7 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn poll_tasks(&mut self, place: usize, station: &Rc<Station<P>>) {
+    fn poll_tasks(&mut self, place: usize, station: &Rc<Station>) {
         self.spread_woken(place);
         self.tasks[place].begin_turn();
         if !self.tasks[place].has_ready() {
@@ -112,11 +112,11 @@ impl<P: Protocol> World<P> {
     }
 
     /// Everything that the turn has said leaves at `leave`.
-    fn flush(&mut self, place: usize, host: &mut Host<P>, leave: VirtualTime) {
+    fn flush(&mut self, place: usize, host: &mut Host, leave: VirtualTime) {
         let incarnation = host.incarnation;
-        for (repository, record) in host.outside.outgoing.records.drain(..) {
-            let bytes = P::record_bytes(&record) as u64;
-            host.disk.append(leave, (repository, record), bytes);
+        for record in host.outside.outgoing.records.drain(..) {
+            let bytes = record.bytes;
+            host.disk.append(leave, record, bytes);
         }
         if let Some(end) = host.disk.start_sync(leave) {
             self.queue.push(end, Event::Synced { place, incarnation });
@@ -144,9 +144,9 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn send(&mut self, sent: Sent<P::Message>, leave: VirtualTime) {
+    fn send(&mut self, sent: Sent, leave: VirtualTime) {
         let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
-        let bytes = P::wire_bytes(&sent.envelope.message) as u64;
+        let bytes = sent.envelope.message.bytes;
         let joined = self.visitors.is_empty() || self.are_joined(from, to);
         let departure = joined.then(|| self.network.send(leave, from, to, bytes));
         match departure.flatten() {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli::{Db, Retry, SpaceOptions, Tx};
-use muesli_core::{Catalog, Nanos, NodeId, Pace, Protocol};
+use muesli_core::{Catalog, Nanos, NodeId, Pace, Protocol, Typed};
 use muesli_protocols::gmu::Gmu;
 use muesli_protocols::granola::Granola;
 use muesli_protocols::score::Score;
@@ -22,7 +22,7 @@ const CLIENTS: u32 = 3;
 const LEASE: Nanos = Nanos::from_millis(40);
 
 /// Each client process lives for some milliseconds.
-fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup<P> {
+fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup {
     let servers: Vec<NodeId> = (0..SERVERS).map(NodeId).collect();
     let catalog = Catalog::new(&servers, 2, &servers).expect("a catalog");
     let catalog = catalog.with_visiting_coordinators();
@@ -34,7 +34,13 @@ fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup<P> {
     let kills = (1..millis / 10).map(|at| format!("{}ms+1ms crash n{}", 10 * at, 3 + at % 3));
     let text = format!("horizon {millis}ms; {}", kills.collect::<Vec<_>>().join("; "));
     let plan = text.parse().expect("a plan");
-    let mut setup = Setup::new(Seed::new(seed), Arc::new(catalog), topology, plan);
+    let mut setup = Setup::new(
+        Arc::new(Typed::<P>(Default::default())),
+        Seed::new(seed),
+        Arc::new(catalog),
+        topology,
+        plan,
+    );
     setup.reconnect_every = Span::from_millis(1);
     setup.settings.client_lease = LEASE;
     setup.settings.give_up_after = Nanos::from_millis(20);
@@ -78,19 +84,19 @@ fn kept<P: Keeps>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
     let mut most = 0;
     for at in (0..millis).step_by(10) {
         world.run_until(VirtualTime::ZERO + Span::from_millis(at));
-        most = most.max(all(&world).map(|(ends, _)| ends).max().unwrap_or_default());
+        most = most.max(all::<P>(&world).map(|(ends, _)| ends).max().unwrap_or_default());
     }
     world.run_to_end(Span::from_secs(60)).expect("everything ends");
     let later = world.now() + Span::from_nanos(4 * LEASE.0);
     world.run_until(later);
-    let left = all(&world).fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let left = all::<P>(&world).fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
     (committed.get(), most, left)
 }
 
 /// How many ends each repository keeps, and of how many coordinators.
-fn all<P: Keeps>(world: &World<P>) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn all<P: Keeps>(world: &World) -> impl Iterator<Item = (usize, usize)> + '_ {
     (0..SERVERS).filter_map(|server| {
-        world.with_node(NodeId(server), |node| P::kept(&node.participants()[0].1))
+        world.with_node::<P, _>(NodeId(server), |node| P::kept(&node.participants()[0].1))
     })
 }
 

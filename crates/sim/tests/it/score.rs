@@ -11,7 +11,7 @@ use std::time::Duration;
 use muesli::{Db, Error, Range, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options, Verdict};
 use muesli_core::recorder::Status;
-use muesli_core::{Catalog, NodeId};
+use muesli_core::{Catalog, NodeId, Typed};
 use muesli_protocols::score::{Rules, Score};
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::latency::Latency;
@@ -43,11 +43,17 @@ fn catalog(replicas: usize) -> Catalog {
     catalog.expect("two spaces")
 }
 
-fn setup(seed: u64, plan: Plan, replicas: usize) -> Setup<Score> {
+fn setup(seed: u64, plan: Plan, replicas: usize) -> Setup {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
-    let mut setup = Setup::new(Seed::new(seed), Arc::new(catalog(replicas)), topology, plan);
+    let mut setup = Setup::new(
+        Arc::new(Typed::<Score>(Rules::default())),
+        Seed::new(seed),
+        Arc::new(catalog(replicas)),
+        topology,
+        plan,
+    );
     setup.history = true;
     setup.settings.record_collected = true;
     setup
@@ -145,7 +151,7 @@ struct Outcome {
     settled: Result<(), muesli_sim::world::Stuck>,
 }
 
-fn run(setup: Setup<Score>) -> Outcome {
+fn run(setup: Setup) -> Outcome {
     let catalog = Arc::clone(&setup.catalog);
     let mut world = World::new(setup).expect("a setup");
     let retry = Retry { attempts: 100, pause_max: Duration::from_millis(5), ..Retry::default() };
@@ -279,7 +285,9 @@ fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
     (0..40).any(|seed| {
         let replicas = 1 + seed as usize % 2;
         let mut broken = setup(seed, drawn_plan(seed, kinds), replicas);
-        break_rule(&mut broken.rules);
+        let mut rules = Rules::default();
+        break_rule(&mut rules);
+        broken.protocol = Arc::new(Typed::<Score>(rules));
         let outcome = run(broken);
         !judge(&outcome.run).holds()
     })

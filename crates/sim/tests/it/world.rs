@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use muesli_core::{Catalog, Nanos, NodeId, SmallBytes};
+use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, SmallBytes, Typed};
 use muesli_sim::costs::Costs;
 use muesli_sim::disk::DiskSpeed;
 use muesli_sim::fault::{FaultKind, FaultKinds};
@@ -36,12 +36,17 @@ fn at(text: &str) -> VirtualTime {
     text.parse().expect("a time")
 }
 
-fn setup(seed: u64, plan: Plan) -> Setup<Registers> {
+fn protocol(rules: Rules) -> Arc<dyn AnyProtocol> {
+    Arc::new(Typed::<Registers>(rules))
+}
+
+fn setup(seed: u64, plan: Plan) -> Setup {
     let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
     let catalog = Arc::new(Catalog::new(&homes, 1, &homes).expect("a catalog"));
     let lane = LaneClass { latency: Latency::Constant(Span::from_micros(50)), bandwidth: 0 };
     let topology = Topology::uniform(NODES as usize, lane);
-    let mut setup = Setup::new(Seed::new(seed), catalog, topology, plan);
+    let mut setup =
+        Setup::new(protocol(Rules::default()), Seed::new(seed), catalog, topology, plan);
     setup.costs = Costs::FREE;
     let sync = Latency::Constant(Span::from_micros(270));
     setup.disk = DiskSpeed { sync, bandwidth: 0, at_once: 1 };
@@ -81,7 +86,7 @@ async fn count(db: Db, start: ClientStart, told: Rc<RefCell<Told>>) {
     }
 }
 
-fn add_clients(world: &mut World<Registers>, told: &Rc<RefCell<Told>>) {
+fn add_clients(world: &mut World, told: &Rc<RefCell<Told>>) {
     let (db, told) = (Db(world.database()), Rc::clone(told));
     let body: ClientBody = Rc::new(move |start| Box::pin(count(db, start, Rc::clone(&told))));
     for client in 0..CLIENTS {
@@ -90,11 +95,11 @@ fn add_clients(world: &mut World<Registers>, told: &Rc<RefCell<Told>>) {
 }
 
 /// Registers whose acknowledged number is not there.
-fn lost(world: &World<Registers>, told: &Rc<RefCell<Told>>) -> Vec<String> {
+fn lost(world: &World, told: &Rc<RefCell<Told>>) -> Vec<String> {
     let holds = |key: &str| {
         let key = SmallBytes::from(key);
         let values = (0..NODES).filter_map(|node| {
-            world.with_node(NodeId(node), |node| {
+            world.with_node::<Registers, _>(NodeId(node), |node| {
                 let banks = node.participants().iter();
                 banks.map(|(_, bank)| number(bank.value(&key))).max().unwrap_or(0)
             })
@@ -113,7 +118,7 @@ struct Outcome {
     stale_reads: usize,
 }
 
-fn run(setup: Setup<Registers>) -> Outcome {
+fn run(setup: Setup) -> Outcome {
     let (mut world, told) = (World::new(setup).expect("a setup"), Rc::default());
     add_clients(&mut world, &told);
     let settled = world.run_to_end(PATIENCE);
@@ -165,7 +170,8 @@ fn nothing_acknowledged_is_lost_and_everything_ends_under_every_kind_of_fault() 
 fn a_protocol_that_speaks_before_it_logs_is_caught() {
     let caught = (0..25).any(|seed| {
         let rules = Rules { log: false, ..Rules::default() };
-        let outcome = run(Setup { rules, ..setup(seed, drawn_plan(seed, "crash")) });
+        let outcome =
+            run(Setup { protocol: protocol(rules), ..setup(seed, drawn_plan(seed, "crash")) });
         !outcome.lost.is_empty() && outcome.stale_reads > 0
     });
     assert!(caught, "crashes lose nothing that was not logged");
@@ -176,7 +182,9 @@ fn a_protocol_that_never_repeats_itself_is_caught() {
     for kind in ["link", "crash", "partition"] {
         let caught = (0..25).any(|seed| {
             let rules = Rules { resend: false, ..Rules::default() };
-            run(Setup { rules, ..setup(seed, drawn_plan(seed, kind)) }).settled.is_err()
+            run(Setup { protocol: protocol(rules), ..setup(seed, drawn_plan(seed, kind)) })
+                .settled
+                .is_err()
         });
         assert!(caught, "no {kind} loses a message that mattered");
     }
@@ -337,11 +345,11 @@ async fn yield_once() {
 
 #[test]
 fn setups_that_cannot_be_run_are_refused_with_what_is_allowed() {
-    let refused = |setup| World::<Registers>::new(setup).err().map(|error| error.to_string());
+    let refused = |setup| World::new(setup).err().map(|error| error.to_string());
     let far = setup(1, "horizon 1s; 1ms+1ms break n1 n9".parse().expect("a plan"));
     let message = refused(far).expect("there is no such node");
     assert_eq!(message, "`1ms+1ms break n1 n9` names node n9, but there are 4 nodes, n0 to n3");
     let mut unlogged = setup(1, "horizon 1s; 1ms+1ms crash n1".parse().expect("a plan"));
     unlogged.settings.logging = false;
-    assert!(matches!(World::<Registers>::new(unlogged), Err(SetupError::Unlogged(_))));
+    assert!(matches!(World::new(unlogged), Err(SetupError::Unlogged(_))));
 }

@@ -40,8 +40,8 @@ struct Member {
     held: Held,
 }
 
-fn member(world: &World<Grouped<Score>>, node: NodeId) -> Option<Member> {
-    let looked = world.with_node(node, |node| {
+fn member(world: &World, node: NodeId) -> Option<Member> {
+    let looked = world.with_node::<Grouped<Score>, _>(node, |node| {
         let lag = node.lags().into_iter().next().map(|(_, lag)| lag);
         let (_, post) = node.posts().into_iter().next()?;
         let (_, member) = node.participants().iter().next()?;
@@ -58,7 +58,7 @@ fn member(world: &World<Grouped<Score>>, node: NodeId) -> Option<Member> {
 }
 
 /// The one of the others that has come furthest.
-fn furthest(world: &World<Grouped<Score>>, behind: NodeId) -> Member {
+fn furthest(world: &World, behind: NodeId) -> Member {
     let others = (0..NODES).map(NodeId).filter(|node| *node != behind);
     let members = others.filter_map(|node| member(world, node));
     members.max_by_key(|it| it.decided).expect("they are up")
@@ -85,7 +85,7 @@ fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
 }
 
 /// A group with clients at all nodes but one.
-fn written(plan: &str, limits: Limits, behind: NodeId) -> World<Grouped<Score>> {
+fn written(plan: &str, limits: Limits, behind: NodeId) -> World {
     let rules = Rules { limits, ..Rules::default() };
     let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, 11, plan, rules);
     for (number, node) in (0..).zip(nodes).filter(|(_, node)| *node != behind) {
@@ -95,7 +95,7 @@ fn written(plan: &str, limits: Limits, behind: NodeId) -> World<Grouped<Score>> 
 }
 
 /// The same, up to when they stop; nothing is written any more after that.
-fn written_until(millis: u64, plan: &str, limits: Limits) -> World<Grouped<Score>> {
+fn written_until(millis: u64, plan: &str, limits: Limits) -> World {
     let mut world = written(plan, limits, BEHIND);
     world.run_until(at(millis));
     world.stop_clients();
@@ -107,7 +107,7 @@ fn at(millis: u64) -> VirtualTime {
 }
 
 /// Looks at the member that is behind, and at the one that has come furthest, every 50 us.
-fn watched(world: &mut World<Grouped<Score>>, from: u64, upto: u64) -> Vec<(Member, Member)> {
+fn watched(world: &mut World, from: u64, upto: u64) -> Vec<(Member, Member)> {
     let mut seen = Vec::new();
     for step in 0..(upto - from) * 20 {
         world.run_until(at(from) + Span::from_micros(50 * step));

@@ -55,9 +55,9 @@ fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
 }
 
 /// How often leaders on the other two were deposed and returned to what was decided.
-fn returned(world: &World<Grouped<Score>>) -> u64 {
+fn returned(world: &World) -> u64 {
     let each = [0, 1].into_iter().filter_map(|node| {
-        world.with_node(NodeId(node), |node| {
+        world.with_node::<Grouped<Score>, _>(NodeId(node), |node| {
             node.participants().iter().map(|(_, member)| member.returned()).sum::<u64>()
         })
     });
@@ -85,7 +85,7 @@ fn run(seed: u64) -> Seen {
         let now =
             VirtualTime::ZERO + Span::from_millis(LOST_AT_MILLIS) + Span::from_micros(100 * step);
         world.run_until(now);
-        let held = world.with_node(LOST, |node| {
+        let held = world.with_node::<Grouped<Score>, _>(LOST, |node| {
             node.participants().iter().next().map(|(_, it)| it.look(|it: &Standing| it.held))
         });
         match held.flatten() {

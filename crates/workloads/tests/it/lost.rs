@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use muesli::{Db, Error, Space, Tx};
 use muesli_core::{NodeId, Post};
+use muesli_group::Grouped;
 use muesli_group::Rules;
+use muesli_protocols::score::Score;
 use muesli_sim::time::VirtualTime;
 use muesli_sim::world::{ClientBody, ClientStart};
 
@@ -66,7 +68,9 @@ fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) 
     world.run_until(BEFORE);
     let before = seen.acknowledged.get();
     world.run_until(END);
-    let posts = |node| world.with_node(NodeId(node), |node| node.posts()).expect("it is up");
+    let posts = |node| {
+        world.with_node::<Grouped<Score>, _>(NodeId(node), |node| node.posts()).expect("it is up")
+    };
     let posts = [0, 1].into_iter().flat_map(posts).map(|(_, post)| post).collect();
     (seen, before, posts)
 }

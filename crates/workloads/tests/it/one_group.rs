@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::{Db, Retry, Space, SpaceOptions};
-use muesli_core::{Catalog, NodeId, Protocol};
+use muesli_core::{Catalog, NodeId, Protocol, Typed};
 use muesli_group::{Grouped, Rules, layout};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
@@ -15,7 +15,7 @@ use muesli_sim::world::{Setup, World};
 
 /// The world, and what clients in it work with.
 pub struct OneGroup {
-    pub world: World<Grouped<Score>>,
+    pub world: World,
     pub db: Db,
     pub space: Space,
     pub nodes: Vec<NodeId>,
@@ -37,10 +37,9 @@ pub fn one_group(
         Latency::Exponential { least: Span::from_micros(40), mean_tail: Span::from_micros(20) };
     let topology = Topology::uniform(nodes.len(), LaneClass { latency, bandwidth: 0 });
     let plan = plan.parse().expect("a plan");
-    let mut setup =
-        Setup::<Grouped<Score>>::new(Seed::new(seed), Arc::clone(&catalog), topology, plan);
+    let protocol = Arc::new(Typed::<Grouped<Score>>(rules));
+    let mut setup = Setup::new(protocol, Seed::new(seed), Arc::clone(&catalog), topology, plan);
     setup.replicated = true;
-    setup.rules = rules;
     setup.settings.logging = true;
     let world = World::new(setup).expect("a setup");
     let retry = Retry { attempts: 1000, pause_max: Duration::from_millis(5), ..Retry::default() };

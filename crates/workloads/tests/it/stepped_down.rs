@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use muesli::Tx;
 use muesli_core::NodeId;
+use muesli_group::Grouped;
 use muesli_group::ledger::{Held, Standing};
 use muesli_group::{Limits, Rules};
+use muesli_protocols::score::Score;
 use muesli_sim::time::Span;
 use muesli_sim::world::ClientBody;
 
@@ -50,7 +52,7 @@ fn run(seed: u64, limits: Limits) -> (u64, usize) {
     world.run_to_end(Span::from_secs(60)).expect("everything ends");
     let (mut returned, mut fetched) = (0, 0);
     for node in (0..NODES).map(NodeId) {
-        let seen = world.with_node(node, |node| {
+        let seen = world.with_node::<Grouped<Score>, _>(node, |node| {
             let each = node.participants().iter();
             let is_new = |it: &Standing| it.needs > 0 || it.held != Held::Whole;
             each.map(|(_, member)| (member.returned(), member.look(is_new))).collect()

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli_core::procedure::{Call, Class, Fragment, Place, ProcedureId};
-use muesli_core::{Catalog, Nanos, NodeId, SpaceId, SpaceOptions, TxnOptions};
+use muesli_core::{Catalog, Nanos, NodeId, SpaceId, SpaceOptions, TxnOptions, Typed};
 use muesli_protocols::granola::{Granola, Rules};
 use muesli_sim::costs::Costs;
 use muesli_sim::disk::DiskSpeed;
@@ -33,16 +33,21 @@ struct Waits {
 }
 
 /// A cluster of three; with masters, n3 decides for all.
-fn setup(rules: Rules, masters: usize) -> Setup<Granola> {
+fn setup(rules: Rules, masters: usize) -> Setup {
     let homes: Vec<NodeId> = (0..3).map(NodeId).collect();
     let masters = &[NodeId(3)][..masters];
     let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog").with_masters(masters);
     let catalog = catalog.with_space(SPACE, SpaceOptions::default()).expect("a space");
-    let wait_queue = LaneClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
+    let lane = LaneClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
     let plan = Plan::calm(VirtualTime::ZERO + Span::from_millis(100));
-    let topology = Topology::uniform(3 + masters.len(), wait_queue);
-    let mut setup = Setup::new(Seed::new(1), Arc::new(catalog), topology, plan);
-    setup.rules = rules;
+    let topology = Topology::uniform(3 + masters.len(), lane);
+    let mut setup = Setup::new(
+        Arc::new(Typed::<Granola>(rules)),
+        Seed::new(1),
+        Arc::new(catalog),
+        topology,
+        plan,
+    );
     setup.costs = Costs::FREE;
     setup.disk = DiskSpeed { sync: Latency::Constant(SYNC), bandwidth: 0, at_once: 1 };
     setup.settings.procedures = all();

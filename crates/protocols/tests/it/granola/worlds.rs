@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muesli_check::{Level, Options, check};
 use muesli_core::together::{Shuffled, Together};
-use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions};
+use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions, Typed};
 use muesli_protocols::granola::{Granola, Rules};
 use muesli_sim::clock::Drift;
 use muesli_sim::fault::{Fault, FaultKind, FaultKinds};
@@ -109,7 +109,7 @@ impl Shape {
         shape.draw(Seed::new(seed))
     }
 
-    fn setup(&self, seed: u64) -> Setup<Granola> {
+    fn setup(&self, seed: u64) -> Setup {
         let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
         let latency = Latency::Exponential { least, mean_tail };
         let mut topology =
@@ -120,8 +120,14 @@ impl Shape {
             topology.set_lane(NodeId(NODES - 1), NodeId(near), lane);
         }
         let catalog = Arc::new(self.catalog());
-        let mut setup = Setup::new(Seed::new(seed), catalog, topology, self.plan(seed));
-        (setup.history, setup.rules) = (true, self.rules);
+        let mut setup = Setup::new(
+            Arc::new(Typed::<Granola>(self.rules)),
+            Seed::new(seed),
+            catalog,
+            topology,
+            self.plan(seed),
+        );
+        setup.history = true;
         setup.checkpoint_every = seed.is_multiple_of(3).then(|| Span::from_millis(5));
         setup.settings.record_collected = true;
         setup.settings.caches = self.caches;
@@ -157,7 +163,7 @@ impl Shape {
         self.left_by(setup)
     }
 
-    fn left_by(&self, setup: Setup<Granola>) -> Run {
+    fn left_by(&self, setup: Setup) -> Run {
         let horizon = setup.plan.horizon().max(VirtualTime::ZERO + self.length);
         let (mut world, _) = self.begin(setup);
         world.run_until(horizon);
@@ -165,7 +171,7 @@ impl Shape {
         world.finish()
     }
 
-    fn begin(&self, setup: Setup<Granola>) -> (World<Granola>, Rc<Tally>) {
+    fn begin(&self, setup: Setup) -> (World, Rc<Tally>) {
         let catalog = Rc::new((*setup.catalog).clone());
         let mut world = World::new(setup).expect("a setup");
         let tally: Rc<Tally> = Rc::default();
@@ -180,7 +186,7 @@ impl Shape {
         (world, tally)
     }
 
-    fn run_in(&self, setup: Setup<Granola>, seed: u64) -> Outcome {
+    fn run_in(&self, setup: Setup, seed: u64) -> Outcome {
         let plan = setup.plan.clone();
         let (mut world, tally) = self.begin(setup);
         let horizon = plan.horizon().max(VirtualTime::ZERO + self.length);

@@ -56,18 +56,22 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 ];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("peers", &["core", "protocols", "cluster"]),
     ("core", &[]),
     ("threads", &["core"]),
     ("log", &[]),
     ("group", &["core"]),
     ("protocols", &["core"]),
+    ("registry", &["core", "protocols", "group"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
-    ("cluster", &["core", "threads", "log", "protocols", "group"]),
+    ("cluster", &["core", "threads", "log", "protocols", "group", "registry"]),
     ("muesli", &["core", "threads", "log", "protocols", "group", "sim", "check", "cluster"]),
-    ("workloads", &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli"]),
+    (
+        "workloads",
+        &["core", "log", "protocols", "group", "registry", "sim", "check", "cluster", "muesli"],
+    ),
     (
         "cli",
         &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli", "workloads"],

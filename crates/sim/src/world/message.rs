@@ -1,0 +1,46 @@
+//! Messages and records of whatever protocol, as nodes wrote them.
+
+use muesli_core::{AnyProtocol, NodeId, Said};
+
+/// A message, encoded.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    /// The name of its kind.
+    pub(super) name: &'static str,
+    /// Its size on the wire, in bytes.
+    pub(super) bytes: u64,
+    pub(super) body: Vec<u8>,
+    /// As traces show it, where they are kept as text.
+    pub(super) shown: Option<String>,
+}
+
+impl Message {
+    /// What a node says.
+    pub(super) fn of(said: &Said<'_>, shows: bool) -> Message {
+        let mut body = Vec::new();
+        said.message.encode_to(&mut body);
+        let shown = shows.then(|| format!("{:?}", said.shown));
+        Message { name: said.name, bytes: said.bytes as u64, body, shown }
+    }
+
+    /// What these bytes say, if they are a message.
+    pub(super) fn decoded(protocol: &dyn AnyProtocol, body: Vec<u8>) -> Option<Message> {
+        let looked = protocol.look(&body)?;
+        let (name, bytes) = (looked.name, looked.bytes as u64);
+        Some(Message { name, bytes, body, shown: Some(looked.shown) })
+    }
+
+    /// As a client on `node` would say it of a transaction of its own; see
+    /// [`Protocol::as_client`](muesli_core::Protocol::as_client).
+    pub(super) fn as_client(&self, protocol: &dyn AnyProtocol, node: NodeId) -> Option<Message> {
+        Message::decoded(protocol, protocol.as_client(&self.body, node)?)
+    }
+}
+
+/// A record, encoded: its repository, then what it says.
+#[derive(Clone, Debug)]
+pub(super) struct Logged {
+    pub(super) body: Vec<u8>,
+    /// Its size on the disk, in bytes.
+    pub(super) bytes: u64,
+}
