@@ -1,6 +1,6 @@
 //! Requests under way: sent, sent again, answered, acknowledged. [`verdict`] says what the answers
-//! come to, [`retry`] when a transaction is tried again after a conflict, and [`unanswered`] what is
-//! told and remembered of those that were not answered in time.
+//! come to, [`retry`] when a transaction is tried again after a conflict, and [`unanswered`] what
+//! is told and remembered of those that were not answered in time.
 
 mod retry;
 mod unanswered;
