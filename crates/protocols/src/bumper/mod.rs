@@ -46,7 +46,8 @@
 //! And three changes for more:
 //! * Places are compared, not flags: the paper refuses an update that must lie in the past
 //!   whenever a stamp is above its *snapshot*, and aborts whoever missed a version that was itself
-//!   put into the past. Neither is needed once places are compared (`by_flags` brings them back).
+//!   put into the past. Neither is needed once places are compared ([`Rules::printed`] brings
+//!   them back).
 //! * Blind writes are allowed: the floor has the version that they replace.
 //! * A read waits for a locked key only while its holder may come to lie inside the snapshot, not
 //!   for every lock.
