@@ -185,7 +185,7 @@ impl Writers {
         let mut threads = Vec::new();
         let db = servers.connect()?;
         for client in 0..clients {
-            let (stop, db) = (stop.clone(), db.session());
+            let (stop, db) = (stop.clone(), db.independent());
             let (written, slowest) = (written.clone(), slowest.clone());
             threads.push(std::thread::spawn(move || {
                 let own = (client..rows).step_by(clients as usize).collect::<Vec<_>>();

@@ -133,7 +133,7 @@ fn run(db: &Db, accounts: Space, clients: u64, length: Duration) -> u64 {
     let done = Arc::new(AtomicU64::new(0));
     let deadline = Instant::now() + length;
     let clients = (0..clients).map(|number| {
-        let (here, done) = (db.session(), done.clone());
+        let (here, done) = (db.independent(), done.clone());
         let task = async move || client(here, accounts, number, deadline, done).await;
         let db = db.clone();
         Box::pin(async move { db.run_on(0, task).await }) as Running

@@ -94,7 +94,7 @@ fn on_loops(loops: usize, clients: usize, crossing: u64) -> (Vec<f64>, f64) {
         let mut running = Vec::new();
         for number in 0..loops * clients {
             let home = number % loops;
-            let (here, shared) = (db.session(), shared.clone());
+            let (here, shared) = (db.independent(), shared.clone());
             let place = (home as u64, loops as u64);
             let task = async move || client(here, accounts, place, crossing, shared).await;
             let db = db.clone();

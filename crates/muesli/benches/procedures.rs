@@ -113,7 +113,7 @@ impl Measured {
         let (start, all) = (Instant::now(), Arc::new(Counts::default()));
         let running = (0..CLIENTS as u64).map(|number| {
             let (db, all, space) = (self.db.clone(), all.clone(), self.space);
-            let session = db.session();
+            let session = db.independent();
             let client = async move || {
                 let (mut draws, mut done) = (number * 7_919 + 1, 0);
                 let processor = ThreadTime::now();

@@ -153,7 +153,7 @@ fn fill(db: &Db, accounts: Space, keys: u64, folder: &Path, bytes: u64) -> u64 {
     let mut made = 0;
     while log_bytes(folder, "segment-") < bytes {
         let clients = (0..CLIENTS).map(|number| {
-            let (here, seed) = (db.session(), made + number);
+            let (here, seed) = (db.independent(), made + number);
             let task = async move || client(here, accounts, seed, keys, EACH).await;
             let db = db.clone();
             Box::pin(async move { db.run_on(0, task).await }) as Running

@@ -11,6 +11,7 @@ use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::procedures::StoredProcedure;
+use crate::session::token::SessionToken;
 use crate::transaction::explicit::Transaction;
 use crate::transaction::later::Results;
 use crate::transaction::tx::Tx;
@@ -78,6 +79,14 @@ impl Blocking {
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
         block_on(self.db.execute::<P>(place, arguments))
+    }
+
+    /// See [`Db::token`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn token(&self) -> Result<SessionToken, Error> {
+        block_on(self.db.token())
     }
 
     /// See [`Db::outcome`].

@@ -53,7 +53,7 @@ pub use muesli_core::{
 pub use options::{Options, Retry};
 #[cfg(feature = "cluster")]
 pub use remote::Connect;
-pub use session::token::SessionPast;
+pub use session::token::SessionToken;
 pub use transaction::explicit::Transaction;
 pub use transaction::later::{self, Promised, Results};
 pub use transaction::operation::{Ask, Get, GetMany, Put, RangeScan, Reply};

@@ -79,7 +79,7 @@ async fn client(
     choice: Choice,
     done: Rc<Cell<u64>>,
 ) -> Result<(), Error> {
-    let (db, records) = (db.session(), db.space("usertable")?);
+    let (db, records) = (db.independent(), db.space("usertable")?);
     let mut random = start.seed.stream();
     while !start.stop.is_raised() {
         let (key, update) = (choice.draw(&mut random), random.chance(0.5));

@@ -41,7 +41,7 @@ impl Clients {
         for (name, space) in self.workload.spaces(db.catalog_of_keys().repositories()) {
             db.create_space(name, space)?;
         }
-        let (loader, session) = (self.workload.clone(), db.session());
+        let (loader, session) = (self.workload.clone(), db.independent());
         block_on(db.run_on(0, async move || loader.load(&session).await))?
     }
 
@@ -60,7 +60,7 @@ impl Clients {
         let db = &self.dbs[place];
         let (stop, clients) = (self.stop.clone(), self.tallies.clients());
         let (session, workload, tallies) =
-            (db.session(), self.workload.clone(), self.tallies.clone());
+            (db.independent(), self.workload.clone(), self.tallies.clone());
         let (seed, most, pausing) = (self.seed, self.pause_most, db.clone());
         let body = async move || {
             let clock: Clock = Rc::new(move || Nanos(origin.elapsed().as_nanos() as u64));
@@ -89,7 +89,7 @@ impl Clients {
     pub fn check(&self, patience: Duration) -> Result<Vec<Check>, Error> {
         let deadline = Instant::now() + patience;
         loop {
-            let (workload, session) = (self.workload.clone(), self.dbs[0].session());
+            let (workload, session) = (self.workload.clone(), self.dbs[0].independent());
             let check = async move || workload.check(&session).await;
             match block_on(self.dbs[0].run_on(0, check))? {
                 Err(Error::Timeout { .. } | Error::Conflict { .. })

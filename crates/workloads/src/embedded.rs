@@ -102,7 +102,7 @@ pub fn run_connected(
     plan: &Embedded,
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
-    let session = db.session();
+    let session = db.independent();
     let before = block_on(db.run_on(0, async move || is_loaded(&session).await))??;
     for (name, space) in workload.spaces(db.catalog_of_keys().repositories()) {
         db.create_space(name, space)?;
@@ -124,7 +124,7 @@ fn run_on(
 ) -> Result<Outcome, Error> {
     let ran = block_on(load_and_run(db, workload, plan, tallies))?;
     let checked = block_on({
-        let (workload, session) = (workload.clone(), db.session());
+        let (workload, session) = (workload.clone(), db.independent());
         db.run_on(0, async move || workload.check(&session).await)
     });
     let mut checks = checked??;
@@ -150,7 +150,7 @@ async fn load_and_run(
     plan: &Embedded,
     tallies: &Arc<Tallies>,
 ) -> Result<Ran, Error> {
-    let (loader, session) = (workload.clone(), db.session());
+    let (loader, session) = (workload.clone(), db.independent());
     db.run_on(0, async move || loader.load(&session).await).await??;
     let strict = db.strict();
     let db = if plan.strict { &strict } else { db };
@@ -201,7 +201,7 @@ impl Part {
         let share = self.length.share(client, clients);
         let Part { life, seed, origin, .. } = *self;
         let (db_of_client, workload, tallies) =
-            (db.session(), workload.clone(), self.tallies.clone());
+            (db.independent(), workload.clone(), self.tallies.clone());
         let body = async move || {
             let clock: Clock = Rc::new(move || Nanos(origin.elapsed().as_nanos() as u64));
             let seat = Seat {

@@ -37,7 +37,7 @@ pub(crate) fn comes_and_goes<P: Protocol>(world: &mut World<P>, db: &Db, node: N
     let changes = Rc::<Cell<u64>>::default();
     let (db, counted) = (db.clone(), changes.clone());
     let body: ClientBody = Rc::new(move |_| {
-        let (db, changes) = (db.session(), counted.clone());
+        let (db, changes) = (db.independent(), counted.clone());
         Box::pin(visit(db, changes))
     });
     world.add_client(node, body);

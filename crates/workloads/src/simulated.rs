@@ -422,7 +422,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let done: Answer<()> = Rc::default();
         let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
         let body: ClientBody = Rc::new(move |_| {
-            let (answer, workload, session) = (answer.clone(), workload.clone(), db.session());
+            let (answer, workload, session) = (answer.clone(), workload.clone(), db.independent());
             Box::pin(async move {
                 // A node that restarts begins its clients anew, those that had ended too.
                 if answer.borrow().is_none() {
@@ -468,7 +468,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let (workload, db, stop) = (self.workload.clone(), self.db.clone(), self.stop.clone());
         let open = Duration::from_nanos(open.as_nanos());
         Rc::new(move |_| {
-            let (workload, db, stop) = (workload.clone(), db.session(), stop.clone());
+            let (workload, db, stop) = (workload.clone(), db.independent(), stop.clone());
             Box::pin(async move { linger(db, &*workload, open, stop).await })
         })
     }
@@ -493,7 +493,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
                 life: start.life,
                 clients,
                 node: start.node,
-                db: db.session(),
+                db: db.independent(),
                 chance: Chance::new(seed, client, start.life),
                 clock: clock.clone(),
                 stop: Box::new(move |ended, _| ended >= share || (stop.get() && ended >= least)),
@@ -516,7 +516,7 @@ impl<'a, P: Protocol> Simulation<'a, P> {
         let done: Answer<Vec<Check>> = Rc::default();
         let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
         let body: ClientBody = Rc::new(move |_| {
-            let (answer, workload, session) = (answer.clone(), workload.clone(), db.session());
+            let (answer, workload, session) = (answer.clone(), workload.clone(), db.independent());
             Box::pin(async move {
                 let checked = workload.check(&session).await;
                 *answer.borrow_mut() = Some(checked);

@@ -140,12 +140,12 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "as long each time, and 10 ms at most |",
     ),
     (
-        "muesli/src/remote.rs",
+        "muesli/src/remote/mod.rs",
         "connect_within: Duration::from_secs(5),",
         "answered who connects | 5 s;",
     ),
     (
-        "muesli/src/remote.rs",
+        "muesli/src/remote/mod.rs",
         "give_up_after: Duration::from_secs(10),",
         "waits for an answer | 10 s,",
     ),

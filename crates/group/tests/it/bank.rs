@@ -122,7 +122,7 @@ struct Tally {
 }
 
 async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
-    let (db, accounts) = (db.session(), db.space("accounts").expect("it was set up"));
+    let (db, accounts) = (db.independent(), db.space("accounts").expect("it was set up"));
     let mut random = start.seed.stream();
     while !start.stop.is_raised() {
         if random.chance(0.7) {
@@ -156,7 +156,7 @@ fn changed(row: &Row, change: Change, survey: &Survey) -> Result<Row, Refused> {
 
 /// Changes the row, on and on.
 async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: Rc<Tally>, by: By) {
-    let (db, directory) = (db.session(), db.space("directory").expect("it was set up"));
+    let (db, directory) = (db.independent(), db.space("directory").expect("it was set up"));
     let mut random = start.seed.stream();
     let mut known = Row::of(&first);
     while !start.stop.is_raised() {

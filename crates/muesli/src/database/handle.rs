@@ -18,14 +18,19 @@ use crate::dispatch::report::Report;
 use crate::dispatch::shipped::Shipped;
 use crate::error::Error;
 use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
-use crate::session::token::Carried;
+use crate::session::token::{Carried, CausalContext};
 use crate::transaction::commit::{Caller, Orphans};
 use crate::transaction::explicit::Transaction;
 use crate::transaction::later::Results;
 use crate::transaction::tx::Tx;
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
-/// read it never un-reads. Clones share the session; [`session`](Db::session) begins a new one.
+/// read it never un-reads. Clones share the session; [`session`](Db::session) begins another one.
+///
+/// All sessions of an opened or connected database see what any of them was told: once a commit is
+/// answered to one handle, every transaction that begins afterwards through another one sees it.
+/// [`token`](Db::token) carries that to other processes, [`independent`](Db::independent) does
+/// without.
 ///
 /// A session knows of what was answered. A transaction whose future is dropped before its commit is
 /// asked for is aborted. Dropped later, it is decided as if somebody waited: the session learns of
@@ -99,9 +104,7 @@ pub(crate) type Job = Box<dyn FnOnce() -> Task + Send>;
 
 struct Session {
     id: u64,
-    seen: AtomicU64,
-    /// What a timestamp does not tell, where several coordinators run it.
-    carried: Option<Carried>,
+    context: Arc<CausalContext>,
     orphans: Orphans,
 }
 
@@ -141,8 +144,8 @@ impl Db {
         let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
         let inner = Arc::new(inner);
         let several = inner.away.as_ref().is_some_and(|away| away.loops() > 1);
-        let carried = several.then(Carried::default);
-        Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, 0, carried)
+        let context = Arc::new(CausalContext::new(0, several.then(Carried::default)));
+        Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, context)
     }
 
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
@@ -155,33 +158,39 @@ impl Db {
         inner: Arc<Inner>,
         options: TxnOptions,
         timeout: Duration,
-        seen: u64,
-        carried: Option<Carried>,
+        context: Arc<CausalContext>,
     ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let (seen, orphans) = (AtomicU64::new(seen), Orphans::default());
-        let session = Arc::new(Session { id, seen, carried, orphans });
+        let session = Arc::new(Session { id, context, orphans: Orphans::default() });
         Db { inner, session, options, timeout }
     }
 
-    /// The same database in a new session, which sees at least what this one has seen so far and
-    /// then goes its own way. Sessions that have nothing in common may read snapshots older than
-    /// what another one was just told is committed; [`strict`](Self::strict) transactions do not.
+    /// The same database in a session of its own, for another task or thread: it sees what any
+    /// session was told that shares its context, as all do that come from one [`open`](Db::open) or
+    /// [`connect`](Db::connect) by this call. Histories judge each session by itself.
+    ///
+    /// What they share costs a word of memory that all of them write. A read waits where the copy
+    /// that it takes has not applied yet what another session was told.
     pub fn session(&self) -> Db {
-        let seen = self.seen();
-        let carried = self.carried().map(Carried::copy);
-        self.in_next_session(seen, carried)
+        self.in_next_session(self.session.context.clone())
+    }
+
+    /// The same database in a session that sees at least what this one has seen so far and then
+    /// goes its own way, as another process would. Its snapshots may be older than what other
+    /// sessions were told is committed; those of [`strict`](Self::strict) transactions are not.
+    pub fn independent(&self) -> Db {
+        self.in_next_session(Arc::new(self.session.context.copy()))
     }
 
     /// The same database and options, in another session.
-    pub(crate) fn in_next_session(&self, seen: u64, carried: Option<Carried>) -> Db {
-        Db::in_new_session(self.inner.clone(), self.options, self.timeout, seen, carried)
+    pub(crate) fn in_next_session(&self, context: Arc<CausalContext>) -> Db {
+        Db::in_new_session(self.inner.clone(), self.options, self.timeout, context)
     }
 
     /// The same database in a new session that has seen this.
     #[cfg(feature = "cluster")]
     pub(crate) fn having_seen(&self, at: Timestamp) -> Db {
-        self.in_next_session(at.0, None)
+        self.in_next_session(Arc::new(CausalContext::new(at.0, None)))
     }
 
     /// The same database in a new session that has seen nothing.
@@ -271,12 +280,12 @@ impl Db {
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {
-        let floor = Timestamp(self.session.seen.load(Ordering::Relaxed));
+        let floor = Timestamp(self.session.context.seen());
         TxnOptions { floor, session: self.session.id, ..self.options }
     }
 
     pub(crate) fn seen(&self) -> u64 {
-        self.session.seen.load(Ordering::Relaxed)
+        self.session.context.seen()
     }
 
     pub(crate) fn orphans(&self) -> &Orphans {
@@ -284,13 +293,13 @@ impl Db {
     }
 
     pub(crate) fn carried(&self) -> Option<&Carried> {
-        self.session.carried.as_ref()
+        self.session.context.carried.as_ref()
     }
 
     /// A transaction of the session is about to begin on this loop.
     #[inline]
     pub(crate) fn arrive(&self) {
-        if let Some(carried) = &self.session.carried {
+        if let Some(carried) = &self.session.context.carried {
             carried.arrive(self.inner.database);
         }
     }
@@ -298,15 +307,13 @@ impl Db {
     /// One has committed on this loop.
     #[inline]
     pub(crate) fn leave(&self) {
-        if let Some(carried) = &self.session.carried {
+        if let Some(carried) = &self.session.context.carried {
             carried.leave(self.inner.database);
         }
     }
 
     pub(crate) fn see(&self, at: Timestamp) {
-        if at.0 > self.session.seen.load(Ordering::Relaxed) {
-            self.session.seen.fetch_max(at.0, Ordering::Relaxed);
-        }
+        self.session.context.see(at.0);
     }
 
     /// Runs `body` in a transaction and commits it; conflicts are retried with growing random

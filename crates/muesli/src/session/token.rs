@@ -10,7 +10,8 @@
 //! its coordinator may not know of it yet, and may be out of reach when it does.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use muesli_core::{NodeId, SmallBytes, client};
 use serde::{Deserialize, Serialize};
@@ -19,35 +20,79 @@ use crate::database::handle::Db;
 use crate::error::Error;
 
 /// What a session has seen, to be carried to another handle or another process of the same cluster:
-/// [`Db::past`] tells it, [`Db::after`] begins a session with it.
+/// [`Db::token`] tells it, [`Db::after`] begins a session with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionPast {
+pub struct SessionToken {
     /// The largest timestamp that it was told of.
     pub(crate) seen: u64,
     /// The newest word of each coordinator, by its number.
     pub(crate) words: BTreeMap<u32, Vec<u8>>,
 }
 
-/// The words that a session carries; without the slot, it stays with one coordinator.
-#[derive(Debug, Default)]
-pub(crate) struct Carried(Mutex<BTreeMap<u32, SmallBytes>>);
+/// What one session, or several that share it, were told: their next transactions see it.
+#[derive(Debug)]
+pub(crate) struct CausalContext {
+    /// The largest timestamp that they were told of.
+    seen: AtomicU64,
+    /// What a timestamp does not tell, where several coordinators run them.
+    pub carried: Option<Carried>,
+}
 
-impl Carried {
-    pub fn of(past: &SessionPast) -> Carried {
-        let words = past.words.iter().map(|(node, word)| (*node, SmallBytes::new(word)));
-        Carried(Mutex::new(words.collect()))
+impl CausalContext {
+    pub fn new(seen: u64, carried: Option<Carried>) -> CausalContext {
+        CausalContext { seen: AtomicU64::new(seen), carried }
     }
 
-    fn words(&self) -> MutexGuard<'_, BTreeMap<u32, SmallBytes>> {
-        self.0.lock().unwrap_or_else(|broken| broken.into_inner())
+    pub fn copy(&self) -> CausalContext {
+        CausalContext::new(self.seen(), self.carried.as_ref().map(Carried::copy))
+    }
+
+    #[inline]
+    pub fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub fn see(&self, at: u64) {
+        if at > self.seen() {
+            self.seen.fetch_max(at, Ordering::Relaxed);
+        }
+    }
+}
+
+type Words = BTreeMap<u32, SmallBytes>;
+
+/// The words that a session carries; without the slot, it stays with one coordinator.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    words: Mutex<Words>,
+    /// Whether there are words: under most protocols there never are, and nobody takes the lock.
+    any: AtomicBool,
+}
+
+impl Carried {
+    pub fn of(token: &SessionToken) -> Carried {
+        let words = token.words.iter().map(|(node, word)| (*node, SmallBytes::new(word)));
+        Carried::with(words.collect())
+    }
+
+    fn with(words: Words) -> Carried {
+        Carried { any: AtomicBool::new(!words.is_empty()), words: Mutex::new(words) }
+    }
+
+    fn words(&self) -> MutexGuard<'_, Words> {
+        self.words.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     pub fn copy(&self) -> Carried {
-        Carried(Mutex::new(self.words().clone()))
+        Carried::with(self.words().clone())
     }
 
     /// A transaction of the session is about to begin here.
     pub fn arrive(&self, database: u64) {
+        if !self.any.load(Ordering::Acquire) {
+            return;
+        }
         for word in self.words().values() {
             client::with(database, |engine| engine.adopt(word));
         }
@@ -57,17 +102,34 @@ impl Carried {
     pub fn leave(&self, database: u64) {
         if let Some(Ok(Some((node, word)))) = client::with(database, |engine| engine.past()) {
             self.words().insert(node.0, word);
+            self.any.store(true, Ordering::Release);
         }
     }
 }
 
 impl Db {
-    /// What this session has seen so far, and perhaps more, for [`after`](Self::after).
+    /// What this session has seen so far, and perhaps more, to be given to another process: a
+    /// session that begins [`after`](Self::after) it sees at least that.
+    ///
+    /// ```
+    /// # use muesli::{Db, Error, Options, SessionToken, SpaceOptions};
+    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
+    /// # let other = db.independent();
+    /// # let space = db.space("s")?;
+    /// db.blocking().transact(async move |tx| tx.put(space, "k", "v").await)?;
+    /// let token = db.blocking().token()?;
+    /// let sent = postcard::to_stdvec(&token).expect("any format of serde does");
+    /// // In the other process, which has a connection of its own:
+    /// let token: SessionToken = postcard::from_bytes(&sent).expect("it was just written");
+    /// let found = other.after(&token).blocking().transact(async move |tx| tx.get(space, "k").await)?;
+    /// assert_eq!(found, Some("v".into()));
+    /// # Ok::<_, Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub async fn past(&self) -> Result<SessionPast, Error> {
-        let mut past = SessionPast { seen: self.seen(), words: BTreeMap::new() };
+    pub async fn token(&self) -> Result<SessionToken, Error> {
+        let mut past = SessionToken { seen: self.seen(), words: BTreeMap::new() };
         if let Some(carried) = self.carried() {
             let words = carried.words();
             past.words.extend(words.iter().map(|(node, word)| (*node, word.as_slice().to_vec())));
@@ -86,16 +148,16 @@ impl Db {
         Ok(past)
     }
 
-    /// The same database in a new session that sees at least what another one has seen, of this
-    /// handle, another one, or another process.
-    pub fn after(&self, past: &SessionPast) -> Db {
-        let seen = self.seen().max(past.seen);
-        self.in_next_session(seen, Some(Carried::of(past)))
+    /// The same database in a new, [independent](Self::independent) session that sees at least what
+    /// the token tells, of another handle or another process.
+    pub fn after(&self, token: &SessionToken) -> Db {
+        let seen = self.seen().max(token.seen);
+        self.in_next_session(Arc::new(CausalContext::new(seen, Some(Carried::of(token)))))
     }
 
     /// The same database in a new session whose transactions several nodes may run, where a driver
     /// of its own polls tasks of all of them. (The loops of a database need not be told.)
     pub fn roaming(&self) -> Db {
-        self.after(&SessionPast::default())
+        self.after(&SessionToken::default())
     }
 }

@@ -294,7 +294,7 @@ fn a_call_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
     let keys: Vec<_> = (0..2).map(|partition| key_in(&db, space, partition)).collect();
     let deposit = |key: &String, by: i64| Amount::of(space, key.as_str(), by);
     let place = |key: &String| space.place(key.as_str());
-    let nothing_seen = block_on(db.past()).unwrap();
+    let nothing_seen = block_on(db.token()).unwrap();
     let let_go = hold_loop(&db, 1);
     let call = db.call("deposit", 1).at(place(&keys[0]), &deposit(&keys[0], 5));
     let call = call.at(place(&keys[1]), &deposit(&keys[1], 5));
@@ -305,7 +305,7 @@ fn a_call_whose_future_is_dropped_is_decided_and_its_session_learns_of_it() {
     drop(running);
     let_go.send(()).unwrap();
     block_on(db.settle());
-    assert_ne!(block_on(db.past()).unwrap(), nothing_seen, "the session knows where it lies");
+    assert_ne!(block_on(db.token()).unwrap(), nothing_seen, "the session knows where it lies");
     for key in &keys {
         let call = db.call("deposit", 1).at(place(key), &deposit(key, 0));
         assert_eq!(call.wait().unwrap().of::<i64>(0), Ok(5), "{key}");

@@ -1,7 +1,10 @@
 //! Sessions over several coordinators: whoever runs a session's next transaction shows it what it
 //! has seen.
 
-use muesli::{Db, Options, SessionPast, SpaceOptions, Tx};
+use muesli_cluster::ServerOptions;
+
+use crate::cluster::start_with;
+use muesli::{Db, Options, SessionToken, SpaceOptions, Tx};
 
 fn open(protocol: &str) -> Db {
     let options =
@@ -63,18 +66,72 @@ fn explicit_transactions_keep_the_order_too() {
 }
 
 #[test]
-fn a_past_is_carried_as_bytes_from_one_session_to_another() {
+fn a_token_is_carried_as_bytes_from_one_session_to_another() {
     for protocol in ["gmu", "score"] {
         let db = open(protocol);
         for round in 0..50 {
-            let writer = db.session();
+            let writer = db.independent();
             put(&writer, round);
-            let past = muesli::blocking::block_on(writer.past()).unwrap();
-            let bytes = postcard::to_stdvec(&past).unwrap();
-            let read: SessionPast = postcard::from_bytes(&bytes).unwrap();
-            assert_eq!(read, past);
+            let token = muesli::blocking::block_on(writer.token()).unwrap();
+            let bytes = postcard::to_stdvec(&token).unwrap();
+            let read: SessionToken = postcard::from_bytes(&bytes).unwrap();
+            assert_eq!(read, token);
             assert!(reads(&db.after(&read), round), "{protocol}: round {round}");
         }
         db.close();
     }
+}
+
+/// Of so many values that one handle was told are written, how many another one does not see.
+fn stale_reads(writer: &Db, reader: &Db, rounds: u32) -> usize {
+    let missed = |round: &u32| {
+        put(writer, *round);
+        !reads(reader, *round)
+    };
+    (0..rounds).filter(missed).count()
+}
+
+/// Each handle's transactions are run by either loop, of which both keep each key.
+#[test]
+fn handles_of_one_database_see_what_any_of_them_was_told() {
+    for protocol in ["score", "gmu", "bumper", "2pc", "granola"] {
+        let options = Options { repositories: 2, replicas: 2, loops: 2, ..Options::default() };
+        let options = Options { protocol: protocol.to_owned(), ..options };
+        let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+        assert_eq!(stale_reads(&db.session(), &db.session(), 300), 0, "{protocol}");
+        assert_eq!(stale_reads(&db.clone(), &db.session(), 100), 0, "{protocol}");
+        db.close();
+    }
+}
+
+/// What makes a session independent: it sees what others were told only by their token.
+#[test]
+fn an_independent_session_sees_what_others_were_told_by_their_token() {
+    for protocol in ["score", "gmu", "bumper"] {
+        let options = Options { repositories: 2, replicas: 2, loops: 2, ..Options::default() };
+        let options = Options { protocol: protocol.to_owned(), ..options };
+        let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+        let (writer, reader) = (db.independent(), db.independent());
+        for round in 0..100 {
+            put(&writer, round);
+            let token = writer.blocking().token().unwrap();
+            assert!(reads(&reader.after(&token), round), "{protocol}: round {round}");
+        }
+        db.close();
+    }
+}
+
+/// The servers keep two copies of each key, and readers take either.
+#[test]
+fn handles_of_one_connection_see_what_any_of_them_was_told() {
+    let servers = start_with(2, |_| ServerOptions {
+        repositories: 2,
+        replicas: 2,
+        ..ServerOptions::default()
+    });
+    let db = Db::connect(servers.addresses.clone()).unwrap();
+    db.create_space("s", SpaceOptions::default()).unwrap();
+    assert_eq!(stale_reads(&db.session(), &db.session(), 500), 0);
+    db.close();
+    servers.stop();
 }

@@ -55,7 +55,7 @@ fn kept<P: Keeps>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
     let committed: Rc<Cell<u64>> = Rc::default();
     let counted = Rc::clone(&committed);
     let body: ClientBody = Rc::new(move |start| {
-        let (db, counted) = (db.session(), Rc::clone(&counted));
+        let (db, counted) = (db.independent(), Rc::clone(&counted));
         let space = db.space("s").expect("it was set up");
         let mut random = start.seed.stream();
         Box::pin(async move {

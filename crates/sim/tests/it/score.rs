@@ -118,7 +118,7 @@ async fn note(db: &Db, notes: Space, random: &mut Random) -> Result<(), Error> {
 /// Transfers, audits and notes until told to stop.
 async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
     let space = |name| db.space(name).expect("it was set up");
-    let (db, accounts, notes) = (db.session(), space("accounts"), space("notes"));
+    let (db, accounts, notes) = (db.independent(), space("accounts"), space("notes"));
     let mut random = start.seed.stream();
     let add = |counter: &Cell<u64>, more: bool| counter.set(counter.get() + u64::from(more));
     while !start.stop.is_raised() {
@@ -243,7 +243,7 @@ fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
     let mut world = World::new(setup).expect("a setup");
     let db = Db::for_driver(world.database(), catalog, Retry::default());
     let body: ClientBody = Rc::new(move |start| {
-        let (db, accounts) = (db.session(), db.space("accounts").expect("it was set up"));
+        let (db, accounts) = (db.independent(), db.space("accounts").expect("it was set up"));
         Box::pin(async move {
             while !start.stop.is_raised() {
                 let write = async move |tx: &Tx| {

@@ -31,7 +31,7 @@ fn options(workload: &Tpcc, repositories: usize) -> Options {
 fn loaded(given: &str) -> (Db, Arc<Tpcc>) {
     let tpcc = tpcc(given);
     let db = Db::open(options(&tpcc, 3)).unwrap();
-    let (loader, session) = (tpcc.clone(), db.session());
+    let (loader, session) = (tpcc.clone(), db.independent());
     block_on(db.run_on(0, async move || AnyWorkload::load(&*loader, &session).await))
         .unwrap()
         .unwrap();
@@ -40,7 +40,7 @@ fn loaded(given: &str) -> (Db, Arc<Tpcc>) {
 
 /// What does not hold.
 fn broken(db: &Db, tpcc: &Arc<Tpcc>) -> Vec<Check> {
-    let (tpcc, session) = (tpcc.clone(), db.session());
+    let (tpcc, session) = (tpcc.clone(), db.independent());
     let checks = block_on(db.run_on(0, async move || AnyWorkload::check(&*tpcc, &session).await));
     let checks = checks.unwrap().unwrap();
     assert_eq!(checks.len(), 22, "{checks:?}");
@@ -58,7 +58,7 @@ fn everything_holds_after_loads_of_all_shapes() {
         let (db, tpcc) = loaded(given);
         assert_eq!(broken(&db, &tpcc), [], "{given}");
         // Loading again changes nothing.
-        let (loader, session) = (tpcc.clone(), db.session());
+        let (loader, session) = (tpcc.clone(), db.independent());
         block_on(db.run_on(0, async move || AnyWorkload::load(&*loader, &session).await))
             .unwrap()
             .unwrap();
@@ -185,7 +185,7 @@ fn each_condition_notices_what_it_is_there_for() {
     ];
     for (what, numbers, others) in cases {
         let (db, tpcc) = loaded("keys=30 customers=20 districts=2");
-        let session = db.session();
+        let session = db.independent();
         let done = async move || {
             let tables = &Tables::of(&session)?;
             session.transact_here(async |tx| sabotage(what, tx, tables).await).await

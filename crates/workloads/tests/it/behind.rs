@@ -66,9 +66,9 @@ fn furthest(world: &World<Grouped<Score>>, behind: NodeId) -> Member {
 
 /// Writes keys over and over, on one of the nodes.
 fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
-    let db = db.session();
+    let db = db.independent();
     Rc::new(move |start| {
-        let db = db.session();
+        let db = db.independent();
         Box::pin(async move {
             let mut turn = number;
             while !start.stop.is_raised() {

@@ -70,10 +70,10 @@ fn run(seed: u64, confirms_answers: bool) -> Rc<Seen> {
     let database = world.database();
     let seen = Rc::new(Seen { database, ..Seen::default() });
     for node in nodes {
-        let (db, seen) = (db.session(), Rc::clone(&seen));
+        let (db, seen) = (db.independent(), Rc::clone(&seen));
         let writes = node.0 != cut_off;
         let body: ClientBody = Rc::new(move |start| {
-            let (db, seen) = (db.session(), Rc::clone(&seen));
+            let (db, seen) = (db.independent(), Rc::clone(&seen));
             Box::pin(async move {
                 while !start.stop.is_raised() {
                     match writes {
@@ -106,7 +106,7 @@ async fn write(db: &Db, space: Space, seen: &Seen) {
 async fn read(db: &Db, space: Space, seen: &Seen) {
     seen.sleep(Nanos::from_millis(1)).await;
     let due = seen.due(seen.now());
-    let read = db.session().read_only();
+    let read = db.independent().read_only();
     let read = read.transact_here(async move |tx| value(tx, space).await);
     if let Ok(read) = read.await {
         seen.reads.set(seen.reads.get() + 1);

@@ -47,9 +47,9 @@ fn longest_wait(
     let database = world.database();
     let ends: Rc<RefCell<Vec<Nanos>>> = Rc::default();
     for node in nodes.into_iter().filter(|node| node.0 != hung) {
-        let (db, ends) = (db.session(), Rc::clone(&ends));
+        let (db, ends) = (db.independent(), Rc::clone(&ends));
         let body: ClientBody = Rc::new(move |start| {
-            let (db, ends) = (db.session(), Rc::clone(&ends));
+            let (db, ends) = (db.independent(), Rc::clone(&ends));
             Box::pin(async move {
                 while !start.stop.is_raised() {
                     if write(&db, space, node.0).await.is_ok() {

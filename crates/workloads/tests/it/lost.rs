@@ -61,7 +61,7 @@ fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) 
     let seen = Rc::new(Seen::default());
     let told = Rc::clone(&seen);
     let body: ClientBody =
-        Rc::new(move |start| Box::pin(count_up(db.session(), space, start, Rc::clone(&told))));
+        Rc::new(move |start| Box::pin(count_up(db.independent(), space, start, Rc::clone(&told))));
     world.add_client(NodeId(NODES - 1), body);
     world.run_until(BEFORE);
     let before = seen.acknowledged.get();

@@ -25,9 +25,9 @@ fn run(seed: u64, limits: Limits) -> (u64, usize) {
     let rules = Rules { limits, ..Rules::default() };
     let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, seed, &plan, rules);
     for (number, node) in (0..).zip(nodes) {
-        let db = db.session();
+        let db = db.independent();
         let body: ClientBody = Rc::new(move |start| {
-            let db = db.session();
+            let db = db.independent();
             Box::pin(async move {
                 let mut turn: u64 = number;
                 while !start.stop.is_raised() {
